@@ -21,7 +21,7 @@ use tungstenite::{Message as WsMessage, WebSocket};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
-use vramscope::store::DiskStore;
+use vramscope::store::SegmentStore;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -82,7 +82,7 @@ fn batches() -> Vec<Vec<u8>> {
 fn serve(folder: &str) -> Result<(), Failure> {
     let limits = ServerLimits::default();
     let keep = Retention::default();
-    let store = Arc::new(DiskStore::open(folder.as_ref(), keep.bytes)?);
+    let store = Arc::new(SegmentStore::open(folder.as_ref(), keep.bytes)?);
     let sessions = Sessions::open(store, Arc::new(LocalBus::new(limits.viewer_bytes)), limits, keep, Arc::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

@@ -227,8 +227,10 @@ pub struct ServerLimits {
     pub head_seconds: u64,
     /// Seconds for open connections to end when the server stops.
     pub drain_seconds: u64,
-    /// Sessions. Each takes some KiB of memory, whether it runs or not.
+    /// Sessions, above which the oldest make room: each takes some KiB of memory, whether it runs or not.
     pub sessions: usize,
+    /// Seconds between two times that the catalogue is saved: it is a cache, and 60 MB long for 100,000 sessions.
+    pub catalogue_seconds: u64,
     /// Characters of each text of a header that are kept beside the recording, for lists: more than a line of a job's
     /// arguments. The recording itself has the whole text.
     pub text_chars: usize,
@@ -295,7 +297,8 @@ impl Default for ServerLimits {
             head_bytes: 16 << 10,
             head_seconds: 30,
             drain_seconds: 2,
-            sessions: 10_000,
+            sessions: 200_000,
+            catalogue_seconds: 300,
             text_chars: 1_000,
             devices: 128,
             live_sessions: 256,

@@ -93,6 +93,10 @@ impl Server {
             _folder: None,
         };
         ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
+        // It looks through its store while it serves.
+        while server.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         Ok(server)
     }
 

@@ -120,6 +120,7 @@ impl Stream {
             token: String::new(),
             mode: "every event".to_owned(),
             header: first_payload(&file),
+            first: 0,
         };
         Self { hello, batches, file, events: count }
     }

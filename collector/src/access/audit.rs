@@ -33,14 +33,25 @@ pub fn session_deleted(caller: &Caller, session: &str) {
     tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), "session deleted");
 }
 
-/// Notes that the server deleted a session of a producer because of a limit; `reason` names the limit.
-pub fn session_evicted(producer: &str, session: &str, bytes: u64, reason: &'static str) {
-    tracing::info!(target: TARGET, who = producer, session = id(session), bytes, reason, "session evicted");
+/// Notes that the server will delete a session because it was kept for so many days.
+pub fn session_announced(session: &str, days: i64) {
+    tracing::info!(target: TARGET, session = id(session), days, "session will be deleted for its age");
 }
 
-/// Notes that the server deleted the beginning of a session of a producer because of a limit; `reason` names the limit.
-pub fn session_truncated(producer: &str, session: &str, bytes: u64, reason: &'static str) {
-    tracing::info!(target: TARGET, who = producer, session = id(session), bytes, reason, "session truncated");
+/// Notes that the server deleted a session of a producer; `reason` names the limit that was exceeded.
+pub fn session_evicted(producer: &str, session: &str, (seq, bytes): (u64, u64), reason: &'static str) {
+    tracing::info!(target: TARGET, producer, session = id(session), seq, bytes, reason, "session evicted");
+}
+
+/// Notes that the server deleted the beginning of a session of a producer, up to the batch before `first`; `reason` names the
+/// limit that was exceeded.
+pub fn session_truncated(producer: &str, session: &str, (first, bytes): (u64, u64), reason: &'static str) {
+    tracing::info!(target: TARGET, producer, session = id(session), first, bytes, reason, "session truncated");
+}
+
+/// Notes that a session was pinned, so that the server keeps it, or unpinned.
+pub fn session_pinned(session: &str, is_pinned: bool) {
+    tracing::info!(target: TARGET, session = id(session), is_pinned, "session pinned or unpinned");
 }
 
 /// Notes that a collector or a viewer was refused. `outcome` is the word for the reason.

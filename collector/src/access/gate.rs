@@ -88,6 +88,14 @@ impl Access {
         }
     }
 
+    /// Returns the names of the tokens with a quota of bytes, and that quota.
+    pub fn byte_quotas(&self) -> Vec<(String, u64)> {
+        match &self.0 {
+            Door::Open { .. } => Vec::new(),
+            Door::Tokens(tokens) => tokens.byte_quotas(),
+        }
+    }
+
     /// Returns the grant of a client that showed no token, on a server that requires none. May read a file of the system.
     pub fn anyone(&self, socket: Option<&PeerSocket>) -> Result<Grant, Denied> {
         match &self.0 {

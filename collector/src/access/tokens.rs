@@ -76,6 +76,12 @@ impl Tokens {
         self.file.as_ref().map(|_| self.known.read().unwrap_or_else(PoisonError::into_inner).len())
     }
 
+    /// Returns the names of the tokens with a quota of bytes, and that quota.
+    pub(super) fn byte_quotas(&self) -> Vec<(String, u64)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter_map(|token| Some((token.name.clone(), token.terms.borrow().quotas.bytes?))).collect()
+    }
+
     /// Returns the grant of a token that an address shows. Tokens are compared in constant time.
     pub(super) fn check(&self, token: &str, peer: IpAddr) -> Result<Grant, Denied> {
         if token.is_empty() {

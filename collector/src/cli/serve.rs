@@ -16,7 +16,7 @@ use crate::access::{self, Access, TOKEN_CHARS};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts};
-use crate::store::DiskStore;
+use crate::store::SegmentStore;
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -124,7 +124,7 @@ impl Serve {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
-        let store = Arc::new(DiskStore::open(&folder, self.keep_bytes)?);
+        let store = Arc::new(SegmentStore::open(&folder, self.keep_bytes)?);
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
         Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access))
             .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))

@@ -10,7 +10,7 @@ use shared::wire::{Hello, PROTOCOL};
 use super::{IngestError, Retention, Sessions};
 use crate::access::{Access, Caller};
 use crate::bus::LocalBus;
-use crate::store::{MemoryStore, StoreError};
+use crate::store::{SegmentStore, StoreError, TraceStore};
 
 /// Collects the log in memory.
 #[derive(Clone, Default)]
@@ -27,28 +27,28 @@ impl io::Write for Log {
     }
 }
 
-fn sessions(store: &MemoryStore) -> Arc<Sessions> {
+fn sessions(store: &Arc<dyn TraceStore>) -> Arc<Sessions> {
     let bus = Arc::new(LocalBus::new(1 << 20));
-    let store = Arc::new(store.clone());
+    let store = Arc::clone(store);
     let access = Arc::new(Access::with_token("server-secret").unwrap());
     Arc::new(Sessions::open(store, bus, ServerLimits::default(), Retention::default(), access).unwrap())
 }
 
 fn hello(session: &str, key: &str, token: &str) -> Hello {
     let [session, key, token] = [session, key, token].map(str::to_owned);
-    Hello { protocol: PROTOCOL, session, key, token, mode: "\u{1b}[2Jmode\n".to_owned(), header: Vec::new() }
+    Hello { protocol: PROTOCOL, session, key, token, mode: "\u{1b}[2Jmode\n".to_owned(), header: Vec::new(), first: 0 }
 }
 
 /// A session's life: begun, resumed by another server process, ended and deleted, with refusals in between.
 fn life(session: &str, key: &str) {
-    let store = MemoryStore::new(1 << 20);
+    let store = Arc::new(SegmentStore::in_memory(1 << 20)) as Arc<dyn TraceStore>;
     let first = sessions(&store);
     let unknown = Caller::default();
     let joined = first.join(&hello(session, key, "server-secret"), &unknown).unwrap();
     let mut chunks = Vec::new();
     Writer::new(&Header { name: "\u{1b}]0;name\u{7}".to_owned(), ..Header::default() }, &mut chunks);
     chunks.drain(..PRELUDE_BYTES);
-    joined.session.append(joined.number, (1, 0), &mut chunks, &**first.bus(), &first.counters).unwrap();
+    joined.session.append(joined.number, (1, 0), &mut chunks, (&**first.bus(), &first.counters, 0)).unwrap();
     joined.session.sync(joined.number).unwrap();
     joined.session.leave();
 

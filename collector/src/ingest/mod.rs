@@ -13,6 +13,7 @@ mod conversation;
 mod counters;
 mod error;
 mod gaps;
+mod keep_clock;
 #[cfg(test)]
 mod log_tests;
 mod pipe;

@@ -168,6 +168,7 @@ impl Worker {
 
     fn append(&self, of: (u64, i64), chunks: &mut Vec<u8>) -> Result<u64, IngestError> {
         let Sessions { counters, .. } = &*self.sessions;
-        self.session.append(self.number, of, chunks, &**self.sessions.bus(), counters)
+        let shared = (&**self.sessions.bus(), counters, self.sessions.kept_now_us());
+        self.session.append(self.number, of, chunks, shared)
     }
 }

@@ -1,17 +1,25 @@
 //! How long stored sessions are kept, and how much of them.
+//!
+//! A session that is too old is announced first, and deleted after a time of grace. Age is counted by a clock that never
+//! jumps ([`super::keep_clock`]). When space runs out, what is oldest of the producer with the most bytes makes room, so
+//! nobody can drive out the sessions of others; pinned sessions stay.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shared::wire::SessionState;
 
-use super::{IngestError, Session, Sessions, now_us};
+use super::{IngestError, Session, Sessions};
+use crate::access::audit;
 
 /// The limits of what is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Microseconds that a session is kept after its last batch, and a log segment after it was filled.
+    /// Microseconds that a session is kept after its last batch, and a segment after it was filled.
     pub micros: i64,
-    /// Bytes of all log segments.
+    /// Microseconds between the announcement that a session will be deleted for its age, and its deletion.
+    pub grace_micros: i64,
+    /// Bytes of all segments.
     pub bytes: u64,
 }
 
@@ -19,16 +27,16 @@ pub struct Retention {
 const DAY: i64 = 86_400_000_000;
 
 impl Default for Retention {
-    /// Returns thirty days and 20 GiB.
+    /// Returns thirty days, a day of grace, and 20 GiB.
     fn default() -> Self {
-        Self { micros: 30 * DAY, bytes: 20 << 30 }
+        Self { micros: 30 * DAY, grace_micros: DAY, bytes: 20 << 30 }
     }
 }
 
 impl Retention {
     /// Creates limits of so many days and bytes.
     pub fn new(days: u32, bytes: u64) -> Self {
-        Self { micros: i64::from(days) * DAY, bytes }
+        Self { micros: i64::from(days) * DAY, bytes, ..Self::default() }
     }
 
     /// Returns the bytes to which the store is reduced once it exceeds its limit, so that the next sweep is not due at
@@ -38,83 +46,172 @@ impl Retention {
     }
 }
 
-/// Microseconds after which a session without a batch is deleted.
-const EMPTY: i64 = 600_000_000;
+/// Returns who recorded a session: the name of the token, and the host.
+pub(super) fn producer(token: &str, host: &str) -> String {
+    format!("{token}@{host}")
+}
+
+/// Returns the token of a producer. A session of an earlier version has none.
+fn token_of(producer: &str) -> &str {
+    producer.split_once('@').map_or("", |(token, _)| token)
+}
+
+/// Microseconds after which a session without a batch is forgotten. Nothing is stored of it.
+const EMPTY: i64 = 60_000_000;
 
 impl Sessions {
-    /// Deletes what is too old or too much: first whole sessions that are over, oldest first, then the oldest log
-    /// segments of live ones. Waits for the disk.
+    /// Closes what nobody writes to any more, deletes what is too old, and makes room if there is too much. Waits for the
+    /// disk.
     pub fn sweep(&self) {
-        let now = now_us();
+        let now = self.advance_keep_clock();
         for session in self.all() {
             let state = session.state(self.limits());
-            if state != SessionState::Live && !session.is_connected() {
-                session.close();
+            let is_idle = state != SessionState::Live && !session.is_connected();
+            if is_idle {
+                session.close(&**self.store());
             }
-            let (last_us, is_empty) = session.look(|view| (view.record.last_us, view.last == 0));
-            let age = now.saturating_sub(last_us);
-            if state != SessionState::Live && (age > self.retention().micros || is_empty && age > EMPTY) {
-                // A session whose collector just reconnected stays.
-                self.evict(&session, "age");
+            let (kept_us, last, is_stored) =
+                session.look(|view| (view.record.kept_us, view.last, !view.segments.is_empty()));
+            let age = now.saturating_sub(kept_us);
+            if is_idle && !is_stored && last == 0 {
+                if age > EMPTY {
+                    self.forget(session.id());
+                }
                 continue;
             }
-            while second_begun(&session).is_some_and(|begun| now.saturating_sub(begun) > self.retention().micros) {
-                if !self.evict_oldest(&session, "age") {
+            if is_idle && age > self.retention().micros {
+                self.expire(&session, now);
+            }
+            while self.second_begun(&session).is_some_and(|begun| now.saturating_sub(begun) > self.retention().micros) {
+                if session.is_pinned(self.store()) || !self.evict_oldest(&session, "age") {
                     break;
                 }
             }
         }
-        if self.store().usage() > self.retention().bytes {
+        self.free_quotas();
+        if self.store().usage() > self.retention().bytes || self.is_crowded() {
             self.free_space();
+        }
+        self.save_catalogue();
+    }
+
+    /// Seals what nobody writes to any more and saves the catalogue: for a server that stops.
+    pub fn close_all(&self) {
+        for session in self.all() {
+            session.close(&**self.store());
+        }
+        self.save_catalogue_now();
+    }
+
+    /// Announces that a session is too old, or deletes it if that was announced long enough ago.
+    fn expire(&self, session: &Arc<Session>, now: i64) {
+        let Ok(mut marks) = self.store().marks(session.id()) else { return };
+        match marks.announced_us {
+            _ if marks.is_pinned => {}
+            Some(announced) if now.saturating_sub(announced) >= self.retention().grace_micros => {
+                self.evict(session, "age");
+            }
+            Some(_) => {}
+            None => {
+                marks.announced_us = Some(now);
+                match self.store().set_marks(session.id(), &marks) {
+                    Ok(()) => {
+                        let days = self.retention().micros / DAY;
+                        audit::session_announced(session.id(), days);
+                        session.announce(now.saturating_add(self.retention().grace_micros));
+                    }
+                    Err(error) => self.note_store_error(session.id(), &error.into()),
+                }
+            }
         }
     }
 
-    /// Deletes the oldest sessions and log segments until the store is below its target, as far as possible.
+    /// Makes room: deletes the oldest session or segment of the producer with the most bytes, again and again, until the store
+    /// is below its target, as far as possible. Sessions that are over go before parts of live ones.
     pub fn free_space(&self) {
-        let mut sessions = self.all();
-        sessions.sort_by_key(|session| session.look(|view| view.record.last_us));
-        let mut live = Vec::new();
-        for session in sessions {
-            if self.store().usage() <= self.retention().target() {
-                return;
-            }
-            if session.state(self.limits()) == SessionState::Live || !self.evict(&session, "space") {
-                live.push(session);
+        let mut producers: BTreeMap<String, Vec<Arc<Session>>> = BTreeMap::new();
+        for session in self.all() {
+            if session.look(|view| !view.segments.is_empty()) && !session.is_pinned(self.store()) {
+                producers.entry(session.look(|view| view.record.producer.clone())).or_default().push(session);
             }
         }
-        while self.store().usage() > self.retention().target() {
-            // The session whose oldest log segment was filled first.
-            let oldest = live.iter().filter_map(|session| Some((second_begun(session)?, session))).min_by_key(|o| o.0);
-            let Some((_, session)) = oldest else { return };
-            if !self.evict_oldest(session, "space") {
-                return;
+        for sessions in producers.values_mut() {
+            // The oldest last, where it is taken from.
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
+        }
+        let bytes_of =
+            |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(|view| view.bytes())).sum();
+        let mut bytes: BTreeMap<&String, u64> =
+            producers.iter().map(|(producer, sessions)| (producer, bytes_of(sessions))).collect();
+        let mut left: BTreeMap<&String, Vec<Arc<Session>>> =
+            producers.iter().map(|(producer, sessions)| (producer, sessions.clone())).collect();
+        while self.store().usage() > self.retention().target() || self.is_crowded() {
+            let Some((&producer, _)) = bytes.iter().max_by_key(|(_, bytes)| **bytes) else { return };
+            let Some(sessions) = left.get_mut(producer) else { return };
+            match self.make_room(sessions, "space") {
+                0 => {
+                    bytes.remove(producer);
+                }
+                freed => {
+                    bytes.entry(producer).and_modify(|bytes| *bytes = bytes.saturating_sub(freed));
+                }
             }
         }
+    }
+
+    /// Makes room for each token whose sessions have more bytes than its quota: deletes the oldest of them, as far as possible.
+    fn free_quotas(&self) {
+        for (name, most) in self.access().byte_quotas() {
+            let is_of = |session: &Arc<Session>| session.look(|view| token_of(&view.record.producer) == name);
+            let mut sessions: Vec<_> = self.all().into_iter().filter(is_of).collect();
+            let mut bytes: u64 = sessions.iter().map(|session| session.look(|view| view.bytes())).sum();
+            sessions.retain(|session| !session.is_pinned(self.store()));
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
+            while bytes > most {
+                match self.make_room(&mut sessions, "quota") {
+                    0 => break,
+                    freed => bytes = bytes.saturating_sub(freed),
+                }
+            }
+        }
+    }
+
+    /// Deletes the oldest of a producer's sessions that is over, or the oldest segment of a live one. Returns the bytes; 0 if
+    /// nothing can be deleted.
+    fn make_room(&self, sessions: &mut Vec<Arc<Session>>, reason: &'static str) -> u64 {
+        while let Some(at) = sessions.iter().rposition(|session| session.state(self.limits()) != SessionState::Live) {
+            let session = sessions.remove(at);
+            let bytes = session.look(|view| view.bytes());
+            if self.evict(&session, reason) {
+                return bytes.max(1);
+            }
+        }
+        // The session whose oldest segment was filled first.
+        let begun = |session: &&Arc<Session>| self.second_begun(session);
+        let oldest = sessions.iter().filter(|session| begun(session).is_some()).min_by_key(begun).cloned();
+        let Some(session) = oldest else { return 0 };
+        let bytes = session.look(|view| view.segments.first().map_or(0, |segment| segment.bytes));
+        if self.evict_oldest(&session, reason) { bytes.max(1) } else { 0 }
     }
 
     /// Deletes a session and logs the reason. Returns whether it was deleted.
     fn evict(&self, session: &Arc<Session>, reason: &'static str) -> bool {
-        let (seq, bytes) = session.look(|view| (view.last, view.bytes()));
+        let (seq, bytes, producer) = session.look(|view| (view.last, view.bytes(), view.record.producer.clone()));
         let removed = self.discard(session);
         if removed.is_ok() {
-            tracing::info!(session = session.id(), seq, bytes, reason, "session evicted");
+            audit::session_evicted(&producer, session.id(), (seq, bytes), reason);
         }
         removed.is_ok()
     }
 
-    /// Deletes a session's oldest log segment for a reason; whether there was one to delete.
+    /// Deletes a session's oldest segment for a reason; whether there was one to delete.
     fn evict_oldest(&self, session: &Arc<Session>, reason: &'static str) -> bool {
         match session.drop_oldest(self.store(), *self.limits()) {
             Ok(0) => false,
             Ok(bytes) => {
-                let seq = session.look(|view| view.segments.first().map_or(0, |segment| segment.first));
-                tracing::info!(
-                    session = session.id(),
-                    seq,
-                    bytes,
-                    reason,
-                    "oldest batches evicted; seq is the first kept"
-                );
+                let first = session.look(|view| view.segments.first().map_or(0, |segment| segment.first));
+                let producer = session.look(|view| view.record.producer.clone());
+                audit::session_truncated(&producer, session.id(), (first, bytes), reason);
                 true
             }
             Err(error) => {
@@ -132,14 +229,24 @@ impl Sessions {
         Ok(())
     }
 
+    /// Pins a session, so that retention keeps it, or unpins it. Waits for the disk.
+    pub fn pin(&self, session: &Arc<Session>, is_pinned: bool) -> Result<(), IngestError> {
+        let mut marks = self.store().marks(session.id())?;
+        (marks.is_pinned, marks.announced_us) = (is_pinned, None);
+        self.store().set_marks(session.id(), &marks)?;
+        session.set_pinned(is_pinned);
+        audit::session_pinned(session.id(), is_pinned);
+        Ok(())
+    }
+
     fn discard(&self, session: &Arc<Session>) -> Result<(), IngestError> {
         session.remove(&**self.store()).inspect_err(|error| self.note_store_error(session.id(), error))?;
         self.forget(session.id());
         Ok(())
     }
-}
 
-/// Returns when the second log segment was begun: until then the first was written.
-fn second_begun(session: &Session) -> Option<i64> {
-    session.look(|view| view.segments.get(1).map(|segment| segment.begun_us))
+    /// Returns when the second segment of a session was begun, by the clock of retention: until then the first was written.
+    fn second_begun(&self, session: &Session) -> Option<i64> {
+        session.look(|view| view.segments.get(1).map(|segment| segment.begun_us))
+    }
 }

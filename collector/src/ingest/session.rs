@@ -1,21 +1,22 @@
 //! One session, shared by collectors, viewers and routes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use shared::limits::ServerLimits;
-use shared::wire::{Batch, Message, SessionState};
+use shared::units::Bytes;
+use shared::wire::{Batch, Hello, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
 use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::view::View;
-use super::writer::{Appended, SessionWriter};
+use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::Secret;
 use crate::bus::{LiveBus, Published};
-use crate::store::{Record, StoreError, TraceStore};
+use crate::store::{Record, SessionTotals, StoreError, TraceStore};
 
 /// The most questions that wait for a collector. There are only two different ones.
 const ASKS: usize = 4;
@@ -25,6 +26,8 @@ const ASKS: usize = 4;
 pub struct Session {
     id: String,
     writer: Mutex<Option<SessionWriter>>,
+    /// The last segment of a writer that was closed after an error.
+    growing: Mutex<Option<Growing>>,
     view: Mutex<View>,
     gaps: Mutex<Gaps>,
     /// The number of the connection that may append; each new one gets the next.
@@ -35,6 +38,8 @@ pub struct Session {
     pub asked: Notify,
     /// The number of viewers.
     pub viewers: AtomicUsize,
+    /// Whether retention keeps it; unknown until somebody asks.
+    pinned: OnceLock<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +59,7 @@ impl Session {
         Self {
             id: view.record.id.clone(),
             writer: Mutex::new(None),
+            growing: Mutex::new(None),
             view: Mutex::new(view),
             gaps: Mutex::default(),
             holder: watch::Sender::new(0),
@@ -61,6 +67,7 @@ impl Session {
             asks: Mutex::default(),
             asked: Notify::new(),
             viewers: AtomicUsize::new(0),
+            pinned: OnceLock::new(),
         }
     }
 
@@ -112,9 +119,9 @@ impl Session {
         &self,
         store: &Arc<dyn TraceStore>,
         limits: ServerLimits,
-        key: &str,
+        hello: &Hello,
     ) -> Result<(u64, u64), IngestError> {
-        if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(key) {
+        if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(&hello.key) {
             return Err(IngestError::Key);
         }
         // At once, so that the earlier connection releases the writer.
@@ -127,7 +134,10 @@ impl Session {
         let was_open = writer.is_some();
         // Batches that are not requested again count as acknowledged, so they must be durable: the earlier connection
         // may have ended without a sync.
-        let synced = self.opened(&mut writer, store, limits)?.sync();
+        let opened = self.opened(&mut writer, store, limits)?;
+        opened.welcome(hello.first, &hello.header);
+        let synced = opened.sync();
+        lock(&self.view).update(opened);
         if synced.is_err() {
             *writer = None;
         }
@@ -154,12 +164,10 @@ impl Session {
         limits: ServerLimits,
     ) -> Result<&'a mut SessionWriter, IngestError> {
         if writer.is_none() {
-            let opened = match SessionWriter::open(store, &self.id, limits) {
-                Err(IngestError::Store(StoreError::Missing)) => {
-                    SessionWriter::create(store, self.look(|view| view.record.clone()), limits)?
-                }
-                other => other?,
-            };
+            let growing = lock(&self.growing).take();
+            let opened = SessionWriter::open(store, &self.id, limits, growing)?;
+            let new = || SessionWriter::create(store, self.look(|view| view.record.clone()), limits);
+            let opened = opened.unwrap_or_else(new);
             lock(&self.view).update(&opened);
             *writer = Some(opened);
         }
@@ -192,7 +200,9 @@ impl Session {
         let writer = held.as_mut().ok_or(IngestError::Busy("the session must be opened again"))?;
         let done = act(writer);
         if !matches!(done, Ok(_) | Err(IngestError::Order { .. } | IngestError::Ended)) {
-            *held = None;
+            // A segment that can still be written on is continued. After a failed sync it can't: what the disk has of it is
+            // unknown, so its batches are copied into a new one.
+            *lock(&self.growing) = held.take().and_then(SessionWriter::into_growing);
         }
         done
     }
@@ -203,12 +213,11 @@ impl Session {
         number: u64,
         (seq, sent_us): (u64, i64),
         chunks: &mut Vec<u8>,
-        bus: &dyn LiveBus,
-        counters: &Counters,
+        (bus, counters, kept_us): (&dyn LiveBus, &Counters, i64),
     ) -> Result<u64, IngestError> {
         self.with(number, |writer| {
             let before = (writer.totals().events(), writer.totals().ooms());
-            match writer.append((seq, sent_us), chunks)? {
+            match writer.append((seq, sent_us), chunks, kept_us)? {
                 Appended::Duplicate => counters.repeated.add(1),
                 Appended::Stored { end } => {
                     counters.batches.add(1);
@@ -267,12 +276,26 @@ impl Session {
         self.opened(&mut writer, store, limits).map(drop)
     }
 
-    /// Reads what the store holds of it into the view and closes it again: for a session that is older than this server
-    /// process.
+    /// Reads what the store holds of it into the view and seals what was growing: for a session that is older than this
+    /// server process. Does nothing while its writer is open.
     pub(super) fn load(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<(), IngestError> {
-        let writer = SessionWriter::open(store, &self.id, limits)?;
-        lock(&self.view).update(&writer);
+        let held = lock(&self.writer);
+        if held.is_none()
+            && let Some(writer) = SessionWriter::open(store, &self.id, limits, None)?
+        {
+            let mut view = lock(&self.view);
+            view.update(&writer);
+            view.lighten();
+        }
         Ok(())
+    }
+
+    /// Replaces what is shown of it, unless its writer is open.
+    pub(super) fn show(&self, record: Record) {
+        let held = lock(&self.writer);
+        if held.is_none() {
+            *lock(&self.view) = View::of_record(record);
+        }
     }
 
     /// Adds a note that is shown with the session.
@@ -280,24 +303,74 @@ impl Session {
         lock(&self.view).record.notes.push(sentence);
     }
 
-    /// Closes the writer of a session whose collector disconnected. A session whose recording has ended, but whose
-    /// collector said no goodbye, is ended.
-    pub(super) fn close(&self) {
+    /// Whether retention keeps it. Waits for the disk.
+    pub fn is_pinned(&self, store: &Arc<dyn TraceStore>) -> bool {
+        // What can't be read is kept.
+        let read = || store.marks(&self.id).map_or(true, |marks| marks.is_pinned);
+        self.pinned.get_or_init(|| AtomicBool::new(read())).load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_pinned(&self, is_pinned: bool) {
+        self.pinned.get_or_init(AtomicBool::default).store(is_pinned, Ordering::Relaxed);
+        lock(&self.view).delete_us = None;
+    }
+
+    /// Notes when it will be deleted, by the clock of retention.
+    pub(super) fn announce(&self, delete_us: i64) {
+        lock(&self.view).delete_us = Some(delete_us);
+    }
+
+    /// Returns its totals with their series over time. Reads them from the store if the session is not open.
+    pub fn totals(&self, store: &Arc<dyn TraceStore>) -> SessionTotals {
+        if lock(&self.writer).is_none() {
+            let segments = store.segments(&self.id).unwrap_or_default();
+            let label = segments.iter().rev().find_map(|segment| last_label(store, &self.id, segment));
+            if let Some(label) = label {
+                return label.record.totals;
+            }
+        }
+        self.look(|view| view.totals.clone())
+    }
+
+    /// Says on it that a stored segment was found damaged when it was read.
+    pub fn note_damage(&self, number: u32, bytes: u64) {
+        let note = format!(
+            "{} of segment {number} are damaged on the server's disk. The events that they held are counted as lost.",
+            Bytes(bytes).exact()
+        );
+        let mut view = lock(&self.view);
+        if !view.record.notes.contains(&note) {
+            tracing::error!(target: "audit", session = self.id, number, bytes, "segment found damaged");
+            view.record.damaged_bytes += bytes;
+            view.record.notes.push(note);
+        }
+    }
+
+    /// Closes the writer of a session whose collector disconnected, and seals its last segment. A session whose recording
+    /// has ended, but whose collector said no goodbye, is ended.
+    pub(super) fn close(&self, store: &dyn TraceStore) {
         let mut held = lock(&self.writer);
         if self.is_connected() {
             return;
         }
-        if let Some(writer) = held.as_mut()
-            && writer.has_end()
-            && let Err(error) = self.end_with(writer, writer.last())
-        {
-            // The end is found again in the recording at the next start.
-            tracing::error!(session = self.id, seq = writer.last(), "the session's end could not be stored: {error}");
+        *lock(&self.growing) = None;
+        let Some(mut writer) = held.take() else { return };
+        let closed = match writer.last() {
+            // Its only batch was refused: nothing is worth keeping.
+            0 if writer.record().ended_us.is_none() => store.remove(&self.id).map_err(IngestError::from),
+            last if writer.has_end() => self.end_with(&mut writer, last),
+            _ => writer.seal(),
+        };
+        if let Err(error) = closed {
+            // The segment stays in the log, and is sealed when the session is opened again.
+            tracing::error!(session = self.id, seq = writer.last(), "the session could not be sealed: {error}");
         }
-        *held = None;
+        let mut view = lock(&self.view);
+        view.update(&writer);
+        view.lighten();
     }
 
-    /// Deletes the oldest log segment. Returns its bytes; 0 if only one is left.
+    /// Deletes the oldest segment. Returns its bytes; 0 if only one is left.
     pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<u64, IngestError> {
         let mut held = lock(&self.writer);
         let writer = self.opened(&mut held, store, limits)?;
@@ -319,7 +392,7 @@ impl Session {
             Err(error) => return Err(error.into()),
         }
         presence.is_removed = true;
-        *held = None;
+        (*held, *lock(&self.growing)) = (None, None);
         Ok(())
     }
 

@@ -1,22 +1,25 @@
 //! All sessions of a server.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shared::format::Header;
 use shared::limits::{ServerLimits, WireLimits};
 use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Semaphore, watch};
 
+use super::keep_clock::KeepClock;
+use super::retention::producer;
 use super::session::record;
 use super::view::View;
+use super::writer::{describe, upgrade, upgrade_one};
 use super::{Counters, IngestError, Retention, Session, now_us};
 use crate::access::{Access, Caller, Role, Seat, audit};
 use crate::bus::LiveBus;
-use crate::store::{Record, StoreError, StoreResult, TraceStore};
+use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResult, TraceStore};
 
 /// Bytes written to check that the store accepts writes.
 const PROBE_BYTES: usize = 4_096;
@@ -37,6 +40,11 @@ pub struct Sessions {
     /// Counters for the metrics.
     pub counters: Counters,
     is_full: AtomicBool,
+    /// Whether everything that is stored was looked through.
+    is_loaded: AtomicBool,
+    clock: Mutex<(KeepClock, Instant)>,
+    /// What was in the catalogue when it was saved last, in short, and when that was.
+    saved: Mutex<Option<(u64, Instant)>>,
     stop: watch::Sender<bool>,
 }
 
@@ -55,7 +63,7 @@ pub(super) struct Joined {
 }
 
 impl Sessions {
-    /// Opens the sessions of a store. Damage to one of them becomes a note on it. Waits for the disk.
+    /// Opens the sessions of a store, as far as its catalogue knows them. [`Self::load`] looks through the store itself.
     pub fn open(
         store: Arc<dyn TraceStore>,
         bus: Arc<dyn LiveBus>,
@@ -63,21 +71,11 @@ impl Sessions {
         retention: Retention,
         access: Arc<Access>,
     ) -> StoreResult<Self> {
-        let mut known = HashMap::new();
-        for id in store.sessions()? {
-            let read = store.record(&id).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
-            // Without a record it was never begun: a crash came between the two steps.
-            let Some(record) = read.filter(|record| record.id == id) else {
-                tracing::warn!(session = id, "session skipped: its record is missing or damaged");
-                continue;
-            };
-            let session = Session::new(View::of_record(record));
-            if let Err(error) = session.load(&store, limits) {
-                tracing::error!(session = id, "cannot resume session: {error}");
-                session.note(format!("Cannot resume this session: {error}."));
-            }
-            known.insert(id, Arc::new(session));
-        }
+        let catalogue = store.catalogue();
+        let witness_us = catalogue.records.values().map(|record| record.kept_us).max();
+        let clock = KeepClock::start(store.kept_us(), witness_us, now_us());
+        let session = |(id, record): (String, Record)| (id, Arc::new(Session::new(View::of_record(record))));
+        let known = catalogue.records.into_iter().map(session).collect();
         Ok(Self {
             store,
             bus,
@@ -89,8 +87,142 @@ impl Sessions {
             viewers: Arc::new(Semaphore::new(limits.viewers)),
             counters: Counters::default(),
             is_full: AtomicBool::new(false),
+            is_loaded: AtomicBool::new(false),
+            clock: Mutex::new((clock, Instant::now())),
+            saved: Mutex::new(None),
             stop: watch::Sender::new(false),
         })
+    }
+
+    /// Looks through the store: finds what the catalogue doesn't know, and seals what was growing when the server ended.
+    /// Sessions can be recorded and watched meanwhile. Waits for the disk.
+    pub fn load(&self) -> StoreResult {
+        let begun = Instant::now();
+        upgrade(&self.store, self.limits);
+        let found = self.store.list()?;
+        self.advance_to_witnesses(&found);
+        for (id, segments) in &found {
+            if *self.stop.borrow() {
+                return Ok(());
+            }
+            self.look_at(id, segments);
+        }
+        let gone = |session: &Arc<Session>| {
+            !found.contains_key(session.id()) && !session.is_connected() && session.look(|view| view.last > 0)
+        };
+        for session in self.all().iter().filter(|session| gone(session)) {
+            if self.store.segments(session.id()).is_ok_and(|segments| segments.is_empty()) {
+                tracing::warn!(session = session.id(), "session forgotten: its segments are gone from the store");
+                self.forget(session.id());
+            }
+        }
+        self.is_loaded.store(true, Ordering::Relaxed);
+        tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
+        Ok(())
+    }
+
+    /// Whether everything that is stored was looked through.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    /// Compares what is known of a session with its segments, and reads them if they differ.
+    fn look_at(&self, id: &str, segments: &[Found]) {
+        let known = self.get(id);
+        let is_known =
+            |session: &Arc<Session>| session.is_connected() || session.look(|view| is_same(&view.segments, segments));
+        if known.as_ref().is_some_and(is_known) {
+            return;
+        }
+        let described = describe(&self.store, id, segments);
+        let record = match &described {
+            Ok((record, _)) => record.clone(),
+            Err(error) => {
+                tracing::error!(session = id, "cannot read session: {error}");
+                let notes = vec![format!("This session can't be read: {error}.")];
+                Record { id: id.to_owned(), notes, ..Record::default() }
+            }
+        };
+        let session = known.unwrap_or_else(|| {
+            let session = Arc::new(Session::new(View::of_record(record.clone())));
+            Arc::clone(self.lock().entry(id.to_owned()).or_insert(session))
+        });
+        session.show(record);
+        let is_growing = segments.iter().any(|segment| segment.hash.is_none());
+        if (is_growing || described.is_ok_and(|(_, is_complete)| !is_complete))
+            && let Err(error) = session.load(&self.store, self.limits)
+        {
+            tracing::error!(session = id, "cannot resume session: {error}");
+            session.note(format!("Cannot resume this session: {error}."));
+        }
+    }
+
+    /// Lets the clock of retention know the latest time that any stored session knows of.
+    fn advance_to_witnesses(&self, found: &BTreeMap<String, Vec<Found>>) {
+        if self.store.kept_us().is_some() {
+            return;
+        }
+        // Its file is gone, so the newest of the sessions has to tell the time.
+        let records = found.iter().filter_map(|(id, segments)| describe(&self.store, id, segments).ok());
+        let witness_us = records.map(|(record, _)| record.kept_us).max();
+        let clock = KeepClock::start(None, witness_us, now_us());
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = (clock, Instant::now());
+    }
+
+    /// Lets the clock of retention go on, and stores how far it came. Returns its time.
+    pub(super) fn advance_keep_clock(&self) -> i64 {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = i64::try_from(clock.1.elapsed().as_micros()).unwrap_or(i64::MAX);
+        clock.1 = Instant::now();
+        if clock.0.advance(now_us(), passed) {
+            tracing::warn!("the computer's clock has jumped; ages are counted without the jump");
+        }
+        let now = clock.0.now_us();
+        drop(clock);
+        if let Err(error) = self.store.set_kept_us(now) {
+            tracing::error!("cannot store the clock of retention: {error}");
+        }
+        now
+    }
+
+    /// Returns the time of the clock of retention, as of the last sweep.
+    pub(super) fn kept_now_us(&self) -> i64 {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).0.now_us()
+    }
+
+    /// Saves the catalogue if it has changed and the last time is long ago.
+    pub(super) fn save_catalogue(&self) {
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = self.limits.catalogue_seconds;
+        if saved.as_ref().is_some_and(|(_, when)| when.elapsed().as_secs() < pause) {
+            return;
+        }
+        drop(saved);
+        self.save_catalogue_now();
+    }
+
+    /// Saves the catalogue if it has changed.
+    pub(super) fn save_catalogue_now(&self) {
+        if !self.is_loaded() {
+            return;
+        }
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.all();
+        let closed = sessions.iter().filter(|session| !session.is_connected());
+        let records = closed.map(|session| session.look(View::to_record)).filter(|record| !record.segments.is_empty());
+        let catalogue = Catalogue { records: records.map(|record| (record.id.clone(), record)).collect() };
+        let short = catalogue.short();
+        if saved.as_ref().is_none_or(|(saved, _)| *saved != short)
+            && let Err(error) = self.store.save_catalogue(&catalogue)
+        {
+            tracing::error!("cannot save the catalogue: {error}");
+        }
+        *saved = Some((short, Instant::now()));
+    }
+
+    /// Whether there are more sessions than the limit, so that old ones make room.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.lock().len() > self.limits.sessions
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -144,12 +276,19 @@ impl Sessions {
         let (session, is_new) = match found {
             Some(session) => (session, false),
             None => {
-                let record = described(hello, &self.limits)?;
+                let mut record = described(hello, &self.limits)?;
                 grant.begin_session()?;
-                let mut known = self.lock();
-                if known.len() >= self.limits.sessions {
-                    return Err(IngestError::Busy("this server has reached its limit of sessions"));
+                record.producer = producer(grant.name(), &record.host);
+                record.kept_us = self.kept_now_us();
+                if !self.is_loaded() {
+                    // It may be stored, and not looked at yet.
+                    upgrade_one(&self.store, &hello.session, self.limits)?;
+                    let segments = self.store.segments(&hello.session)?;
+                    if !segments.is_empty() {
+                        record = describe(&self.store, &hello.session, &segments)?.0;
+                    }
                 }
+                let mut known = self.lock();
                 match known.entry(hello.session.clone()) {
                     // Another connection was faster.
                     Entry::Occupied(found) => (Arc::clone(found.get()), false),
@@ -159,10 +298,10 @@ impl Sessions {
                 }
             }
         };
-        match session.join(&self.store, self.limits, &hello.key) {
+        match session.join(&self.store, self.limits, hello) {
             Ok((number, next)) => {
                 let caller = Caller::with(caller.peer, grant);
-                let note = if is_new { audit::session_begun } else { audit::session_resumed };
+                let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
                 note(&caller, &hello.session);
                 Ok(Joined { session, number, next, caller, seat: Some(seat) })
             }
@@ -256,4 +395,14 @@ fn described(hello: &Hello, limits: &ServerLimits) -> Result<Record, IngestError
         new.describe(&header, limits);
     }
     Ok(new)
+}
+
+/// Whether these are the segments that were found, and none of them grows.
+fn is_same(known: &[SegmentInfo], found: &[Found]) -> bool {
+    let is_equal = |(known, found): (&SegmentInfo, &Found)| {
+        known.number == found.number
+            && known.bytes == found.bytes
+            && found.hash.is_some_and(|hash| hash.to_string() == known.hash)
+    };
+    known.len() == found.len() && known.iter().zip(found).all(is_equal)
 }

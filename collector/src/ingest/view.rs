@@ -24,14 +24,33 @@ pub struct View {
     pub last: u64,
     /// Whether its recording contains an end.
     pub has_end: bool,
+    /// When retention will delete it for its age, if that was announced.
+    pub delete_us: Option<i64>,
     rate: VecDeque<(Instant, u64)>,
 }
 
 impl View {
     /// Creates the view of a session that is not open.
-    pub fn of_record(record: Record) -> Self {
-        let (totals, segments, last) = (record.totals.clone(), record.segments.clone(), record.last);
-        Self { record, totals, segments, last, ..Self::default() }
+    pub fn of_record(mut record: Record) -> Self {
+        let (totals, segments) = (std::mem::take(&mut record.totals), std::mem::take(&mut record.segments));
+        let mut view = Self { last: record.last, record, totals, segments, ..Self::default() };
+        view.lighten();
+        view
+    }
+
+    /// Gives up what is only needed while the session is open. The store has it.
+    pub(super) fn lighten(&mut self) {
+        for device in &mut self.totals.devices {
+            device.series = Default::default();
+        }
+        (self.record.totals, self.record.segments) = Default::default();
+        self.rate = VecDeque::new();
+    }
+
+    /// Returns the whole record, for the catalogue.
+    pub(super) fn to_record(&self) -> Record {
+        let Self { record, totals, segments, last, .. } = self;
+        Record { totals: totals.clone(), segments: segments.clone(), last: *last, ..record.clone() }.without_series()
     }
 
     /// Updates the view from the session's writer.

@@ -65,7 +65,9 @@ impl Client {
 
     /// Encodes the first message of every connection.
     pub(super) fn hello(&self) -> Vec<u8> {
-        let header = self.shared.lock().header.clone();
+        let state = self.shared.lock();
+        let (header, first) = (state.header.clone(), state.queue.acked() + 1);
+        drop(state);
         let hello = Hello {
             protocol: PROTOCOL,
             session: self.session.clone(),
@@ -73,6 +75,7 @@ impl Client {
             token: self.destination.token.clone().unwrap_or_default(),
             mode: self.destination.mode.clone(),
             header,
+            first,
         };
         Message::Hello(hello).to_bytes()
     }

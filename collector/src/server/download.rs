@@ -1,8 +1,11 @@
-//! A session's log segments, joined to one recording.
+//! A session's segments, joined to one recording.
+//!
+//! Every chunk is checked on the way. Damaged bytes are passed on as they are: whoever reads the recording finds them, says
+//! how many there are, and counts the events that they held as lost. The session says so too from then on.
 
 use std::sync::Arc;
 
-use shared::format::{ChunkScanner, Kind, PRELUDE_BYTES, RawChunk, TRAILER_BYTES, index_byte, prelude};
+use shared::format::{CheckedScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, index_byte, prelude};
 
 use super::stream::BodyError;
 use crate::ingest::Session;
@@ -15,16 +18,20 @@ const READ_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Download {
     store: Arc<dyn TraceStore>,
-    session: String,
+    session: Arc<Session>,
     segments: Vec<SegmentInfo>,
 }
 
 impl Download {
-    /// Selects the log segments that overlap a span of time. Returns `None` if there are none.
-    pub(super) fn new(store: Arc<dyn TraceStore>, session: &Session, (from_us, to_us): (i64, i64)) -> Option<Self> {
+    /// Selects the segments that overlap a span of time. Returns `None` if there are none.
+    pub(super) fn new(
+        store: Arc<dyn TraceStore>,
+        session: &Arc<Session>,
+        (from_us, to_us): (i64, i64),
+    ) -> Option<Self> {
         let overlaps = |segment: &&SegmentInfo| segment.from_us <= to_us && segment.to_us >= from_us;
-        let segments: Vec<_> = session.look(|view| view.segments.iter().filter(overlaps).copied().collect());
-        (!segments.is_empty()).then(|| Self { store, session: session.id().to_owned(), segments })
+        let segments: Vec<_> = session.look(|view| view.segments.iter().filter(overlaps).cloned().collect());
+        (!segments.is_empty()).then(|| Self { store, session: Arc::clone(session), segments })
     }
 
     /// Returns the number of stored bytes. The recording is slightly smaller.
@@ -36,23 +43,46 @@ impl Download {
     pub(super) fn read(&self, send: &mut dyn FnMut(Vec<u8>) -> Result<(), BodyError>) -> Result<(), BodyError> {
         send(prelude().to_vec())?;
         let mut output = RecordingOutput { byte: PRELUDE_BYTES as u64, bytes: Vec::new(), index: None };
-        for (i, segment) in self.segments.iter().enumerate() {
-            // The first head makes this a recording; later heads repeat what is known by then.
-            let mut at = if i == 0 { 0 } else { segment.head };
-            let damaged = |how: &str| BodyError::Damaged(format!("segment {} {how}", segment.number));
-            let mut scanner = if at == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk() };
+        let mut before = None;
+        for segment in &self.segments {
+            // The first head makes this a recording. Later heads repeat what is known by then, unless a segment is missing.
+            let follows = before.replace(segment.number).is_some_and(|before| before + 1 == segment.number);
+            let mut at = if follows { segment.head } else { 0 };
+            let is_first = output.byte == PRELUDE_BYTES as u64;
+            let mut scanner = if at == 0 { CheckedScanner::at_start() } else { CheckedScanner::at_chunk(at) };
+            let mut damaged = 0;
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;
-                let bytes = self.store.read(&self.session, segment.number, at, most)?;
+                let bytes = self.store.read(self.session.id(), segment.number, at, most)?;
                 if bytes.is_empty() {
-                    return Err(damaged("is too short"));
+                    damaged += segment.bytes - at;
+                    break;
                 }
                 at += bytes.len() as u64;
                 scanner.push(&bytes);
-                while let Some(piece) = scanner.next_chunk().map_err(|_| damaged("holds no chunk"))? {
-                    output.add(piece);
+                while let Some(piece) = scanner.next_piece() {
+                    match piece {
+                        // A recording has one header.
+                        Piece::Chunk(byte, chunk) if !is_first && byte < segment.head && chunk.is(Kind::Header) => {}
+                        Piece::Chunk(_, chunk) => output.add(chunk),
+                        Piece::Damage(damage) => {
+                            damaged += damage.bytes;
+                            let most = usize::try_from(damage.bytes).unwrap_or(usize::MAX);
+                            let bytes = self.store.read(self.session.id(), segment.number, damage.byte, most)?;
+                            output.append(&bytes);
+                        }
+                    }
                 }
                 send(std::mem::take(&mut output.bytes))?;
+            }
+            if let Some(damage) = scanner.finish() {
+                damaged += damage.bytes;
+                let most = usize::try_from(damage.bytes).unwrap_or(usize::MAX);
+                output.append(&self.store.read(self.session.id(), segment.number, damage.byte, most)?);
+                send(std::mem::take(&mut output.bytes))?;
+            }
+            if damaged > 0 {
+                self.session.note_damage(segment.number, damaged);
             }
         }
         Ok(())
@@ -71,7 +101,7 @@ struct RecordingOutput {
 
 impl RecordingOutput {
     fn add(&mut self, piece: RawChunk<'_>) {
-        if piece.is(Kind::Batch) {
+        if piece.is(Kind::Batch) || piece.is(Kind::Label) {
             return;
         }
         if piece.is(Kind::Index) {

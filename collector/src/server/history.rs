@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, ChunkScanner};
+use shared::format::{BatchEnd, CheckedScanner, Kind, Piece};
 use shared::limits::ServerLimits;
 use shared::wire::Skipped;
 
@@ -37,9 +37,7 @@ pub(super) struct History {
     number: u32,
     /// The byte that is read next.
     at: u64,
-    scanner: ChunkScanner,
-    /// The byte after the last chunk that was read.
-    byte: u64,
+    scanner: CheckedScanner,
     /// The byte at which what precedes the first batch ends.
     head: u64,
     /// What precedes the first batch, if it is needed; then the chunks of the next batch.
@@ -92,8 +90,7 @@ impl History {
             session: Arc::clone(session),
             number,
             at: byte,
-            scanner: if byte == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk() },
-            byte: if byte == 0 { shared::format::PRELUDE_BYTES as u64 } else { byte },
+            scanner: if byte == 0 { CheckedScanner::at_start() } else { CheckedScanner::at_chunk(byte) },
             head: 0,
             before: Vec::new(),
             chunks: Vec::new(),
@@ -108,7 +105,7 @@ impl History {
         loop {
             let (here, next) = self.session.look(|view| {
                 let at = view.segments.iter().position(|segment| segment.number == self.number);
-                let segment = |at: usize| view.segments.get(at).copied();
+                let segment = |at: usize| view.segments.get(at).cloned();
                 (at.and_then(segment), at.and_then(|at| segment(at + 1)))
             });
             let Some(here) = here else { return Err(StoreError::Missing) };
@@ -117,8 +114,8 @@ impl History {
             if most == 0 {
                 let Some(next) = next else { return Ok(Vec::new()) };
                 // Its head repeats what is known by now.
-                (self.number, self.at, self.byte) = (next.number, next.head, next.head);
-                self.scanner = ChunkScanner::at_chunk();
+                (self.number, self.at) = (next.number, next.head);
+                self.scanner = CheckedScanner::at_chunk(next.head);
                 continue;
             }
             let bytes = self.store.read(self.session.id(), self.number, self.at, most as usize)?;
@@ -127,49 +124,61 @@ impl History {
             }
             self.at += bytes.len() as u64;
             self.scanner.push(&bytes);
-            let stored = self.cut_batches()?;
+            let stored = self.cut_batches();
             if !stored.is_empty() {
                 return Ok(stored);
             }
         }
     }
 
-    fn cut_batches(&mut self) -> StoreResult<Vec<Stored>> {
+    fn cut_batches(&mut self) -> Vec<Stored> {
         let mut stored = Vec::new();
-        loop {
-            let piece = self.scanner.next_chunk();
-            let piece = piece.map_err(|_| StoreError::Damaged(format!("segment {} holds no chunks", self.number)))?;
-            let Some(piece) = piece else { return Ok(stored) };
-            self.byte += piece.bytes.len() as u64;
-            let end = (self.number, self.byte);
-            if let Some(BatchEnd { seq, sent_us }) = piece.batch_end() {
+        while let Some(piece) = self.scanner.next_piece() {
+            let (byte, chunk) = match piece {
+                Piece::Chunk(byte, chunk) => (byte, chunk),
+                // The jump in the sequence numbers behind it shows what is lost.
+                Piece::Damage(damage) => {
+                    self.session.note_damage(self.number, damage.bytes);
+                    continue;
+                }
+            };
+            let byte = byte + chunk.bytes.len() as u64;
+            let end = (self.number, byte);
+            if chunk.is(Kind::Label) {
+                continue;
+            }
+            if let Some(BatchEnd { seq, sent_us }) = chunk.batch_end() {
+                if byte <= self.head {
+                    continue;
+                }
                 let chunks = std::mem::take(&mut self.chunks);
                 if seq > self.after {
-                    stored.extend(self.with_head(Stored { seq, sent_us, chunks, end }));
+                    stored.extend(with_head(&mut self.before, Stored { seq, sent_us, chunks, end }));
                 }
-            } else if self.byte <= self.head {
-                self.before.extend_from_slice(piece.bytes);
+            } else if byte <= self.head {
+                self.before.extend_from_slice(chunk.bytes);
                 if self.before.len() > HEAD_BYTES {
                     stored.push(Stored { seq: 0, sent_us: 0, chunks: std::mem::take(&mut self.before), end });
                 }
             } else {
-                self.chunks.extend_from_slice(piece.bytes);
+                self.chunks.extend_from_slice(chunk.bytes);
             }
         }
+        stored
     }
+}
 
-    /// Joins a batch and what precedes it, unless that is too long for one message.
-    fn with_head(&mut self, mut batch: Stored) -> Vec<Stored> {
-        let mut before = std::mem::take(&mut self.before);
-        if before.is_empty() {
-            return vec![batch];
-        }
-        if before.len() + batch.chunks.len() > HEAD_BYTES {
-            return vec![Stored { seq: 0, sent_us: 0, chunks: before, end: batch.end }, batch];
-        }
-        before.append(&mut batch.chunks);
-        vec![Stored { chunks: before, ..batch }]
+/// Joins a batch and what precedes it, unless that is too long for one message.
+fn with_head(before: &mut Vec<u8>, mut batch: Stored) -> Vec<Stored> {
+    let mut before = std::mem::take(before);
+    if before.is_empty() {
+        return vec![batch];
     }
+    if before.len() + batch.chunks.len() > HEAD_BYTES {
+        return vec![Stored { seq: 0, sent_us: 0, chunks: before, end: batch.end }, batch];
+    }
+    before.append(&mut batch.chunks);
+    vec![Stored { chunks: before, ..batch }]
 }
 
 /// Returns the segment at which a late viewer begins, and why: limited by what is sent, by what it can hold, or by what is

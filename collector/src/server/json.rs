@@ -1,6 +1,7 @@
 //! Sessions and their statistics as JSON.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use shared::event::Action;
@@ -10,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::timestamp::rfc_3339;
 use crate::ingest::{Session, View};
-use crate::store::DeviceTotals;
+use crate::store::{DeviceTotals, TraceStore};
 
 /// A recorded job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,6 +59,11 @@ pub(super) struct SessionJson {
     kept_from_us: i64,
     /// Out-of-memory events.
     oom: u64,
+    /// Bytes that were stored and can't be read any more. The notes say why.
+    damaged_bytes: u64,
+    /// When the session will be deleted for its age, if that was announced, in microseconds since the epoch.
+    #[schema(required)]
+    delete_us: Option<i64>,
     /// What a person should know about the session.
     notes: Vec<String>,
 }
@@ -161,6 +167,8 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             torch: record.torch.clone(),
             kept_from_us: kept.unwrap_or(record.started_us),
             oom: totals.ooms(),
+            damaged_bytes: record.damaged_bytes,
+            delete_us: view.delete_us,
             notes: record.notes.clone(),
         }
     })
@@ -182,10 +190,10 @@ fn devices(view: &View) -> Vec<DeviceJson> {
         .collect()
 }
 
-/// Returns the statistics of a session.
-pub(super) fn stats(session: &Session, limits: &ServerLimits) -> StatsJson {
+/// Returns the statistics of a session. Waits for the disk.
+pub(super) fn stats(session: &Session, store: &Arc<dyn TraceStore>, limits: &ServerLimits) -> StatsJson {
     let state = session.state(limits).into();
-    let devices = session.look(|view| view.totals.devices.iter().map(device_stats).collect());
+    let devices = session.totals(store).devices.iter().map(device_stats).collect();
     StatsJson { id: session.id().to_owned(), state, devices }
 }
 

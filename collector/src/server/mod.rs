@@ -52,6 +52,12 @@ pub async fn run(listener: TcpListener, app: App) {
         sessions = app.sessions.all().len(),
         "server started"
     );
+    let loading = Arc::clone(&app.sessions);
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = loading.load() {
+            tracing::error!("the store can't be looked through: {error}");
+        }
+    });
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
     let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
@@ -71,6 +77,7 @@ pub async fn run(listener: TcpListener, app: App) {
     while Instant::now() < until && is_busy(&sessions) {
         sleep(Duration::from_millis(10)).await;
     }
+    sessions.close_all();
     if is_busy(&sessions) {
         tracing::warn!("server stopped before every session was stored");
     } else {

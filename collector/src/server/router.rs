@@ -106,7 +106,7 @@ mod tests {
     use crate::bus::LocalBus;
     use crate::ingest::{Retention, Sessions};
     use crate::server::Hosts;
-    use crate::store::MemoryStore;
+    use crate::store::SegmentStore;
 
     /// What a method of a route needs, if it has that method.
     fn need(path: &str, method: &Method) -> Option<Need> {
@@ -118,7 +118,7 @@ mod tests {
     #[tokio::test]
     async fn the_description_has_every_route_and_no_other() {
         let limits = ServerLimits::default();
-        let store = Arc::new(MemoryStore::new(1 << 20));
+        let store = Arc::new(SegmentStore::in_memory(1 << 20));
         let sessions =
             Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), Arc::default()).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));

@@ -1,6 +1,9 @@
-//! Tests that every store must pass.
+//! Tests that every store must pass, wherever it keeps its segments.
 
-use super::{StoreError, TraceStore};
+use std::sync::Arc;
+
+use super::files::{DiskFiles, Files, MemoryFiles};
+use super::{Catalogue, Found, Hash, Marks, Purpose, Record, SegmentStore, StoreError, TraceStore};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
@@ -8,78 +11,191 @@ const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
 /// Checks an implementation; `open` creates an empty store with a quota in bytes.
 pub(super) fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
     names(&*open(1 << 20));
-    records(&*open(1 << 20));
     segments(&*open(1 << 20));
+    sealed_segments_are_found_by_looking(&*open(1 << 20));
+    unpublished_segments_leave_nothing(&*open(1 << 20));
+    damage_is_set_aside(&*open(1 << 20));
     quota(&*open(100));
+    marks(&*open(1 << 20));
+    cached_files(&*open(1 << 20));
+}
+
+/// Writes a segment and seals it.
+fn sealed(store: &dyn TraceStore, session: &str, number: u32, bytes: &[u8]) -> Hash {
+    let mut writer = store.begin(session, number, Purpose::Grow).unwrap();
+    writer.append(bytes).unwrap();
+    writer.seal().unwrap()
 }
 
 fn names(store: &dyn TraceStore) {
     for name in ["", "..", ".", "/etc", "../abcdefghijklmnopqrstuvwx", &"A".repeat(26), &"a".repeat(27)] {
-        assert!(matches!(store.create(name, b"{}"), Err(StoreError::Missing)), "{name}");
-        assert!(matches!(store.record(name), Err(StoreError::Missing)), "{name}");
-        assert!(matches!(store.set_record(name, b""), Err(StoreError::Missing)), "{name}");
-        assert!(matches!(store.begin_segment(name, 1), Err(StoreError::Missing)), "{name}");
+        assert!(matches!(store.segments(name), Err(StoreError::Missing)), "{name}");
+        assert!(matches!(store.begin(name, 1, Purpose::Grow), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.read(name, 1, 0, 1), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.remove(name), Err(StoreError::Missing)), "{name}");
+        assert!(matches!(store.marks(name), Err(StoreError::Missing)), "{name}");
+        assert!(matches!(store.set_marks(name, &Marks::default()), Err(StoreError::Missing)), "{name}");
     }
-    assert!(store.sessions().unwrap().is_empty());
+    assert!(store.list().unwrap().is_empty());
     store.probe(4_096).unwrap();
 }
 
-fn records(store: &dyn TraceStore) {
-    assert!(matches!(store.record(SESSION), Err(StoreError::Missing)));
-    store.create(SESSION, b"one").unwrap();
-    assert!(matches!(store.create(SESSION, b"two"), Err(StoreError::Exists)));
-    assert_eq!(store.record(SESSION).unwrap(), b"one");
-    store.set_record(SESSION, b"three").unwrap();
-    store.create(OTHER, b"four").unwrap();
-    let mut sessions = store.sessions().unwrap();
-    sessions.sort();
-    assert_eq!(sessions, [SESSION, OTHER]);
-    store.remove(SESSION).unwrap();
-    assert!(matches!(store.record(SESSION), Err(StoreError::Missing)));
-    assert!(matches!(store.remove(SESSION), Err(StoreError::Missing)));
-    assert_eq!(store.record(OTHER).unwrap(), b"four");
-}
-
 fn segments(store: &dyn TraceStore) {
-    store.create(SESSION, b"{}").unwrap();
-    assert!(matches!(store.open_segment(SESSION, 1, 0), Err(StoreError::Missing)));
-    let mut first = store.begin_segment(SESSION, 1).unwrap();
+    assert!(store.segments(SESSION).unwrap().is_empty());
+    let mut first = store.begin(SESSION, 1, Purpose::Grow).unwrap();
     first.append(b"hello ").unwrap();
+    assert!(store.segments(SESSION).unwrap().is_empty(), "nobody sees it yet");
+    first.publish().unwrap();
     first.append(b"world").unwrap();
     first.sync().unwrap();
-    assert_eq!(first.length(), 11);
-    let mut second = store.begin_segment(SESSION, 2).unwrap();
-    second.append(b"more").unwrap();
-    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![(1, 11), (2, 4)], 15));
+    assert_eq!((first.length(), first.is_usable()), (11, true));
+    let growing = Found { number: 1, bytes: 11, hash: None };
+    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![growing], 11));
     for (from, most, want) in [(0, 5, "hello"), (6, 99, "world"), (11, 9, ""), (50, 9, "")] {
         assert_eq!(store.read(SESSION, 1, from, most).unwrap(), want.as_bytes());
     }
-    drop(first);
+    let hash = first.seal().unwrap();
+    assert_eq!(hash, Hash::of(b"hello world"));
+    assert_eq!(store.segments(SESSION).unwrap(), [Found { hash: Some(hash), ..growing }]);
+    assert!(matches!(store.read_open(SESSION, 1, 0, 9), Err(StoreError::Missing)));
+    assert_eq!(store.read(SESSION, 1, 6, 99).unwrap(), b"world");
+    store.remove_open(SESSION, 1).unwrap();
+    assert_eq!(store.read(SESSION, 1, 6, 99).unwrap(), b"world", "a sealed segment is another one");
+    store.remove_segment(SESSION, 1).unwrap();
+    store.remove_segment(SESSION, 1).unwrap();
+    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![], 0));
+    assert!(matches!(store.read(SESSION, 1, 0, 9), Err(StoreError::Missing)));
+}
 
-    let mut again = store.open_segment(SESSION, 1, 5).unwrap();
-    again.append(b"!").unwrap();
-    assert_eq!((store.read(SESSION, 1, 0, 99).unwrap(), store.usage()), (b"hello!".to_vec(), 10));
-    assert!(matches!(store.open_segment(SESSION, 1, 7), Err(StoreError::Damaged(_))));
-    // A log segment that is created again is empty.
-    assert_eq!(store.begin_segment(SESSION, 2).unwrap().length(), 0);
-    assert_eq!(store.segments(SESSION).unwrap(), [(1, 6), (2, 0)]);
-    store.remove_segment(SESSION, 1).unwrap();
-    store.remove_segment(SESSION, 1).unwrap();
-    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![(2, 0)], 0));
+fn sealed_segments_are_found_by_looking(store: &dyn TraceStore) {
+    let hashes = [sealed(store, SESSION, 1, b"one"), sealed(store, SESSION, 3, b"three")];
+    sealed(store, OTHER, 1, b"other");
+    let mut growing = store.begin(SESSION, 10, Purpose::Grow).unwrap();
+    growing.append(b"ten").unwrap();
+    growing.publish().unwrap();
+    let all = store.list().unwrap();
+    assert_eq!(all.keys().collect::<Vec<_>>(), [SESSION, OTHER]);
+    let found: Vec<_> = all[SESSION].iter().map(|found| (found.number, found.bytes, found.hash)).collect();
+    assert_eq!(found, [(1, 3, Some(hashes[0])), (3, 5, Some(hashes[1])), (10, 3, None)]);
+    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (all[SESSION].clone(), 16));
+    store.remove(SESSION).unwrap();
+    assert_eq!(store.list().unwrap().keys().collect::<Vec<_>>(), [OTHER]);
+    assert_eq!(store.usage(), 5);
+    store.remove(SESSION).unwrap();
+}
+
+fn unpublished_segments_leave_nothing(store: &dyn TraceStore) {
+    let mut writer = store.begin(SESSION, 1, Purpose::Grow).unwrap();
+    writer.append(b"lost").unwrap();
+    assert_eq!(store.usage(), 4);
+    drop(writer);
+    assert_eq!((store.usage(), store.list().unwrap().len()), (0, 0));
+    // A copy takes the place of a growing segment, and both are there until the old one is removed.
+    let mut growing = store.begin(SESSION, 1, Purpose::Grow).unwrap();
+    growing.append(b"old, and its tail").unwrap();
+    growing.publish().unwrap();
+    drop(growing);
+    let hash = sealed(store, SESSION, 1, b"old");
+    let hashes = |store: &dyn TraceStore| -> Vec<_> {
+        store.segments(SESSION).unwrap().into_iter().map(|found| (found.number, found.hash)).collect()
+    };
+    assert_eq!(hashes(store), [(1, Some(hash)), (1, None)]);
+    store.remove_open(SESSION, 1).unwrap();
+    assert_eq!((hashes(store), store.usage()), (vec![(1, Some(hash))], 3));
+}
+
+fn damage_is_set_aside(store: &dyn TraceStore) {
+    let hash = sealed(store, SESSION, 1, b"sealed");
+    let mut growing = store.begin(SESSION, 2, Purpose::Grow).unwrap();
+    growing.append(b"growing").unwrap();
+    growing.publish().unwrap();
+    drop(growing);
+    store.set_aside(SESSION, Found { number: 2, bytes: 7, hash: None }).unwrap();
+    store.set_aside(SESSION, Found { number: 1, bytes: 6, hash: Some(hash) }).unwrap();
+    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![], 0));
 }
 
 fn quota(store: &dyn TraceStore) {
-    store.create(SESSION, b"{}").unwrap();
-    let mut segment = store.begin_segment(SESSION, 1).unwrap();
+    let mut segment = store.begin(SESSION, 1, Purpose::Grow).unwrap();
+    segment.publish().unwrap();
     segment.append(&[1; 90]).unwrap();
     assert!(matches!(segment.append(&[2; 11]), Err(StoreError::Full)));
+    assert!(segment.is_usable());
     assert_eq!((segment.length(), store.usage(), store.read(SESSION, 1, 0, 999).unwrap().len()), (90, 90, 90));
     segment.append(&[2; 10]).unwrap();
     assert!(matches!(store.probe(1), Err(StoreError::Full)));
-    drop(segment);
+    // A copy may exceed it: what it replaces is removed.
+    let mut copy = store.begin(OTHER, 1, Purpose::Copy).unwrap();
+    copy.append(&[3; 50]).unwrap();
+    drop((copy, segment));
     store.remove(SESSION).unwrap();
     assert_eq!(store.usage(), 0);
     store.probe(100).unwrap();
+}
+
+fn marks(store: &dyn TraceStore) {
+    assert_eq!(store.marks(SESSION).unwrap(), Marks::default());
+    sealed(store, SESSION, 1, b"x");
+    let marks = Marks { is_pinned: true, announced_us: Some(5), first_segment: 2 };
+    store.set_marks(SESSION, &marks).unwrap();
+    assert_eq!(store.marks(SESSION).unwrap(), marks);
+    assert_eq!(store.list().unwrap()[SESSION].len(), 1, "marks are no segment");
+    store.remove(SESSION).unwrap();
+    assert_eq!(store.marks(SESSION).unwrap(), Marks::default());
+    assert!(store.list().unwrap().is_empty());
+}
+
+fn cached_files(store: &dyn TraceStore) {
+    assert_eq!((store.catalogue(), store.kept_us()), (Catalogue::default(), None));
+    let mut catalogue = Catalogue::default();
+    catalogue.records.insert(SESSION.to_owned(), Record { id: SESSION.to_owned(), ..Record::default() });
+    store.save_catalogue(&catalogue).unwrap();
+    store.set_kept_us(-7).unwrap();
+    store.set_kept_us(7).unwrap();
+    assert_eq!((store.catalogue(), store.kept_us()), (catalogue, Some(7)));
+}
+
+#[test]
+fn memory_is_a_store() {
+    check(&|quota| Box::new(SegmentStore::in_memory(quota)));
+}
+
+#[test]
+fn a_folder_is_a_store() {
+    let folders = tempfile::tempdir().unwrap();
+    let next = std::cell::Cell::new(0);
+    check(&|quota| {
+        next.set(next.get() + 1);
+        Box::new(SegmentStore::open(&folders.path().join(next.get().to_string()), quota).unwrap())
+    });
+}
+
+#[test]
+fn a_start_removes_only_what_nobody_saw() {
+    let files = MemoryFiles::default();
+    for path in ["wal/abcdefghijklmnopqrstuvwxyz.00000001.vramscope.new", "wal/other", "segments/x.new", "else"] {
+        drop(files.create(path).unwrap());
+    }
+    SegmentStore::in_folder(Arc::new(files.clone()), 1 << 20);
+    assert_eq!(files.paths(), ["else", "segments/x.new", "wal/other"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_special_files_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, b"secret").unwrap();
+    let store = folder.path().join("store");
+    let link = |path: &std::path::Path| std::os::unix::fs::symlink(&secret, path).unwrap();
+    std::fs::create_dir_all(store.join("wal")).unwrap();
+    link(&store.join("wal").join(format!("{SESSION}.00000001.vramscope")));
+    let files = DiskFiles::open(&store).unwrap();
+    assert!(files.read(&format!("wal/{SESSION}.00000001.vramscope"), 0, 9).is_err());
+    assert!(files.list("wal").unwrap().is_empty());
+    drop(files);
+    std::fs::remove_file(store.join("lock")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("victim"), store.join("lock")).unwrap();
+    assert!(DiskFiles::open(&store).is_err());
+    assert!(!folder.path().join("victim").exists(), "a link was followed");
 }

@@ -1,4 +1,4 @@
-//! The record of a session: what is stored about it beside its log segments.
+//! The record of a session: what its labels and the catalogue say about it.
 
 use serde::{Deserialize, Serialize};
 use shared::event::Action;
@@ -6,8 +6,8 @@ use shared::format::Header;
 use shared::limits::ServerLimits;
 use shared::lod::Series;
 
-/// `session.json`. It is written when the session begins and ends, and when a log segment is begun or deleted.
-/// Everything since the last log segment began is found in that segment.
+/// What is known of a session. Each [label](super::Label) holds the record as of its place; everything after it is found in
+/// the segment that follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
@@ -39,12 +39,18 @@ pub struct Record {
     pub ended_us: Option<i64>,
     /// The number of the last batch, for a session that has ended.
     pub last: u64,
-    /// The log segments that are kept, in order.
+    /// The segments that are kept, in order.
     pub segments: Vec<SegmentInfo>,
-    /// The totals at the start of the last log segment; for a session that has ended, the final totals.
+    /// The totals at the place of the label. In the catalogue they have no series.
     pub totals: SessionTotals,
-    /// Whether older log segments were deleted.
+    /// Whether older segments were deleted.
     pub is_shortened: bool,
+    /// Bytes of its segments that were found damaged, or are missing.
+    pub damaged_bytes: u64,
+    /// Who recorded it, for the fair division of space: the name of a token, and the host.
+    pub producer: String,
+    /// When the newest batch was received, by the clock of retention.
+    pub kept_us: i64,
     /// Notes that are shown with the session, in sentences.
     pub notes: Vec<String>,
 }
@@ -61,24 +67,28 @@ pub struct RecordDevice {
     pub capacity: u64,
 }
 
-/// A log segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SegmentInfo {
     /// Its number in the store.
     pub number: u32,
     /// The number of its first batch.
     pub first: u64,
+    /// The number of its last batch; 0 while it grows, or if it has none.
+    pub last: u64,
     /// Bytes before that batch: the head, which makes it a recording by itself.
     pub head: u64,
-    /// Its length in bytes; for the last one of a live session, the length of its head.
+    /// Its length in bytes, labels included.
     pub bytes: u64,
+    /// Its hash in hexadecimal digits; empty while it grows.
+    pub hash: String,
     /// The latest time of an event before it, in microseconds since the epoch. Nothing in it is older, unless a clock
     /// was set back.
     pub from_us: i64,
     /// The latest time of an event up to its end.
     pub to_us: i64,
-    /// When it was begun, by the server's clock.
+    /// When it was begun, by the clock of retention.
     pub begun_us: i64,
     /// The number of the session's events before it.
     pub before: u64,
@@ -138,9 +148,13 @@ impl Record {
         self.devices = header.devices.iter().take(limits.devices).map(device).collect();
     }
 
-    /// Returns the bytes of its log segments.
-    pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
+    /// Returns it without the series of its totals, which take most of its memory.
+    #[must_use]
+    pub fn without_series(mut self) -> Self {
+        for device in &mut self.totals.devices {
+            device.series = Series::default();
+        }
+        self
     }
 }
 

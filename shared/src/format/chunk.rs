@@ -51,11 +51,13 @@ pub enum Kind {
     Batch = 11,
     /// Samples of the memory beside one device's allocator.
     Outside = 12,
+    /// What names a segment of a server's store; only in that store, never in a file that leaves it.
+    Label = 13,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Header,
         Self::Symbols,
         Self::Events,
@@ -68,6 +70,7 @@ impl Kind {
         Self::Statistics,
         Self::Batch,
         Self::Outside,
+        Self::Label,
     ];
 
     /// Returns the kind with this number; `None` for a kind of a later version.
@@ -266,7 +269,7 @@ mod tests {
     #[test]
     fn kinds_are_numbered_for_good() {
         let codes: Vec<u8> = Kind::ALL.iter().map(|&kind| kind as u8).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(13)), (Some(Kind::Events), None, None));
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(14)), (Some(Kind::Events), None, None));
     }
 }

@@ -7,6 +7,7 @@
 //! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 
+mod checked_scanner;
 mod chunk;
 mod columns;
 mod events;
@@ -22,6 +23,7 @@ mod symbols;
 mod varint;
 mod writer;
 
+pub use checked_scanner::{CheckedScanner, Piece};
 pub(crate) use chunk::UPDATE;
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 pub use columns::{EventColumns, EventReader};

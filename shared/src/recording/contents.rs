@@ -142,7 +142,7 @@ impl Recording {
             Some(Kind::Statistics) => self.add_samples(chunk.payload),
             Some(Kind::Outside) => self.add_outside(chunk.payload),
             // A reader of the whole recording doesn't need them.
-            Some(Kind::Index | Kind::Trailer | Kind::Batch) => Ok(()),
+            Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label) => Ok(()),
             None => {
                 self.unknown += 1;
                 Ok(())

@@ -84,14 +84,18 @@ impl<'a> Message<'a> {
     fn body(&self) -> (u8, MapWriter) {
         let mut map;
         let kind = match self {
-            Self::Hello(Hello { protocol, session, key, token, mode, header }) => {
-                map = MapWriter::map(6);
+            Self::Hello(Hello { protocol, session, key, token, mode, header, first }) => {
+                map = MapWriter::map(if *first > 0 { 7 } else { 6 });
                 map.unsigned("protocol", (*protocol).into());
                 map.string("session", session);
                 map.string("key", key);
                 map.string("token", token);
                 map.string("mode", mode);
                 map.column("header", header);
+                // Left out if 0, as earlier servers don't know it.
+                if *first > 0 {
+                    map.unsigned("first", *first);
+                }
                 1
             }
             Self::Batch(Batch { seq, sent_us, chunks }) => {
@@ -191,6 +195,7 @@ impl<'a> Message<'a> {
             }
             (Self::Hello(Hello { mode, .. }), "mode") => *mode = values.string()?,
             (Self::Hello(Hello { header, .. }), "header") => *header = values.column()?.to_vec(),
+            (Self::Hello(Hello { first, .. }), "first") => *first = values.unsigned()?,
             (Self::Batch(Batch { seq, .. }) | Self::Goodbye(Goodbye { seq }) | Self::Ack(Ack { seq }), "seq") => {
                 *seq = values.unsigned()?;
             }

@@ -22,6 +22,9 @@ pub struct Hello {
     pub mode: String,
     /// The payload of the recording's header chunk.
     pub header: Vec<u8>,
+    /// The number of the oldest batch that the collector still has. A server that lost earlier ones goes on without them.
+    /// 0 if unknown: earlier collectors don't send it.
+    pub first: u64,
 }
 
 /// Chunks of a recording.

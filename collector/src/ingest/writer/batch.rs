@@ -1,11 +1,10 @@
 //! Checks the chunks of a batch and counts what they hold.
 
-use std::ops::Range;
-
 use shared::format::{Chunk, Kind, StatisticsChunk};
 use shared::tracker::Tracker;
 
 use super::SessionWriter;
+use super::survey::push_range;
 use crate::ingest::IngestError;
 use crate::store::{DeviceTotals, SessionTotals};
 
@@ -27,8 +26,8 @@ impl SessionWriter {
                 fault.get_or_insert("the batch holds bytes that are not a chunk");
             } else if begins != (kind == Some(Kind::Header)) {
                 fault.get_or_insert("only the first chunk of batch 1 may be a header, and it must be one");
-            } else if kind == Some(Kind::Batch) {
-                fault.get_or_insert("only the server may write batch marks");
+            } else if matches!(kind, Some(Kind::Batch | Kind::Label)) {
+                fault.get_or_insert("only the server may write batch marks and labels");
             }
             next = chunk.end();
             // Each device costs memory: no batch may add a thousand of them.
@@ -99,14 +98,6 @@ impl SessionWriter {
         }
         self.tracker.add(chunk);
         count(chunk, &mut self.tracker, &self.base, &mut self.totals);
-    }
-}
-
-/// Appends a range, joined to the last one where it continues that.
-fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
-    match ranges.last_mut() {
-        Some(last) if last.end == range.start => last.end = range.end,
-        _ => ranges.push(range),
     }
 }
 

@@ -1,12 +1,17 @@
 //! Checks, counts and writes a session's batches.
 //!
-//! A log segment is a recording by itself: its head holds the header, all symbols so far and the state of each device.
-//! The batches follow as they were received, each closed by a mark. After an error, unless it only concerns the batch's
-//! number, the writer may have counted what is not stored: its owner drops it and opens another one from the store.
+//! A segment is a recording by itself: its head holds a label, the header, all symbols so far and the state of each device,
+//! and ends with the mark of the batch before it. The batches follow as they were received, each closed by a mark. A segment
+//! that is complete ends with a label, and is sealed. After an error, unless it only concerns the batch's number, the writer
+//! may have counted what is not stored: its owner drops it and opens another one from the store.
 
 mod batch;
+mod describe;
 mod open;
+mod recover;
 mod roll;
+mod survey;
+mod upgrade;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +25,9 @@ use super::gaps::DeviceGaps;
 use crate::ingest::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
+pub(super) use describe::{describe, last_label};
+pub(super) use upgrade::{upgrade, upgrade_one};
+
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Appended {
@@ -27,9 +35,16 @@ pub(super) enum Appended {
     Duplicate,
     /// It was stored.
     Stored {
-        /// Where it ends: the number of the log segment, and the offset after it.
+        /// Where it ends: the number of the segment, and the offset after it.
         end: (u32, u64),
     },
+}
+
+/// A segment that still grows, kept while its session's writer is opened again.
+#[derive(Debug)]
+pub(super) struct Growing {
+    number: u32,
+    log: Box<dyn SegmentWriter>,
 }
 
 /// Writes one session to the store.
@@ -43,11 +58,15 @@ pub(super) struct SessionWriter {
     totals: SessionTotals,
     tracker: Tracker,
     chunks: ChunkReader,
-    /// The last log segment; `None` before the first batch.
+    /// The last segment, while it grows; `None` before the first batch, and after the last segment was sealed.
     log: Option<Box<dyn SegmentWriter>>,
     /// The number of the last batch.
     last: u64,
-    /// The range of the header in the last log segment, and those of the symbols.
+    /// The number of the first batch of the segment that was read.
+    first_batch: u64,
+    /// The payload of the header that came with the collector's hello; empty if none came.
+    hello_header: Vec<u8>,
+    /// The range of the header in the last segment, and those of the symbols.
     header: Range<u64>,
     symbols: Vec<Range<u64>>,
     symbol_bytes: u64,
@@ -58,14 +77,9 @@ pub(super) struct SessionWriter {
 }
 
 impl SessionWriter {
-    /// Creates a session in the store.
-    pub(in crate::ingest) fn create(
-        store: &Arc<dyn TraceStore>,
-        record: Record,
-        limits: ServerLimits,
-    ) -> Result<Self, IngestError> {
-        store.create(&record.id, &bytes_of(&record))?;
-        Ok(Self::new(store, record, limits))
+    /// Creates the writer of a new session. Nothing is stored before its first batch.
+    pub(in crate::ingest) fn create(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
+        Self::new(store, record, limits)
     }
 
     fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
@@ -81,10 +95,12 @@ impl SessionWriter {
             base: record.totals.clone(),
             totals: record.totals.clone(),
             last: record.last,
+            first_batch: record.last + 1,
             record,
             tracker,
             chunks: ChunkReader::at_chunk(&import, 0),
             log: None,
+            hello_header: Vec::new(),
             header: 0..0,
             symbols: Vec::new(),
             symbol_bytes: 0,
@@ -93,11 +109,13 @@ impl SessionWriter {
         }
     }
 
-    /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending.
+    /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending, and `kept_us` the time by
+    /// the clock of retention.
     pub(in crate::ingest) fn append(
         &mut self,
         (seq, sent_us): (u64, i64),
         chunks: &mut Vec<u8>,
+        kept_us: i64,
     ) -> Result<Appended, IngestError> {
         if seq <= self.last {
             return Ok(Appended::Duplicate);
@@ -118,7 +136,7 @@ impl SessionWriter {
         chunks.truncate(length);
         written?;
         self.last = seq;
-        self.record.last_us = now_us();
+        (self.record.last_us, self.record.kept_us) = (now_us(), kept_us);
         Ok(Appended::Stored { end: self.place() })
     }
 
@@ -149,36 +167,48 @@ impl SessionWriter {
         if seq > self.last {
             return Err(IngestError::Order { wanted: self.last + 1, found: seq });
         }
-        self.sync()?;
-        let mut record = self.record.clone();
-        (record.ended_us, record.last) = (Some(now_us()), self.last);
-        record.totals = self.totals.clone();
-        let to_us = self.latest_us();
-        if let Some(segment) = record.segments.last_mut() {
-            segment.to_us = to_us;
-            segment.bytes = self.log.as_ref().map_or(segment.bytes, |log| log.length());
+        if self.log.is_none() && !self.record.segments.is_empty() {
+            // The end is told by a label, and the last segment can't take another one.
+            self.begin_next()?;
         }
-        self.save(record)
+        self.record.ended_us = Some(now_us());
+        self.seal().inspect_err(|_| self.record.ended_us = None)
     }
 
-    /// Deletes the oldest log segment, unless it is the only one. Returns its bytes.
+    /// Prepares for a collector whose oldest batch is `first`; 0 if it didn't tell. If the store lost batches before that one,
+    /// the session goes on without them. `header` is the payload of its header chunk.
+    pub(in crate::ingest) fn welcome(&mut self, first: u64, header: &[u8]) {
+        self.hello_header = header.to_vec();
+        if first <= self.last.saturating_add(1) || self.record.ended_us.is_some() {
+            return;
+        }
+        let from = self.last + 1;
+        tracing::error!(session = self.record.id, from, to = first, "acknowledged batches are missing from the store");
+        self.record.notes.push(format!(
+            "Batches {from} to {} were stored and are missing now: the store lost them. Their events are counted as lost.",
+            first - 1
+        ));
+        self.last = first - 1;
+    }
+
+    /// Deletes the oldest segment, unless it is the only one. Returns its bytes.
     pub(in crate::ingest) fn drop_oldest(&mut self) -> Result<u64, IngestError> {
-        if self.record.segments.len() < 2 {
-            return Ok(0);
-        }
-        let mut record = self.record.clone();
-        let oldest = record.segments.remove(0);
-        record.is_shortened = true;
-        // The record first: a log segment that no record names is deleted at the next start.
-        self.save(record)?;
-        self.store.remove_segment(&self.record.id, oldest.number)?;
-        Ok(oldest.bytes)
+        let [oldest, next, ..] = &self.record.segments[..] else { return Ok(0) };
+        let (number, bytes, next) = (oldest.number, oldest.bytes, next.number);
+        // The marks first: they tell a segment that was deleted from one that was lost.
+        let mut marks = self.store.marks(&self.record.id)?;
+        marks.first_segment = next;
+        self.store.set_marks(&self.record.id, &marks)?;
+        self.store.remove_segment(&self.record.id, number)?;
+        self.record.segments.remove(0);
+        self.record.is_shortened = true;
+        Ok(bytes)
     }
 
-    fn save(&mut self, record: Record) -> Result<(), IngestError> {
-        self.store.set_record(&record.id, &bytes_of(&record))?;
-        self.record = record;
-        Ok(())
+    /// Returns the last segment if it still grows and can be written on.
+    pub(in crate::ingest) fn into_growing(self) -> Option<Growing> {
+        let number = self.record.segments.last()?.number;
+        self.log.filter(|log| log.is_usable()).map(|log| Growing { number, log })
     }
 
     /// Returns where the last batch ends.
@@ -224,7 +254,7 @@ impl SessionWriter {
         known.collect()
     }
 
-    /// Returns the log segments, with the current length of the last one.
+    /// Returns the segments, with the current length of the last one.
     pub(in crate::ingest) fn segments(&self) -> Vec<SegmentInfo> {
         let mut segments = self.record.segments.clone();
         if let (Some(last), Some(log)) = (segments.last_mut(), &self.log) {
@@ -237,9 +267,4 @@ impl SessionWriter {
     pub(in crate::ingest) fn has_end(&self) -> bool {
         self.tracker.end.is_some()
     }
-}
-
-fn bytes_of(record: &Record) -> Vec<u8> {
-    // A record holds nothing that JSON can't represent.
-    serde_json::to_vec_pretty(record).unwrap_or_default()
 }

@@ -2,98 +2,129 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, Chunk, ChunkReader, Kind, PRELUDE_BYTES};
+use shared::format::{BatchEnd, Chunk, ChunkReader, Kind};
 use shared::limits::{ImportLimits, ServerLimits};
-use shared::units::Bytes;
+use shared::tracker::Tracker;
 
-use super::SessionWriter;
-use crate::ingest::IngestError;
-use crate::store::{Record, StoreError, TraceStore};
-
-/// Bytes read at once.
-const READ_BYTES: usize = 1 << 20;
+use super::describe::describe;
+use super::survey::{READ_BYTES, Read};
+use super::{Growing, SessionWriter};
+use crate::ingest::{IngestError, now_us};
+use crate::store::{Found, Label, SessionTotals, StoreError, TraceStore};
 
 impl SessionWriter {
-    /// Opens a session. Bytes after its last whole batch belong to one that was never acknowledged, and are removed.
+    /// Opens a session; `None` if nothing is stored of it. Segments that were growing are sealed, except for `growing`, which
+    /// is continued.
     pub(in crate::ingest) fn open(
         store: &Arc<dyn TraceStore>,
         session: &str,
         limits: ServerLimits,
-    ) -> Result<Self, IngestError> {
-        let damaged = |error: serde_json::Error| StoreError::Damaged(format!("session.json of {session}: {error}"));
-        let record: Record = serde_json::from_slice(&store.record(session)?).map_err(damaged)?;
-        if record.id != session {
-            return Err(StoreError::Damaged(format!("session.json of {session} belongs to another session")).into());
+        growing: Option<Growing>,
+    ) -> Result<Option<Self>, IngestError> {
+        let number = growing.as_ref().map(|growing| growing.number);
+        let is_left = |found: &&Found| found.hash.is_none() && Some(found.number) != number;
+        for found in store.segments(session)?.iter().filter(is_left) {
+            Self::recover(store, session, *found, limits)?;
         }
-        for (number, _) in store.segments(session)? {
-            // It was being begun or deleted when the server crashed.
-            if !record.segments.iter().any(|segment| segment.number == number) {
-                store.remove_segment(session, number)?;
-            }
-        }
+        let segments = store.segments(session)?;
+        let Some(last) = segments.last() else { return Ok(None) };
+        let (record, _) = describe(store, session, &segments)?;
         let mut writer = Self::new(store, record, limits);
-        if writer.record.ended_us.is_none() {
-            writer.resume()?;
+        if writer.record.ended_us.is_some() {
+            return Ok(Some(writer));
         }
-        Ok(writer)
+        let to = growing.as_ref().map_or(last.bytes, |growing| growing.log.length());
+        let (said, ended) = (writer.totals.clone(), writer.last);
+        let has_label = writer.load(last.number, to, &mut |at, most| store.read(session, last.number, at, most))?;
+        if !has_label || ended > writer.last {
+            // What the last label says of the end holds, whatever can be read of the segment.
+            writer.last = writer.last.max(ended);
+            writer.end_at(said);
+        }
+        writer.log = growing.map(|growing| growing.log);
+        if let Some(header) = writer.tracker.header.clone() {
+            writer.record.describe(&header, &writer.limits);
+        }
+        Ok(Some(writer))
     }
 
-    fn resume(&mut self) -> Result<(), IngestError> {
-        let Some(last) = self.record.segments.last().copied() else { return Ok(()) };
-        let (end, seq) = self.last_whole(last.number, last.head, last.first.saturating_sub(1))?;
-        let had = self.store.segments(&self.record.id)?.into_iter().find(|(number, _)| *number == last.number);
-        let cut = had.map_or(0, |(_, bytes)| bytes).saturating_sub(end);
-        let log = self.store.open_segment(&self.record.id, last.number, end)?;
-        self.visit(last.number, end, &mut |writer, chunk| writer.add_stored(chunk))?;
-        (self.log, self.last) = (Some(log), seq);
-        self.record.last_us = self.record.last_us.max(last.begun_us);
-        if let Some(header) = self.tracker.header.clone() {
-            self.record.describe(&header, &self.limits);
-        }
-        if cut > 0 {
-            tracing::warn!(session = self.record.id, seq, bytes = cut, "session truncated after its last whole batch");
-            self.record
-                .notes
-                .push(format!("An incomplete batch was removed from the end after a crash ({}).", Bytes(cut).exact()));
-            self.save(self.record.clone())?;
-        }
-        Ok(())
-    }
-
-    /// Returns where the last whole batch of a log segment ends, and its number; without one, the end of the head and
-    /// the number of the batch before.
-    fn last_whole(&mut self, number: u32, head: u64, before: u64) -> Result<(u64, u64), IngestError> {
-        let (mut end, mut seq) = (head, before);
-        let mut next = PRELUDE_BYTES as u64;
-        let mut is_whole = true;
-        self.visit(number, u64::MAX, &mut |_, chunk| {
-            is_whole &= chunk.byte == next;
-            next = chunk.end();
-            if is_whole
-                && chunk.kind == Kind::Batch as u8
-                && BatchEnd::decode(chunk.payload).is_ok_and(|batch| batch.seq == seq + 1)
-            {
-                (end, seq) = (next, seq + 1);
+    /// Reads the segment `number` up to the byte `to`: its head sets the state, and its batches lead on from there.
+    /// Returns whether the label that tells the totals before it could be read.
+    pub(super) fn load(&mut self, number: u32, to: u64, read: Read<'_>) -> Result<bool, IngestError> {
+        let session = self.record.id.clone();
+        let (mut has_label, mut has_mark) = (false, false);
+        visit(number, to, read, &mut |chunk| match chunk.known_kind() {
+            Some(Kind::Label) => {
+                if let Some(label) = Label::decode(chunk.payload, &session, number).filter(|label| !label.is_last) {
+                    has_label = true;
+                    self.begin_at(&label);
+                }
             }
+            Some(Kind::Batch) => {
+                if let Ok(BatchEnd { seq, sent_us }) = BatchEnd::decode(chunk.payload) {
+                    self.last = if has_mark { self.last.max(seq) } else { seq };
+                    if !has_mark {
+                        self.first_batch = seq.saturating_add(1);
+                    }
+                    has_mark = true;
+                    self.note_time(sent_us);
+                }
+            }
+            _ => self.add_stored(chunk),
         })?;
-        Ok((end, seq))
+        Ok(has_label)
     }
 
-    /// Visits the chunks of a log segment up to an offset.
-    fn visit(&mut self, number: u32, to: u64, visit: &mut dyn FnMut(&mut Self, Chunk<'_>)) -> Result<(), IngestError> {
-        let store = Arc::clone(&self.store);
-        let mut chunks = ChunkReader::at_start(&ImportLimits::default());
-        let mut at = 0_u64;
-        loop {
-            let most = to.saturating_sub(at).min(READ_BYTES as u64) as usize;
-            let bytes = store.read(&self.record.id, number, at, most)?;
-            if bytes.is_empty() {
-                return Ok(());
+    /// Notes when a batch was received: not before its collector sent it, as far as the two clocks agree.
+    fn note_time(&mut self, sent_us: i64) {
+        let last_us = self.record.last_us.max(sent_us.min(now_us()));
+        // The clock of retention goes on as fast as the other.
+        let kept_us = self.record.kept_us.saturating_add(last_us.saturating_sub(self.record.last_us));
+        (self.record.last_us, self.record.kept_us) = (last_us, kept_us);
+    }
+
+    /// Sets the totals at the end of what was read.
+    fn end_at(&mut self, totals: SessionTotals) {
+        self.base.clone_from(&totals);
+        for device in &mut self.base.devices {
+            // What follows is added to the base, and so is what was read.
+            if let Some(tracked) = self.tracker.devices.get(device.number) {
+                device.events = device.events.saturating_sub(tracked.events);
+                device.lost = device.lost.saturating_sub(tracked.lost);
+                device.ooms = device.ooms.saturating_sub(tracked.ooms);
+                for (sum, count) in device.lost_by_action.iter_mut().zip(tracked.lost_by_action) {
+                    *sum = sum.saturating_sub(count);
+                }
             }
-            at += bytes.len() as u64;
-            chunks
-                .push(&bytes, &mut |chunk| visit(self, chunk))
-                .map_err(|_| StoreError::Damaged(format!("log segment {number} does not begin as a recording")))?;
         }
+        self.totals = totals;
+    }
+
+    /// Takes the totals from the label at the start of a segment.
+    fn begin_at(&mut self, label: &Label) {
+        self.base.clone_from(&label.record.totals);
+        self.totals.clone_from(&label.record.totals);
+        self.tracker = Tracker::new(ImportLimits::default());
+        for device in &self.base.devices {
+            // Earlier totals stay in `base`; the series is continued.
+            self.tracker.course(device.number).clone_from(&device.series);
+        }
+    }
+}
+
+/// Visits the chunks of a segment up to an offset.
+fn visit(number: u32, to: u64, read: Read<'_>, visit: &mut dyn FnMut(Chunk<'_>)) -> Result<(), IngestError> {
+    let limits = ImportLimits::default();
+    // The prelude is skipped and not checked: damage to it costs nothing.
+    let mut chunks = ChunkReader::at_chunk(&limits, shared::format::PRELUDE_BYTES as u64);
+    let mut at = shared::format::PRELUDE_BYTES as u64;
+    loop {
+        let most = to.saturating_sub(at).min(READ_BYTES as u64) as usize;
+        let bytes = read(at, most)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        at += bytes.len() as u64;
+        chunks.push(&bytes, visit).map_err(|error| StoreError::Damaged(format!("segment {number}: {error}")))?;
     }
 }

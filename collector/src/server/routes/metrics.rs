@@ -162,11 +162,11 @@ mod tests {
     use super::*;
     use crate::bus::LocalBus;
     use crate::ingest::Retention;
-    use crate::store::MemoryStore;
+    use crate::store::SegmentStore;
 
     #[test]
     fn every_name_type_and_label_stays() {
-        let (store, bus) = (Arc::new(MemoryStore::new(1 << 20)), Arc::new(LocalBus::new(1)));
+        let (store, bus) = (Arc::new(SegmentStore::in_memory(1 << 20)), Arc::new(LocalBus::new(1)));
         let sessions =
             Sessions::open(store, bus, ServerLimits::default(), Retention::default(), Arc::default()).unwrap();
         sessions.counters.events.add(3);

@@ -34,6 +34,8 @@ pub(crate) struct ListQuery {
 #[schema(as = Sessions)]
 pub(crate) struct SessionsJson {
     sessions: Vec<SessionJson>,
+    /// Whether the server still looks through its store, so that sessions may be missing.
+    loading: bool,
 }
 
 /// Lists the sessions that are kept, the newest first.
@@ -60,7 +62,9 @@ pub(crate) async fn list(
         |session: &Arc<Session>| session.look(|view| (Reverse(view.record.created_us), view.record.id.clone()));
     sessions.sort_by_cached_key(newest);
     sessions.truncate(limit.unwrap_or(LIMIT).min(LIMIT));
-    Ok(Json(SessionsJson { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
+    let loading = !app.sessions.is_loaded();
+    let sessions = sessions.iter().map(|session| json::session(session, app.limits())).collect();
+    Ok(Json(SessionsJson { sessions, loading }))
 }
 
 /// Returns one session.
@@ -106,7 +110,6 @@ pub(crate) async fn delete(
         return Err(ApiError::new(StatusCode::CONFLICT, "state", message));
     }
     blocking(move || app.sessions.remove(&session)).await??;
-    tracing::info!(session = id, "session deleted");
     audit::session_deleted(&caller, &id);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 
-use super::find;
+use super::{blocking, find};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::json::{self, StatsJson};
@@ -24,5 +24,6 @@ use crate::server::json::{self, StatsJson};
     )
 )]
 pub(crate) async fn stats(State(app): State<App>, Path(id): Path<String>) -> Result<Json<StatsJson>, ApiError> {
-    Ok(Json(json::stats(&*find(&app, &id)?, app.limits())))
+    let session = find(&app, &id)?;
+    Ok(Json(blocking(move || json::stats(&session, app.sessions.store(), app.limits())).await?))
 }

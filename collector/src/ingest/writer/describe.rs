@@ -1,0 +1,111 @@
+//! Finds out what is stored of a session, from its segments alone.
+
+use std::sync::Arc;
+
+use shared::format::{CheckedScanner, Piece};
+use shared::units::Bytes;
+
+use super::survey::label;
+use crate::store::{Found, Label, Record, SegmentInfo, StoreResult, TraceStore};
+
+/// Bytes in which a label is searched first, and bytes in which it is searched if it isn't there: a label of many devices is
+/// long.
+const WINDOWS: [u64; 2] = [64 << 10, 16 << 20];
+
+/// Returns the record of a session with these segments. Also returns whether it is complete: if the last label of the newest
+/// segment can't be read, only reading that segment tells the totals.
+pub(in crate::ingest) fn describe(
+    store: &Arc<dyn TraceStore>,
+    session: &str,
+    found: &[Found],
+) -> StoreResult<(Record, bool)> {
+    let newest = found.iter().rev().find_map(|segment| {
+        last_label(store, session, segment)
+            .or_else(|| first_label(store, session, segment))
+            .map(|label| (segment, label))
+    });
+    let is_complete = newest.as_ref().is_some_and(|(segment, label)| {
+        label.is_last && found.last().is_some_and(|last| last.number == segment.number)
+    });
+    let mut record = match newest {
+        Some((_, Label { mut record, segment, .. })) => {
+            record.segments.push(segment);
+            record
+        }
+        None => Record { id: session.to_owned(), ..Record::default() },
+    };
+    let marks = store.marks(session).unwrap_or_default();
+    record.is_shortened |= marks.first_segment > 1;
+    let known = std::mem::take(&mut record.segments);
+    let (mut unreadable, mut next) = (Vec::new(), marks.first_segment.max(1));
+    for segment in found {
+        if record.segments.last().is_some_and(|last| last.number == segment.number) {
+            continue;
+        }
+        let hash = segment.hash.map(|hash| hash.to_string()).unwrap_or_default();
+        // The newest label knows all segments before it, but not the hash of its own.
+        let said =
+            known.iter().find(|info| info.number == segment.number && (info.hash.is_empty() || info.hash == hash));
+        let read = || last_label(store, session, segment).or_else(|| first_label(store, session, segment));
+        let info = said.cloned().or_else(|| read().map(|label| label.segment)).unwrap_or_else(|| {
+            unreadable.push(segment.number);
+            record.damaged_bytes += segment.bytes;
+            SegmentInfo { number: segment.number, from_us: i64::MIN, to_us: i64::MAX, ..SegmentInfo::default() }
+        });
+        if segment.number > next {
+            note_missing(&mut record, next..segment.number, &known);
+        }
+        next = segment.number.saturating_add(1);
+        record.segments.push(SegmentInfo { bytes: segment.bytes, hash, ..info });
+    }
+    if !unreadable.is_empty() {
+        record.notes.push(format!("{} can't be read. Run vramscope store check to learn more.", named(&unreadable)));
+    }
+    Ok((record, is_complete))
+}
+
+fn note_missing(record: &mut Record, numbers: std::ops::Range<u32>, known: &[SegmentInfo]) {
+    let numbers: Vec<u32> = numbers.collect();
+    let lost = known.iter().filter(|info| numbers.contains(&info.number)).map(|info| info.bytes).sum::<u64>();
+    record.damaged_bytes += lost;
+    let bytes = if lost > 0 { format!(" ({})", Bytes(lost).exact()) } else { String::new() };
+    record.notes.push(format!("{}{bytes} is missing from the store. Its events can't be shown.", named(&numbers)));
+}
+
+fn named(numbers: &[u32]) -> String {
+    match numbers {
+        [one] => format!("Segment {one}"),
+        [first, .., last] => format!("A part of segments {first} to {last}"),
+        [] => String::new(),
+    }
+}
+
+/// Returns the label at the end of a sealed segment.
+pub(in crate::ingest) fn last_label(store: &Arc<dyn TraceStore>, session: &str, segment: &Found) -> Option<Label> {
+    segment.hash?;
+    WINDOWS.into_iter().find_map(|window| {
+        let from = segment.bytes.saturating_sub(window);
+        search(store, session, segment.number, from..segment.bytes).filter(|label| label.is_last)
+    })
+}
+
+/// Returns the label at the start of a segment.
+fn first_label(store: &Arc<dyn TraceStore>, session: &str, segment: &Found) -> Option<Label> {
+    WINDOWS.into_iter().find_map(|window| {
+        search(store, session, segment.number, 0..window.min(segment.bytes)).filter(|label| !label.is_last)
+    })
+}
+
+/// Returns the last label in a range of bytes.
+fn search(store: &Arc<dyn TraceStore>, session: &str, number: u32, range: std::ops::Range<u64>) -> Option<Label> {
+    let bytes = store.read(session, number, range.start, (range.end - range.start) as usize).ok()?;
+    let mut scanner = CheckedScanner::at_chunk(range.start);
+    scanner.push(&bytes);
+    let mut found = None;
+    while let Some(piece) = scanner.next_piece() {
+        if let Piece::Chunk(_, chunk) = piece {
+            found = label(chunk, session, number).or(found);
+        }
+    }
+    found
+}

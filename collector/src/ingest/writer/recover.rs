@@ -1,0 +1,107 @@
+//! Seals segments that were still growing when their server ended, or when a write failed.
+//!
+//! What is whole is copied into a new file, made durable there, and sealed. Only then is the old file given up: removed if
+//! the copy holds everything that was ever acknowledged, and set aside if not. So it doesn't matter what the system did to the
+//! old file after a sync failed, and a crash at any point repeats the same steps.
+
+use std::sync::Arc;
+
+use shared::format::{BatchEnd, prelude};
+use shared::limits::ServerLimits;
+use shared::units::Bytes;
+
+use super::SessionWriter;
+use super::describe::describe;
+use super::survey::Survey;
+use crate::ingest::IngestError;
+use crate::store::{Found, Purpose, SegmentInfo, StoreError, TraceStore};
+
+impl SessionWriter {
+    /// Seals the growing segment `found`. If a sealed segment has its number, a crash came between the two: it is removed.
+    pub(super) fn recover(
+        store: &Arc<dyn TraceStore>,
+        session: &str,
+        found: Found,
+        limits: ServerLimits,
+    ) -> Result<(), IngestError> {
+        let number = found.number;
+        let segments = store.segments(session)?;
+        if segments.iter().any(|other| other.number == number && other.hash.is_some()) {
+            return Ok(store.remove_open(session, number)?);
+        }
+        let read = &mut |at, most| store.read_open(session, number, at, most);
+        let seen = Survey::of(session, number, read)?;
+        let earlier: Vec<Found> = segments.into_iter().filter(|other| other.number < number).collect();
+        let (before, _) = describe(store, session, &earlier)?;
+        let Some(last) = seen.last else {
+            tracing::error!(session, number, bytes = found.bytes, "nothing of a segment can be read; it is set aside");
+            return Ok(store.set_aside(session, found)?);
+        };
+        let mut writer = Self::new(store, seen.label.as_ref().map_or(before, |label| label.record.clone()), limits);
+        let info = seen.label.as_ref().map(|label| label.segment.clone());
+        writer.record.segments.retain(|segment| earlier.iter().any(|found| found.number == segment.number));
+        writer.record.segments.push(info.unwrap_or(SegmentInfo { number, ..SegmentInfo::default() }));
+        writer.load(number, seen.kept.last().map_or(0, |range| range.end), read)?;
+        writer.last = writer.last.max(last);
+        let first_batch = writer.first_batch;
+        if let Some(segment) = writer.record.segments.last_mut().filter(|segment| segment.first == 0) {
+            segment.first = first_batch;
+        }
+        writer.note_damage(&seen, number);
+
+        let mut copy = store.begin(session, number, Purpose::Copy)?;
+        // A damaged prelude or a damaged label is written anew.
+        copy.append(&prelude())?;
+        if seen.label.is_none() {
+            let segment = writer.record.segments.last().cloned().unwrap_or_default();
+            copy.append(&writer.label(segment, false).to_chunk())?;
+            copy.append(&BatchEnd { seq: writer.first_batch.saturating_sub(1), sent_us: 0 }.to_chunk())?;
+        }
+        let head = copy.length() + seen.head;
+        if let Some(segment) = writer.record.segments.last_mut() {
+            segment.head = head;
+        }
+        for range in &seen.kept {
+            let mut at = range.start;
+            while at < range.end {
+                let bytes =
+                    store.read_open(session, number, at, (range.end - at).min(super::roll::COPY_BYTES) as usize)?;
+                if bytes.is_empty() {
+                    return Err(StoreError::Damaged(format!("segment {number} became shorter")).into());
+                }
+                at += bytes.len() as u64;
+                copy.append(&bytes)?;
+            }
+        }
+        writer.finish(&mut *copy)?;
+        copy.seal()?;
+        if seen.is_whole() {
+            store.remove_open(session, number)?;
+        } else {
+            store.set_aside(session, found)?;
+        }
+        tracing::debug!(session, number, seq = writer.last, "segment sealed after a stop");
+        Ok(())
+    }
+
+    /// Says on the session what of a segment is missing.
+    fn note_damage(&mut self, seen: &Survey, number: u32) {
+        let session = &self.record.id;
+        let note = if seen.damaged > 0 || (seen.tail > 0 && !seen.is_torn) {
+            let bytes = seen.damaged + if seen.is_torn { 0 } else { seen.tail };
+            self.record.damaged_bytes += bytes;
+            tracing::error!(target: "audit", session, number, bytes, "damaged segment set aside");
+            format!(
+                "{} of segment {number} were damaged on the server's disk. The file was set aside, and everything readable in \
+                 it was kept. Events that were lost with it are counted as lost.",
+                Bytes(bytes).exact()
+            )
+        } else if seen.tail > 0 {
+            tracing::warn!(target: "audit", session, number, bytes = seen.tail, "incomplete batch removed after a stop");
+            format!("An incomplete batch was removed from the end after a crash ({}).", Bytes(seen.tail).exact())
+        } else {
+            return;
+        };
+        self.record.notes.push(note);
+    }
+}

@@ -1,0 +1,42 @@
+//! Where sealed segments are kept: a folder, or an object store.
+
+mod folder;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use folder::FolderArchive;
+
+use super::{Hash, StoreResult};
+
+/// A sealed segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Its number within the session.
+    pub number: u32,
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// Keeps sealed segments, and for each session a small file of marks. Sessions have valid names.
+pub trait Archive: Send + Sync + fmt::Debug {
+    /// Returns the segments of all sessions.
+    fn list(&self) -> StoreResult<BTreeMap<String, Vec<Sealed>>>;
+    /// Returns the segments of one session; none if it has none.
+    fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>>;
+    /// Moves a file of the store's folder here. Returns when it is durable here; then it is no longer at `path`, or will be
+    /// removed there once it was uploaded.
+    fn take(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult;
+    /// Reads up to `most` bytes from the offset `from`; fewer only at the end.
+    fn read(&self, session: &str, sealed: Sealed, from: u64, most: usize) -> StoreResult<Vec<u8>>;
+    /// Deletes a segment. Does nothing if there is none.
+    fn remove(&self, session: &str, sealed: Sealed) -> StoreResult;
+    /// Moves a segment into the store's folder, to `path`.
+    fn give_back(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult;
+    /// Returns the marks of a session; `None` if it has none.
+    fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>>;
+    /// Replaces the marks of a session; `None` deletes them.
+    fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult;
+}
