@@ -164,7 +164,7 @@ impl Sessions {
         for (name, most) in self.access().byte_quotas() {
             let is_of = |session: &Arc<Session>| session.look(|view| token_of(&view.record.producer) == name);
             let mut sessions: Vec<_> = self.all().into_iter().filter(is_of).collect();
-            let mut bytes: u64 = sessions.iter().map(|session| session.look(|view| view.bytes())).sum();
+            let mut bytes: u64 = sessions.iter().map(|session| session.look(View::bytes)).sum();
             sessions.retain(|session| !session.is_pinned(self.store()));
             sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
             while bytes > most {
