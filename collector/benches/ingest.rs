@@ -2,14 +2,18 @@
 //!
 //! `cargo bench -p vramscope --bench ingest` starts a server as a separate process and sends it encoded streams, from one
 //! collector and from eight, with one viewer. It prints the events a second (until the last is acknowledged), the bytes
-//! for each event, and the server's peak memory. The optional argument is the server's folder.
+//! for each event, and the server's peak memory; then the same with TLS. The optional argument is the server's folder.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use shared::event::Action;
 use shared::format::{Device, EventColumns, Header, PRELUDE_BYTES, Writer};
 use shared::frames::StackId;
@@ -20,13 +24,43 @@ use shared::wire::{Ack, Batch, Decoder, Hello, Message, PROTOCOL, SESSION_CHARS,
 use tungstenite::{Message as WsMessage, WebSocket};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
-use vramscope::server::{self, App, Hosts};
+use vramscope::server::{self, App, Hosts, Tls};
 use vramscope::store::SegmentStore;
+
+/// A connection, with or without TLS.
+trait Connection: Read + Write {}
+
+impl<T: Read + Write> Connection for T {}
+
+/// Where the server is, and whom its clients trust if it has TLS.
+#[derive(Clone)]
+struct Place {
+    address: SocketAddr,
+    client: Option<Arc<ClientConfig>>,
+}
+
+/// Writes a certificate for `localhost` and its key into a folder. Returns a client that trusts it.
+fn certify(folder: &Path) -> Result<Arc<ClientConfig>, Failure> {
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(["localhost".to_owned()])?.self_signed(&key)?;
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join(CERTIFICATE), certificate.pem())?;
+    std::fs::write(folder.join(KEY), key.serialize_pem())?;
+    #[cfg(unix)]
+    std::fs::set_permissions(folder.join(KEY), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone())?;
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    Ok(Arc::new(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth()))
+}
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Set to the server's folder in the server's process.
 const SERVER: &str = "VRAMSCOPE_BENCH_SERVER";
+/// The names of the certificate and its key in the server's folder; without them the server has no TLS.
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
 /// The number of chunks of a stream.
 const CHUNKS: u64 = 300;
 /// The most unacknowledged batches of one collector.
@@ -89,21 +123,31 @@ fn serve(folder: &str) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         println!("{address}");
-        server::run(listener, App::new(sessions, Hosts::new(address, &[]))).await;
+        let (certificate, key) = (Path::new(folder).join(CERTIFICATE), Path::new(folder).join(KEY));
+        let tls = if key.exists() { Some(Tls::load(&certificate, &key)?) } else { None };
+        server::run(listener, App::new(sessions, Hosts::new(address, &[])).encrypted(tls)).await;
         Ok(())
     })
 }
 
 struct Peer {
-    socket: WebSocket<TcpStream>,
+    socket: WebSocket<Box<dyn Connection>>,
     decoder: Decoder,
 }
 
 impl Peer {
-    fn new(server: SocketAddr, path: &str, first: &Message<'_>) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(server)?;
+    fn new(server: &Place, path: &str, first: &Message<'_>) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(server.address)?;
         stream.set_nodelay(true)?;
-        let (socket, _) = tungstenite::client(format!("ws://{server}{path}"), stream)?;
+        let stream: Box<dyn Connection> = match &server.client {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = ServerName::try_from("localhost")?;
+                Box::new(StreamOwned::new(ClientConnection::new(Arc::clone(config), name)?, stream))
+            }
+        };
+        let (socket, _) =
+            tungstenite::client(format!("ws://{}{path}", server.address), stream).map_err(|error| error.to_string())?;
         let mut new = Self { socket, decoder: Decoder::new(&WireLimits::default()) };
         new.socket.send(WsMessage::Binary(first.to_bytes().into()))?;
         Ok(new)
@@ -122,7 +166,7 @@ fn name(seed: u8) -> String {
 }
 
 /// Sends all batches. Returns when the last is acknowledged.
-fn collect(server: SocketAddr, seed: u8, messages: &[Vec<u8>]) -> Result<(), Failure> {
+fn collect(server: &Place, seed: u8, messages: &[Vec<u8>]) -> Result<(), Failure> {
     let hello = Hello { protocol: PROTOCOL, session: name(seed), key: name(seed + 100), ..Hello::default() };
     let mut peer = Peer::new(server, "/api/v1/ingest", &Message::Hello(hello))?;
     let (mut acked, mut sent) = (0, 0);
@@ -145,7 +189,7 @@ fn collect(server: SocketAddr, seed: u8, messages: &[Vec<u8>]) -> Result<(), Fai
 }
 
 /// Watches a session up to its last batch. Returns the number of received batches.
-fn watch(server: SocketAddr, seed: u8, last: u64) -> Result<u64, Failure> {
+fn watch(server: &Place, seed: u8, last: u64) -> Result<u64, Failure> {
     let path = format!("/api/v1/sessions/{}/live", name(seed));
     let watch = || Message::Watch(Watch { protocol: PROTOCOL, ..Watch::default() });
     let mut peer = loop {
@@ -187,26 +231,28 @@ fn used(pid: u32) -> (f64, f64) {
     (peak.and_then(|kib| kib.parse::<f64>().ok()).unwrap_or_default() / 1024.0, ticks / 100.0)
 }
 
-fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Result<(), Failure> {
+fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &Path, is_encrypted: bool) -> Result<(), Failure> {
     // The same total from eight collectors as from one.
     let chunks = &chunks[..chunks.len() / usize::from(collectors.div_ceil(2))];
     let frame =
         |(i, chunks): (usize, &Vec<u8>)| Message::Batch(Batch { seq: i as u64 + 1, sent_us: 0, chunks }).to_bytes();
     let frames: Arc<Vec<Vec<u8>>> = Arc::new(chunks.iter().enumerate().map(frame).collect());
     let _ = std::fs::remove_dir_all(folder);
+    let client = if is_encrypted { Some(certify(folder)?) } else { None };
     let mut child = Command::new(std::env::current_exe()?).env(SERVER, folder).stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     let server = Server(child);
-    let address: SocketAddr = line.trim().parse()?;
+    let place = Place { address: line.trim().parse()?, client };
 
     let begun = Instant::now();
     let last = frames.len() as u64;
-    let viewer = std::thread::spawn(move || watch(address, 0, last));
+    let watched = place.clone();
+    let viewer = std::thread::spawn(move || watch(&watched, 0, last));
     let threads: Vec<_> = (0..collectors)
         .map(|seed| {
-            let frames = Arc::clone(&frames);
-            std::thread::spawn(move || collect(address, seed, &frames))
+            let (frames, place) = (Arc::clone(&frames), place.clone());
+            std::thread::spawn(move || collect(&place, seed, &frames))
         })
         .collect();
     for thread in threads {
@@ -220,9 +266,10 @@ fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Resu
     let events = (frames.len() * CHUNK_EVENTS * usize::from(collectors)) as f64;
     let bytes: usize = frames.iter().map(Vec::len).sum::<usize>() * usize::from(collectors);
     println!(
-        "{collectors} collector{}: {:.2} M events/s stored ({:.1} M in {seconds:.2} s), {:.1} bytes per event; \
+        "{collectors} collector{}{}: {:.2} M events/s stored ({:.1} M in {seconds:.2} s), {:.1} bytes per event; \
          the server used {processor:.2} s of processor time and {peak:.0} MiB; the viewer received {watched} of {last} batches",
         if collectors == 1 { "" } else { "s" },
+        if is_encrypted { " with TLS" } else { "" },
         events / seconds / 1e6,
         events / 1e6,
         bytes as f64 / events,
@@ -238,8 +285,8 @@ fn main() -> Result<(), Failure> {
     let folder =
         given.map_or_else(std::env::temp_dir, Into::into).join(format!("vramscope-ingest-{}", std::process::id()));
     let chunks = batches();
-    for collectors in [1, 8, 1, 8] {
-        measure(collectors, &chunks, &folder)?;
+    for (collectors, is_encrypted) in [(1, false), (8, false), (1, true), (8, true)].repeat(2) {
+        measure(collectors, &chunks, &folder, is_encrypted)?;
     }
     Ok(())
 }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use tests::workspace;
+use tests::server::Server;
+use tests::tls::Authority;
+use tests::{Folder, program, tls, workspace};
 
 /// Returns the Python with torch. Without one, prints that the test is skipped.
 fn torch_python(test: &str) -> Option<OsString> {
@@ -21,8 +23,8 @@ fn torch_python(test: &str) -> Option<OsString> {
 
 /// Builds a package with Cargo, and returns the path of its file.
 fn built(package: &str, file: &str) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", package]);
+    let mut cargo = program::cargo();
+    cargo.args(["build", "--quiet", "--package", package]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
@@ -35,8 +37,8 @@ fn built(package: &str, file: &str) -> Result<PathBuf> {
 
 /// Builds an example of the library's package, and returns its path.
 fn built_example(name: &str) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "pluggable", "--example", name]);
+    let mut cargo = program::cargo();
+    cargo.args(["build", "--quiet", "--package", "pluggable", "--example", name]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
@@ -78,6 +80,61 @@ fn stacks_are_gathered_in_any_python() -> Result<()> {
     };
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success() && errors.contains("Ran 1 test") && !errors.contains("skipped"), "{errors}");
+    Ok(())
+}
+
+/// Records a thousand events as the environment says, without torch. Prints the session and the result.
+const RECORDING: &str = r#"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from vramscope import _config, _library, _torch
+config = _config.from_environment()
+library = _library.Library(_library.find(None))
+config.to = library.address(config.to)
+device = {"number": 0, "name": "none", "capacity": 1 << 30}
+library.start({**_torch.recording(config), "devices": [device], "flush_millis": 10})
+for at in range(1000):
+    library._event(0, _library.CODES["alloc"], 4096 * (at + 1), 512, 0, 0, 0, 0, 0)
+session = library.session()
+print(json.dumps({**library.finish(int(sys.argv[2])), "session": session, "to": config.to}))
+"#;
+
+#[cfg(unix)]
+#[test]
+fn a_recording_from_python_arrives_over_tls_if_the_authority_is_known() -> Result<()> {
+    let folder = Folder::new("python-tls")?;
+    let (authority, stranger) = (Authority::new()?, Folder::new("python-stranger")?);
+    let server = Server::start_encrypted(&folder, &authority, &[])?;
+    let library = built("pluggable", "libvramscope_pluggable.so")?;
+    let record = |ca_file: PathBuf, patience: &str| {
+        let mut python = Command::new("python3");
+        python.args(["-c", RECORDING]).arg(workspace("collector/python")).arg(patience).env_remove("VRAMSCOPE_OUT");
+        python.env("VRAMSCOPE_LIBRARY", &library).env("VRAMSCOPE_TO", server.url()).env("VRAMSCOPE_CA_FILE", ca_file);
+        python.output()
+    };
+    let Ok(output) = record(authority.write(&folder)?, "20000") else {
+        eprintln!("a_recording_from_python_arrives_over_tls skipped: there is no python3");
+        return Ok(());
+    };
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let session = result["session"].as_str().context("no session")?;
+    assert_eq!((result["sent_events"].as_u64(), result["undelivered"].as_u64()), (Some(1_000), Some(0)), "{result}");
+    assert_eq!(result["to"].as_str(), Some(server.url().trim_end_matches('/')));
+    let path = format!("/api/v1/sessions/{session}");
+    let stored = tls::get(server.address(), &authority.client()?, &path, &[])?;
+    let stored: serde_json::Value = serde_json::from_slice(&stored.body)?;
+    assert_eq!((stored["state"].as_str(), stored["events"].as_u64()), (Some("ended"), Some(1_000)), "{stored}");
+
+    let output = record(Authority::new()?.write(&stranger)?, "500")?;
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(result["undelivered"].as_u64(), Some(1_000), "{result}");
+    let trouble = result["trouble"].as_str().unwrap_or_default();
+    assert!(trouble.contains("not issued by an authority in") && trouble.contains("VRAMSCOPE_CA_FILE"), "{result}");
+
+    let output = record(stranger.join("none"), "500")?;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && error.contains("none can't be read"), "{error}");
     Ok(())
 }
 

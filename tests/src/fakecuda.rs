@@ -27,8 +27,8 @@ fn build() -> Result<&'static Path> {
     if let Some(path) = BUILT.get() {
         return Ok(path);
     }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(crate::workspace("")).args(["build", "--quiet", "--package", "fakecuda"]);
+    let mut cargo = crate::program::cargo();
+    cargo.args(["build", "--quiet", "--package", "fakecuda"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

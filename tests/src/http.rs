@@ -31,11 +31,16 @@ impl Response {
 
 /// Sends a GET request for `path` with further headers.
 pub fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n");
+    send(server, &head("GET", server, path, headers))
+}
+
+/// Returns the head of a request that is its connection's only one.
+pub fn head(method: &str, server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> String {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
-    send(server, &format!("{request}\r\n"))
+    request + "\r\n"
 }
 
 /// Sends the bytes of a request, and reads to the end of the connection.
@@ -48,6 +53,11 @@ pub fn send(server: SocketAddr, request: &str) -> Result<Response> {
 /// Reads a response to the end of the connection.
 pub fn receive(mut stream: TcpStream) -> Result<Response> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    read(&mut stream)
+}
+
+/// Reads a response to the end of any connection.
+pub fn read(stream: &mut impl Read) -> Result<Response> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
 

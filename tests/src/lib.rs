@@ -10,6 +10,7 @@ pub mod program;
 pub mod proxy;
 pub mod server;
 pub mod stream;
+pub mod tls;
 
 use std::path::{Path, PathBuf};
 

@@ -27,10 +27,22 @@ pub fn path() -> Result<&'static Path> {
     Ok(PROGRAM.get_or_init(|| path))
 }
 
+/// Returns Cargo, to build something in the workspace. It runs as if a person had started it: the variables that Cargo sets
+/// for a test would make build scripts run again, and everything after them.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let is_own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_own)) {
+        cargo.env_remove(name);
+    }
+    cargo.current_dir(workspace(""));
+    cargo
+}
+
 /// Builds the program in the profile of the tests themselves.
 fn build() -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "vramscope"]);
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--package", "vramscope"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -5,10 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rustls::ClientConfig;
 
+use crate::tls::{self, Authority, Pair};
 use crate::{Folder, http, program};
 
 /// The variable that sets the level of the log.
@@ -22,6 +25,8 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     access: String,
+    /// Whom requests trust, if the server has TLS.
+    client: Option<Arc<ClientConfig>>,
     /// Its folder, unless the caller owns it.
     _folder: Option<Folder>,
 }
@@ -56,6 +61,20 @@ impl Server {
         Self::spawn(command)
     }
 
+    /// Starts a server with TLS that logs into a file of `folder`, with a certificate that an authority has issued.
+    pub fn start_encrypted(folder: &Path, authority: &Authority, arguments: &[&str]) -> Result<Self> {
+        Self::start_presenting(folder, authority, &authority.issue()?, arguments)
+    }
+
+    /// Starts a server with TLS and a certificate of an authority.
+    pub fn start_presenting(folder: &Path, authority: &Authority, pair: &Pair, arguments: &[&str]) -> Result<Self> {
+        let pair = pair.write(folder)?;
+        let pair = pair.arguments()?;
+        let mut command = Self::command(folder, &[&["--listen", "127.0.0.1:0"], &pair[..], arguments].concat())?;
+        command.env_remove(LOG_VARIABLE).stderr(File::create(folder.join(LOG_FILE))?);
+        Self::spawn_for(command, Some(authority.client()?))
+    }
+
     /// Starts a server that logs into a file of `folder`, with further arguments and variables. [`Self::log`] stops it and
     /// returns the log.
     pub fn start_logging(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
@@ -77,21 +96,27 @@ impl Server {
         Ok(command)
     }
 
-    fn spawn(mut command: Command) -> Result<Self> {
+    fn spawn(command: Command) -> Result<Self> {
+        Self::spawn_for(command, None)
+    }
+
+    fn spawn_for(mut command: Command, client: Option<Arc<ClientConfig>>) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn().context("starting the server")?;
         let mut line = String::new();
         let stdout = child.stdout.take().context("the server has no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
-        let address = line.strip_prefix("Vramscope is at http://");
+        let scheme = if client.is_some() { "https" } else { "http" };
+        let address = line.strip_prefix(&format!("Vramscope is at {scheme}://"));
         let address = address.and_then(|rest| rest.split_once("/ (Ctrl-C stops it), "));
         let access = address.map(|(_, access)| access.trim_end().to_owned()).unwrap_or_default();
         let address = address.and_then(|(address, _)| address.parse().ok());
-        let server = Self {
-            address: address.with_context(|| format!("not the greeting: {line:?}"))?,
-            access,
-            child,
-            _folder: None,
+        let Some(address) = address else {
+            // It may have ended with an error; it must not outlive this.
+            let _ = child.kill();
+            let _ = child.wait();
+            anyhow::bail!("not the greeting: {line:?}");
         };
+        let server = Self { address, access, child, client, _folder: None };
         ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
         // It looks through its store while it serves.
         while server.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
@@ -117,12 +142,16 @@ impl Server {
 
     /// Returns the address of its page.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        let scheme = if self.client.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
     }
 
     /// Sends a GET request for `path`.
     pub fn get(&self, path: &str) -> Result<http::Response> {
-        http::get(self.address, path, &[])
+        match &self.client {
+            Some(client) => tls::get(self.address, client, path, &[]),
+            None => http::get(self.address, path, &[]),
+        }
     }
 
     /// Kills it at once, as `kill -9` does.

@@ -142,7 +142,7 @@ impl Stream {
 }
 
 /// Returns the payload of a file's first chunk.
-fn first_payload(file: &[u8]) -> Vec<u8> {
+pub fn first_payload(file: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     let mut chunks = ChunkReader::at_start(&ImportLimits::default());
     let visit = &mut |chunk: Chunk<'_>| {

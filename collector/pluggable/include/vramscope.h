@@ -36,8 +36,8 @@ enum vramscope_action {
   VRAMSCOPE_OTHER = 11
 };
 
-/* Starts the recording. The configuration is a JSON object: `out` (a file), `to` (a server's address), `token`, `name`,
- * `job`, `host`, `rank`, `mode` (how events are captured, as shown to people), `torch` (its release), `stacks` (whether
+/* Starts the recording. The configuration is a JSON object: `out` (a file), `to` (a server's address), `token`, `ca_file`
+ * (certificates to trust instead of the system's), `name`, `job`, `host`, `rank`, `mode` (how events are captured, as shown to people), `torch` (its release), `stacks` (whether
  * events keep stacks), `devices` (array of `number`, `name`, `capacity`), `settings` (`conf`, `max_split_size`,
  * `expandable_segments`, `garbage_collection_threshold`, `roundup_power2_divisions`, `as_written`), `queue_events`
  * (the most waiting events of one device), `flush_millis`. `devices` and one of `out` and `to` are required. A server

@@ -1,5 +1,7 @@
 //! The configuration of a recording: the JSON text of `vramscope_start`.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use shared::format::{Device, Header};
 use shared::limits::RecorderLimits;
@@ -15,6 +17,8 @@ pub struct Config {
     pub to: Option<String>,
     /// The server's access token.
     pub token: Option<String>,
+    /// A file with the certificates to trust instead of the system's.
+    pub ca_file: Option<PathBuf>,
     /// The recording's name.
     pub name: String,
     /// The job that the process belongs to.

@@ -70,7 +70,7 @@ impl Delivery {
             return Ok((Box::new(file), place, Self::default()));
         };
         let destination = Destination::parse(to).map_err(|error| error.to_string())?;
-        let destination = destination.token(config.token.clone()).mode(&config.mode);
+        let destination = destination.token(config.token.clone()).ca_file(config.ca_file.clone()).mode(&config.mode);
         let (output, publisher) =
             Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
         let publisher = Some(publisher);

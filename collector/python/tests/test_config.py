@@ -41,6 +41,12 @@ class ConfigTest(unittest.TestCase):
         self.assertEqual(_config.Config(out="a").to, None)
         with mock.patch.dict(os.environ, {"VRAMSCOPE_TOKEN": "sesame"}):
             self.assertEqual([_config.Config().token, _config.Config(token="mine").token], ["sesame", "mine"])
+        with mock.patch.dict(os.environ, {"VRAMSCOPE_CA_FILE": "/etc/ca.pem"}):
+            self.assertEqual([_config.Config().ca_file, _config.Config(ca_file="/a").ca_file], ["/etc/ca.pem", "/a"])
+        with mock.patch.dict(os.environ, {"VRAMSCOPE_CA_FILE": ""}):
+            self.assertIsNone(_config.Config().ca_file)
+        # The program may change its folder before CUDA is used.
+        self.assertEqual(_config.Config(ca_file="ca.pem").ca_file, os.path.abspath("ca.pem"))
 
     def test_every_process_of_a_job_has_its_own_file(self):
         cases = [

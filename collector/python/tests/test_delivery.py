@@ -94,10 +94,10 @@ class LibraryTest(unittest.TestCase):
         self.library = _library.Library(_place())
 
     def test_addresses_are_parsed_as_people_write_them(self):
-        cases = [("127.0.0.1:7070", "http://127.0.0.1:7070"), ("http://box/", "http://box:80")]
+        cases = [("127.0.0.1:7070", "http://127.0.0.1:7070"), ("http://box/", "http://box:80"), ("https://box", "https://box:443")]
         for written, want in cases:
             self.assertEqual(self.library.address(written), want)
-        for written, word in (("https://box:1", "https://box:1"), ("box", "http://HOST:PORT"), ("http://box:0", "port")):
+        for written, word in (("https://me:secret@box:1", "token"), ("box", "https://HOST:PORT"), ("http://box:0", "port")):
             with self.assertRaises(_config.ConfigError) as caught:
                 self.library.address(written)
             self.assertIn(word, str(caught.exception))

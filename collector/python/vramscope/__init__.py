@@ -33,6 +33,7 @@ def attach(to=None, out=None, **options):
     - `name`, `job`: the names of the recording and of its job.
     - `warn_at`: prints a line when this share of the cached memory becomes unusable, for example 0.3 (see `Monitor`).
     - `token`: the server's access token. `library`: the native library's path.
+    - `ca_file`: a file with the certificates to trust for an ``https://`` address, instead of the system's.
 
     If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid, the library is
     missing, or this process is already recorded. Later errors are printed to standard error and never stop the job.
@@ -48,7 +49,7 @@ def use_allocator(to=None, out=None, **options):
     Call it before CUDA is used. `to` is a server to send every event to, `out` a file to write it to; both are optional.
     Further options: `settings` (as in ``PYTORCH_CUDA_ALLOC_CONF``), `context` (for which events the Python stack is kept:
     ``"all"``, ``"alloc"``, ``"state"`` or ``"none"``), `history` (how many of the newest events snapshots show), `name`,
-    `job`, `token` and `library`.
+    `job`, `token`, `ca_file` and `library`.
     """
     from . import _allocator
 

@@ -22,6 +22,7 @@ def _parser():
     )
     run.add_argument("--to", help=f"the server's address (default: {_config.DEFAULT_TO}, unless --out is given)")
     run.add_argument("--out", help="a file to write; {rank} and {pid} are replaced")
+    run.add_argument("--ca-file", metavar="FILE", help="certificates to trust for an https address, instead of the system's")
     run.add_argument("--mode", choices=_config.MODES, default=None, help="how events are captured (default: auto)")
     run.add_argument("--stacks", choices=("python", "all", "none"), default=None, help="which frames stacks have (default: python)")
     run.add_argument("--context", choices=_config.CONTEXTS, default=None, help="which events have their own stack (default: alloc)")

@@ -148,7 +148,7 @@ def use_allocator(
       ``"all"``, ``"alloc"``, ``"state"`` or ``"none"``. A free by a thread without Python frames has the stack of its
       allocation.
     - ``history``: how many of the newest events snapshots show.
-    - ``name``, ``job``, ``token`` and ``library``: as for `attach`.
+    - ``name``, ``job``, ``token``, ``ca_file`` and ``library``: as for `attach`.
 
     Raises ``RuntimeError`` if CUDA was used before, this process is already recorded, the settings are invalid, or the
     native library is missing; and ``ValueError`` for other invalid arguments.

@@ -9,7 +9,7 @@ DEFAULT_TO = "http://127.0.0.1:7070"
 MODES = ("auto", "events", "budget")
 STACKS = (None, "python", "all")
 CONTEXTS = ("state", "alloc", "all")
-VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "warn_at")
+VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "ca_file", "warn_at")
 
 
 class ConfigError(ValueError):
@@ -30,6 +30,7 @@ class Config:
         name=None,
         job=None,
         token=None,
+        ca_file=None,
         library=None,
         stack_share=0.05,
         history=10_000,
@@ -52,6 +53,8 @@ class Config:
         self.name, self.job, self.library = name, job, library
         # Read here for every way to start, so that the secret need not be in the program.
         self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
+        ca_file = ca_file if ca_file is not None else os.environ.get("VRAMSCOPE_CA_FILE") or None
+        self.ca_file = None if ca_file is None else os.path.abspath(os.fspath(ca_file))
         self.warn_at = None if warn_at is None else threshold("warn_at", warn_at)
         self.history, self.end_seconds = int(history), float(end_seconds)
         if self.history < 100:

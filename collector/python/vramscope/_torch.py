@@ -145,6 +145,7 @@ def recording(config):
     options = {
         "to": config.to,
         "token": config.token,
+        "ca_file": config.ca_file,
         "name": name,
         "job": config.job or job,
         "host": socket.gethostname(),

@@ -9,7 +9,7 @@ use std::fmt;
 /// | `ingest` | send sessions, and end them |
 /// | `read` | list sessions, watch them, download them, ask their jobs for more, start the demo, read the metrics |
 /// | `share` | upload a recording to be shared by a link |
-/// | `admin` | everything that the other roles may, and delete sessions |
+/// | `admin` | everything that the other roles may, and pin and delete sessions |
 ///
 /// No role but `admin` includes another one: a token for jobs can't read what other jobs recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub enum Role {
     Read,
     /// Uploads recordings to share them.
     Share,
-    /// Does everything, and deletes sessions.
+    /// Does everything; pins and deletes sessions.
     Admin,
 }
 

@@ -18,6 +18,8 @@ use crate::workloads::{Pacer, StopSignal};
 
 /// The variable that holds the server's token if no file is named.
 const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
+/// The variable that holds the path of a file with certificates if the option is not given.
+const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
 /// The longest time to wait for the server before the run begins.
 const GREETING: Duration = Duration::from_secs(2);
 /// The exit code of a program that Ctrl-C ended at once.
@@ -26,7 +28,7 @@ const INTERRUPTED: i32 = 130;
 /// The options for publishing.
 #[derive(Args, Debug)]
 pub(super) struct To {
-    /// Send the run live to the server at http://HOST:PORT
+    /// Send the run live to the server at http://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// Events per second of wall time; 0 for no limit
@@ -35,6 +37,10 @@ pub(super) struct To {
     /// File with the server's token [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE", requires = "to")]
     token_file: Option<PathBuf>,
+    /// File with the certificates to trust instead of the system's: of a company's authority, or the server's own
+    /// [default: the variable VRAMSCOPE_CA_FILE]
+    #[arg(long, value_name = "FILE", requires = "to")]
+    ca_file: Option<PathBuf>,
 }
 
 /// A session that is being published.
@@ -69,6 +75,14 @@ impl To {
     pub(super) fn start(&self, mode: &str) -> Result<Option<(PublisherOutput, Live)>, String> {
         let Some(url) = &self.to else { return Ok(None) };
         let destination = Destination::parse(url).map_err(|error| format!("--to: {error}"))?;
+        if self.ca_file.is_some() && !destination.is_secure() {
+            return Err(format!(
+                "--ca-file: {} is not encrypted. Write the address as https://.",
+                destination.address()
+            ));
+        }
+        let variable = || std::env::var_os(CA_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let ca_file = self.ca_file.clone().or_else(variable);
         let token = match &self.token_file {
             Some(path) => {
                 let text = fs::read_to_string(path);
@@ -76,7 +90,7 @@ impl To {
             }
             None => std::env::var(TOKEN_VARIABLE).ok(),
         };
-        let destination = destination.token(token).mode(mode);
+        let destination = destination.token(token).ca_file(ca_file).mode(mode);
         let limits = PublishLimits::default();
         let (output, handle) = Publisher::start(destination.clone(), limits).map_err(|error| error.to_string())?;
         let stop = StopSignal::default();

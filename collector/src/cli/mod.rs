@@ -12,6 +12,7 @@ mod rules;
 mod run;
 mod serve;
 mod setting;
+mod store;
 mod token;
 
 use std::io::{self, Write};
@@ -48,6 +49,8 @@ enum Command {
     Replay(replay::Replay),
     /// Make a token for a server's file of tokens
     Token(token::Token),
+    /// Check, repair and rebuild the stored sessions
+    Store(store::Store),
 }
 
 /// Runs the program and returns its exit code.
@@ -62,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Token(token) => token.run(),
+        Command::Store(store) => store.run(),
     }
 }
 

@@ -15,7 +15,7 @@ use super::setting;
 use crate::access::{self, Access, TOKEN_CHARS};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
-use crate::server::{self, App, Hosts};
+use crate::server::{self, App, Hosts, Network, Proxies, Tls};
 use crate::store::SegmentStore;
 
 /// The options of `serve`.
@@ -46,6 +46,15 @@ pub(super) struct Serve {
     /// Additional host name that the server answers to; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// File with the certificate for TLS in PEM format, its chain included; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// File with the certificate's private key in PEM format
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Addresses or networks of proxies whose headers name the client, such as 127.0.0.1,10.0.0.0/8
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    behind_proxy: Vec<Network>,
     #[command(flatten)]
     log: LogOptions,
 }
@@ -97,6 +106,18 @@ impl Serve {
                 address.port()
             ));
         }
+        // A proxy makes a server on loopback reachable too.
+        if !self.behind_proxy.is_empty() && !access.wants_token() {
+            return Err(format!(
+                "Behind a proxy the server can be reached from other machines, so it needs a token of at least \
+                 {TOKEN_CHARS} characters: use --token-file FILE or the variable {TOKEN}."
+            ));
+        }
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
+            _ => None,
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .enable_all()
@@ -106,11 +127,12 @@ impl Serve {
             let listener = TcpListener::bind(address).await.map_err(|error| refused(address, &error))?;
             let address = listener.local_addr().map_err(|error| refused(address, &error))?;
             let sessions = self.sessions(&access)?;
-            println!("Vramscope is at http://{address}/ (Ctrl-C stops it), {}", access.describe());
+            println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it), {}", access.describe());
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
+            let app = app.encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             server::run(listener, app).await;
             Ok(())
         });
@@ -158,7 +180,7 @@ impl Serve {
 }
 
 /// Returns the default folder for sessions.
-fn default_folder() -> PathBuf {
+pub(super) fn default_folder() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     // The XDG standard demands an absolute path, and that any other is ignored.
     let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());

@@ -33,3 +33,4 @@ pub use retention::Retention;
 pub use session::Session;
 pub use sessions::Sessions;
 pub use view::View;
+pub use writer::{SegmentHealth, SessionHealth, inspect, repair};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use shared::wire::SessionState;
 
-use super::{IngestError, Session, Sessions};
+use super::{IngestError, Session, Sessions, View};
 use crate::access::audit;
 
 /// The limits of what is kept.
@@ -139,8 +139,7 @@ impl Sessions {
             // The oldest last, where it is taken from.
             sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
         }
-        let bytes_of =
-            |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(|view| view.bytes())).sum();
+        let bytes_of = |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(View::bytes)).sum();
         let mut bytes: BTreeMap<&String, u64> =
             producers.iter().map(|(producer, sessions)| (producer, bytes_of(sessions))).collect();
         let mut left: BTreeMap<&String, Vec<Arc<Session>>> =
@@ -181,7 +180,7 @@ impl Sessions {
     fn make_room(&self, sessions: &mut Vec<Arc<Session>>, reason: &'static str) -> u64 {
         while let Some(at) = sessions.iter().rposition(|session| session.state(self.limits()) != SessionState::Live) {
             let session = sessions.remove(at);
-            let bytes = session.look(|view| view.bytes());
+            let bytes = session.look(View::bytes);
             if self.evict(&session, reason) {
                 return bytes.max(1);
             }

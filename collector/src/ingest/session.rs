@@ -113,6 +113,18 @@ impl Session {
         lock(&self.presence).connections > 0
     }
 
+    /// Takes the description of a collector for a session whose own can't be read any more, its key included: otherwise
+    /// nobody could go on with it. A session's name is as hard to guess as its key.
+    pub(super) fn adopt(&self, described: impl FnOnce() -> Result<Record, IngestError>) -> Result<(), IngestError> {
+        if self.look(|view| view.record.key_hash.is_empty()) {
+            let new = described()?;
+            let mut view = lock(&self.view);
+            let Record { notes, damaged_bytes, kept_us, .. } = std::mem::take(&mut view.record);
+            view.record = Record { notes, damaged_bytes, kept_us: kept_us.max(new.kept_us), ..new };
+        }
+        Ok(())
+    }
+
     /// Admits a collector in place of any earlier one. Returns its number and the batch that is expected next. Waits
     /// for the disk.
     pub(super) fn join(
@@ -167,7 +179,8 @@ impl Session {
             let growing = lock(&self.growing).take();
             let opened = SessionWriter::open(store, &self.id, limits, growing)?;
             let new = || SessionWriter::create(store, self.look(|view| view.record.clone()), limits);
-            let opened = opened.unwrap_or_else(new);
+            let mut opened = opened.unwrap_or_else(new);
+            opened.adopt(&self.look(|view| view.record.clone()));
             lock(&self.view).update(&opened);
             *writer = Some(opened);
         }
@@ -308,6 +321,11 @@ impl Session {
         // What can't be read is kept.
         let read = || store.marks(&self.id).map_or(true, |marks| marks.is_pinned);
         self.pinned.get_or_init(|| AtomicBool::new(read())).load(Ordering::Relaxed)
+    }
+
+    /// Whether retention keeps it, as far as that was read from the disk already.
+    pub fn is_known_pinned(&self) -> bool {
+        self.pinned.get().is_some_and(|pinned| pinned.load(Ordering::Relaxed))
     }
 
     pub(super) fn set_pinned(&self, is_pinned: bool) {

@@ -116,6 +116,9 @@ impl Sessions {
                 self.forget(session.id());
             }
         }
+        for session in self.all() {
+            session.is_pinned(&self.store);
+        }
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())
@@ -154,6 +157,11 @@ impl Sessions {
         {
             tracing::error!(session = id, "cannot resume session: {error}");
             session.note(format!("Cannot resume this session: {error}."));
+        }
+        let is_gone = || self.store.segments(id).is_ok_and(|segments| segments.is_empty());
+        if is_growing && !session.is_connected() && is_gone() {
+            // Nothing of it could be read, and it was set aside.
+            self.forget(id);
         }
     }
 
@@ -298,6 +306,7 @@ impl Sessions {
                 }
             }
         };
+        session.adopt(|| described(hello, &self.limits))?;
         match session.join(&self.store, self.limits, hello) {
             Ok((number, next)) => {
                 let caller = Caller::with(caller.peer, grant);

@@ -6,11 +6,15 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use shared::limits::PublishLimits;
 use shared::wire::{Batch, Hello, Message, PROTOCOL, Refused};
 
 use super::destination::Destination;
 use super::state::SharedState;
+use super::stream::Stream;
+use super::trust::{self, unwrap};
 
 /// One session, as its server sees it.
 pub(super) struct Client {
@@ -20,6 +24,25 @@ pub(super) struct Client {
     /// Proves to the server that later connections belong to the session.
     pub(super) key: String,
     pub(super) limits: PublishLimits,
+    /// How connections are encrypted, if they are.
+    pub(super) tls: Option<ClientTls>,
+}
+
+/// What a TLS handshake needs.
+pub(super) struct ClientTls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl ClientTls {
+    /// Returns what a destination needs: nothing, unless its scheme is https. The error is a sentence for a person.
+    pub(super) fn of(destination: &Destination) -> Result<Option<Self>, String> {
+        if !destination.is_secure {
+            return Ok(None);
+        }
+        let name = trust::server_name(&destination.host)?;
+        Ok(Some(Self { config: destination.trust.config()?, name }))
+    }
 }
 
 /// How a connection ended.
@@ -56,6 +79,20 @@ impl Client {
             }
         }
         Err(failure)
+    }
+
+    /// Encrypts a connection if the destination demands it. Errors say what is wrong with the server's certificate.
+    pub(super) fn secure(&self, socket: TcpStream) -> io::Result<Stream> {
+        let Some(tls) = &self.tls else { return Ok(Stream::plain(socket)) };
+        let stream = Stream::secure(socket, Arc::clone(&tls.config), tls.name.clone(), self.answer_time());
+        let explain = |error: io::Error| match unwrap(&error) {
+            Some(cause) => io::Error::new(error.kind(), self.destination.explain(cause)),
+            None => error,
+        };
+        let stream = stream.map_err(explain)?;
+        stream.set_read_timeout(Some(self.answer_time()))?;
+        stream.set_write_timeout(Some(self.answer_time()))?;
+        Ok(stream)
     }
 
     /// Returns how long the server may take to answer.

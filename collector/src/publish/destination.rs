@@ -3,26 +3,22 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::trust::Trust;
+
 /// The path of the ingest route below the server's address.
 const INGEST: &str = "/api/v1/ingest";
 
 /// Why an address cannot be published to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
-    /// The address asks for TLS.
-    #[error(
-        "Cannot send to {0}: TLS is not supported. Use an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST) or a proxy on \
-         this machine, and http://127.0.0.1:7070."
-    )]
-    Tls(String),
     /// An unknown scheme, or neither a scheme nor a port.
-    #[error("{0:?} is not a server address. Write it as http://HOST:PORT.")]
+    #[error("{0:?} is not a server address. Write it as http://HOST:PORT or https://HOST:PORT.")]
     Scheme(String),
     /// A user name or password, which would end up in logs.
     #[error("The address must not contain a user name or password. Pass the server's token separately.")]
     Credentials,
     /// No host, or one with invalid characters.
-    #[error("{0:?} contains no valid host. Write the address as http://HOST:PORT.")]
+    #[error("{0:?} contains no valid host. Write the address as http://HOST:PORT or https://HOST:PORT.")]
     Host(String),
     /// A port that is not a number from 1 to 65535.
     #[error("{0:?} is not a port. Use a number from 1 to 65535.")]
@@ -35,6 +31,8 @@ pub enum DestinationError {
 /// A server, and what is sent to it beside the recording.
 #[derive(Clone)]
 pub struct Destination {
+    /// Whether the scheme is https.
+    pub(super) is_secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
     /// What follows the port in the address, without a trailing slash.
@@ -45,6 +43,8 @@ pub struct Destination {
     pub(super) mode: String,
     /// The folder for batches that do not fit in memory.
     pub(super) spool: PathBuf,
+    /// Whose certificates are trusted.
+    pub(super) trust: Trust,
 }
 
 /// Leaves out the token.
@@ -58,19 +58,16 @@ impl fmt::Debug for Destination {
 }
 
 impl Destination {
-    /// Parses `http://HOST[:PORT][/PATH]`, with port 80 by default, or `HOST:PORT[/PATH]`. A path is for a server behind
-    /// a proxy. The spool is in the system's folder for temporary files.
+    /// Parses `http://HOST[:PORT][/PATH]`, with port 80 by default, `https://HOST[:PORT][/PATH]`, with port 443, or
+    /// `HOST:PORT[/PATH]`, which is not encrypted. A path is for a server behind a proxy. The spool is in the system's
+    /// folder for temporary files.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
         let url = url.trim();
         let split = url.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
         let (scheme, rest) = split.unwrap_or(("http", url));
-        if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("wss") {
-            // Only the scheme and host are shown: the rest may hold a password or another secret.
-            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            let host = authority.rsplit('@').next().unwrap_or_default();
-            return Err(DestinationError::Tls(format!("{scheme}://{host}")));
-        }
-        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("ws") {
+        let is_one_of = |names: [&str; 2]| names.iter().any(|name| scheme.eq_ignore_ascii_case(name));
+        let is_secure = is_one_of(["https", "wss"]);
+        if !is_secure && !is_one_of(["http", "ws"]) {
             return Err(DestinationError::Scheme(format!("{scheme}://")));
         }
         let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -88,6 +85,7 @@ impl Destination {
             return Err(DestinationError::Host(authority.to_owned()));
         }
         let port = match port {
+            None if is_secure => 443,
             None => 80,
             Some(text) => match text.parse::<u16>() {
                 Ok(port) if port > 0 && text.bytes().all(|byte| byte.is_ascii_digit()) => port,
@@ -99,12 +97,14 @@ impl Destination {
             return Err(DestinationError::Path(path.to_owned()));
         }
         Ok(Self {
+            is_secure,
             host: host.to_owned(),
             port,
             path: path.trim_end_matches('/').to_owned(),
             token: None,
             mode: "every event".to_owned(),
             spool: std::env::temp_dir(),
+            trust: Trust::default(),
         })
     }
 
@@ -129,9 +129,30 @@ impl Destination {
         self
     }
 
+    /// Sets the file with the certificates to trust instead of the system's: a company's authority, or the server's own
+    /// certificate. It is not read for an address without https.
+    #[must_use]
+    pub fn ca_file(mut self, file: Option<PathBuf>) -> Self {
+        self.trust = file.map_or(Trust::System, Trust::File);
+        self
+    }
+
+    /// Trusts exactly this certificate, whatever name it is for.
+    #[cfg(feature = "program")]
+    #[must_use]
+    pub(crate) fn certificate(mut self, certificate: rustls::pki_types::CertificateDer<'static>) -> Self {
+        self.trust = Trust::Exactly(certificate);
+        self
+    }
+
+    /// Returns whether the connection is encrypted.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
     /// Returns the server's address, with a trailing slash.
     pub fn address(&self) -> String {
-        format!("http://{}{}/", self.authority(), self.path)
+        format!("{}://{}{}/", self.scheme(), self.authority(), self.path)
     }
 
     /// Returns the address of a session's page.
@@ -144,7 +165,21 @@ impl Destination {
         if self.path.is_empty() || !matches!(status, 404 | 405) {
             return String::new();
         }
-        format!("; no Vramscope server found at {}. Did you mean http://{}/?", self.path, self.authority())
+        format!("; no Vramscope server found at {}. Did you mean {}://{}/?", self.path, self.scheme(), self.authority())
+    }
+
+    /// Returns the error for a port that expects TLS although the address does not.
+    pub(super) fn explain_plain(&self) -> String {
+        format!("this port expects TLS. Did you mean https://{}{}/?", self.authority(), self.path)
+    }
+
+    /// Returns the text for an error of TLS.
+    pub(super) fn explain(&self, error: &rustls::Error) -> String {
+        self.trust.explain(error, &format!("http://{}{}/", self.authority(), self.path))
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.is_secure { "https" } else { "http" }
     }
 
     pub(super) fn authority(&self) -> String {
@@ -182,6 +217,9 @@ mod tests {
             ("127.0.0.1:7070", ("127.0.0.1", 7070, "")),
             (" gpu-box:7070/ ", ("gpu-box", 7070, "")),
             ("[::1]:7070/a", ("[::1]", 7070, "/a")),
+            ("https://box", ("box", 443, "")),
+            ("HTTPS://box:7070/vram/", ("box", 7070, "/vram")),
+            ("wss://[::1]:7070", ("[::1]", 7070, "")),
         ];
         for (url, want) in cases {
             let got = Destination::parse(url).unwrap();
@@ -189,15 +227,18 @@ mod tests {
         }
         let page = Destination::parse("http://box:7070/x/").unwrap().page("abc");
         assert_eq!(page, "http://box:7070/x/#session=abc");
+        let page = Destination::parse("wss://box/x/").unwrap().page("abc");
+        assert_eq!(page, "https://box:443/x/#session=abc");
     }
 
     #[test]
     fn an_invalid_address_is_an_error_of_one_line_with_advice() {
         let cases = [
-            ("https://box:7070", "to https://box:7070:"),
-            ("https://me:secret@box/?secret", "to https://box:"),
-            ("wss://box", "SSH tunnel"),
+            ("https://me:secret@box/?secret", "token"),
+            ("https://", "no valid host"),
+            ("wss://box:0", "port"),
             ("ftp://box", "http://HOST:PORT"),
+            ("httpss://box", "https://HOST:PORT"),
             ("box", "http://HOST:PORT"),
             ("run.vramscope", "http://HOST:PORT"),
             ("./box:7070", "http://HOST:PORT"),
@@ -231,6 +272,7 @@ mod tests {
             ("http://box:7070/foo", 404, "at /foo. Did you mean http://box:7070/?"),
             ("http://box:7070/foo", 502, ""),
             ("http://box:7070/", 404, ""),
+            ("https://box/foo", 404, "at /foo. Did you mean https://box:443/?"),
         ];
         for (url, status, want) in cases {
             let advice = Destination::parse(url).unwrap().advice(status);

@@ -10,8 +10,9 @@
 //! the whole answer, not only for each read.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
+
+use super::stream::Stream;
 
 /// The most bytes of an answer. The server sends some hundred; a proxy's error page has some thousand.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -26,7 +27,7 @@ pub(super) struct Answer {
 /// Sends `body` and reads the answer, which must be complete `answer_time` after the body was sent. The connection
 /// serves this one request.
 pub(super) fn post(
-    mut stream: &TcpStream,
+    stream: &mut Stream,
     authority: &str,
     path: &str,
     body: &[u8],
@@ -42,7 +43,7 @@ pub(super) fn post(
     read_answer(stream, answer_time).map_err(|error| written.err().unwrap_or(error))
 }
 
-fn read_answer(mut stream: &TcpStream, answer_time: Duration) -> io::Result<Answer> {
+fn read_answer(stream: &mut Stream, answer_time: Duration) -> io::Result<Answer> {
     let deadline = Instant::now() + answer_time;
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 << 10];
@@ -128,7 +129,7 @@ fn decode_chunks(mut rest: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
 
@@ -180,14 +181,14 @@ mod tests {
     /// Makes a request to a server that sends `bytes` again and again, with pauses.
     fn post_to(bytes: &'static [u8], pause: Duration, answer_time: Duration) -> io::Error {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = Stream::plain(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             while stream.write_all(bytes).is_ok() {
                 std::thread::sleep(pause);
             }
         });
-        let error = post(&stream, "host", "/", b"body", answer_time).unwrap_err();
+        let error = post(&mut stream, "host", "/", b"body", answer_time).unwrap_err();
         drop(stream);
         server.join().unwrap();
         error

@@ -11,8 +11,8 @@
 //! counts them as lost. The protocol is [`shared::wire`].
 //!
 //! Imports go one way: [`Publisher`] → `sender` → `socket` and `post` (`post` → `http`) → `client` → `state` →
-//! `queue` → `spool`. `handle` and `output` are the two other ends of `state`. `stats`, `destination`, `backoff` and
-//! `rng` import no sibling.
+//! `queue` → `spool`. `client` and `http` use `stream`, and `client`, `stream` and `destination` use `trust`. `handle` and
+//! `output` are the two other ends of `state`. `stats`, `trust`, `backoff` and `rng` import no sibling.
 
 mod backoff;
 mod client;
@@ -28,6 +28,8 @@ mod socket;
 mod spool;
 mod state;
 mod stats;
+mod stream;
+mod trust;
 
 use std::io;
 use std::sync::mpsc;
@@ -41,7 +43,7 @@ use shared::limits::PublishLimits;
 pub use stats::PublisherStats;
 
 use self::backoff::Backoff;
-use self::client::Client;
+use self::client::{Client, ClientTls};
 use self::queue::Queue;
 use self::sender::Sender;
 use self::spool::Spool;
@@ -53,6 +55,9 @@ pub enum PublishError {
     /// The operating system provides no random bytes, so the session cannot be named.
     #[error("Cannot name the session: the system provides no random bytes ({0}).")]
     Random(String),
+    /// No server can be verified, or not the one of the address.
+    #[error("{0}")]
+    Trust(String),
     /// The sender's thread cannot be started.
     #[error("Cannot start the publisher's thread: {0}.")]
     Thread(io::Error),
@@ -75,13 +80,14 @@ impl Publisher {
         destination: Destination,
         limits: PublishLimits,
     ) -> Result<(PublisherOutput, PublisherHandle), PublishError> {
+        let tls = ClientTls::of(&destination).map_err(PublishError::Trust)?;
         let (session, key) = (rng::random_name()?, rng::random_name()?);
         let backoff = Backoff::new(&limits, rng::random_seed()?);
         // Not the session's name: other users may be able to list the folder.
         let spool = Spool::new(destination.spool.clone(), &rng::random_name()?, limits.spool_file_bytes);
         let (ask_sender, ask_receiver) = mpsc::sync_channel(limits.asks);
         let shared = Arc::new(SharedState::new(Queue::new(limits, spool), ask_sender));
-        let client = Client { shared: Arc::clone(&shared), destination, session: session.clone(), key, limits };
+        let client = Client { shared: Arc::clone(&shared), destination, session: session.clone(), key, limits, tls };
         let sender = Sender { client, backoff };
         let builder = std::thread::Builder::new().name("vramscope-publisher".to_owned());
         let thread = builder.spawn(move || sender.run()).map_err(PublishError::Thread)?;

@@ -1,7 +1,7 @@
 //! Delivery over a WebSocket: one thread writes, another one reads.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use tungstenite::{Bytes, Error, Message as WsMessage, WebSocket};
 
 use super::client::{Client, Outcome, encode_batch};
 use super::state::{ConnectionState, SharedState};
+use super::stream::Stream;
 
 /// The most bytes of a WebSocket message. The protocol's messages may be cut anywhere, and a proxy may have a bound.
 const MESSAGE_BYTES: usize = 256 << 10;
@@ -23,7 +24,7 @@ const ANSWER_BYTES: usize = 64 << 10;
 /// The reader's half of a connection. tungstenite answers pings and closes by itself; after the handshake those
 /// answers are discarded, because the writer may be in the middle of a message.
 struct ReadHalf {
-    stream: TcpStream,
+    stream: Stream,
     is_read_only: bool,
 }
 
@@ -45,16 +46,22 @@ impl Write for ReadHalf {
 
 /// Connects to the server and delivers batches until the connection ends.
 pub(super) fn run(client: &Client) -> Outcome {
-    let open = || -> io::Result<[TcpStream; 3]> {
-        let stream = client.connect()?;
-        stream.set_nodelay(true)?;
-        Ok([stream.try_clone()?, stream.try_clone()?, stream])
+    let open = || -> io::Result<[TcpStream; 2]> {
+        let socket = client.connect()?;
+        socket.set_nodelay(true)?;
+        Ok([socket.try_clone()?, socket])
     };
-    let [outer, read_half, stream] = match open() {
-        Ok(streams) => streams,
+    let [outer, socket] = match open() {
+        Ok(sockets) => sockets,
         Err(error) => return client.lost(error),
     };
     let generation = client.shared.lock().begin_connection(Some(outer));
+    let secured = client.secure(socket).and_then(|stream| Ok((stream.try_clone()?, stream)));
+    let (read_half, stream) = match secured {
+        Ok(halves) => halves,
+        Err(error) => return client.lost(error),
+    };
+    // Whatever the scheme, the stream is used as it is.
     let url = format!("ws://{}{}", client.destination.authority(), client.destination.ingest_path());
     let config = WebSocketConfig::default()
         .max_message_size(Some(ANSWER_BYTES))
@@ -64,6 +71,12 @@ pub(super) fn run(client: &Client) -> Outcome {
     let reader = match tungstenite::client::client_with_config(url, read_half, Some(config)) {
         Ok((reader, _)) => reader,
         Err(HandshakeError::Failure(Error::Http(response))) => {
+            let asks_for_tls = |value: &str| value.split(',').any(|name| name.trim().starts_with("TLS/"));
+            let upgrade = response.headers().get("upgrade").and_then(|value| value.to_str().ok());
+            if !client.destination.is_secure && upgrade.is_some_and(asks_for_tls) {
+                // A request would carry the token unencrypted, in vain.
+                return client.lost(client.destination.explain_plain());
+            }
             let status = response.status();
             let advice = client.destination.advice(status.as_u16());
             let what = format!("the request for a WebSocket was answered with {status}{advice}");
@@ -85,7 +98,7 @@ pub(super) fn run(client: &Client) -> Outcome {
     if matches!(outcome, Outcome::Ended) {
         // What is buffered still goes out; the server closes once it has read it.
         let _ = writer.close(None).and_then(|()| writer.flush());
-        let _ = writer.get_ref().shutdown(Shutdown::Write);
+        let _ = writer.get_mut().end_writing();
         if !client.shared.lock().is_ended {
             return outcome;
         }
@@ -155,7 +168,7 @@ enum Next {
 }
 
 /// Sends the hello, and then batches, pings, pongs and the goodbye, until the connection ends.
-fn deliver(client: &Client, writer: &mut WebSocket<TcpStream>) -> Outcome {
+fn deliver(client: &Client, writer: &mut WebSocket<Stream>) -> Outcome {
     if let Err(error) = send(client, writer, client.hello()) {
         let refused = client.shared.lock().connection.refused.take();
         return refused.map_or_else(|| client.lost(error), Outcome::Refused);
@@ -240,7 +253,7 @@ fn next(client: &Client) -> Next {
     }
 }
 
-fn send(client: &Client, writer: &mut WebSocket<TcpStream>, message: Vec<u8>) -> Result<(), Error> {
+fn send(client: &Client, writer: &mut WebSocket<Stream>, message: Vec<u8>) -> Result<(), Error> {
     let length = message.len();
     let message = Bytes::from(message);
     for start in (0..length).step_by(MESSAGE_BYTES) {

@@ -7,6 +7,8 @@ use shared::limits::ServerLimits;
 
 use super::demo::Demo;
 use super::host::Hosts;
+use super::proxies::Proxies;
+use super::tls::Tls;
 use crate::ingest::Sessions;
 
 /// The server's state. Clones share it.
@@ -19,12 +21,23 @@ pub struct App {
     pub(super) demo: Arc<Demo>,
     /// The address at which the server reaches itself; `None` if it does not listen.
     pub(super) address: Option<SocketAddr>,
+    /// How connections are encrypted, if they are.
+    pub(super) tls: Option<Arc<Tls>>,
+    /// The proxies that are trusted.
+    pub(super) proxies: Arc<Proxies>,
 }
 
 impl App {
     /// Creates the state of a server that does not listen.
     pub fn new(sessions: Sessions, hosts: Hosts) -> Self {
-        Self { sessions: Arc::new(sessions), hosts: Arc::new(hosts), demo: Arc::default(), address: None }
+        Self {
+            sessions: Arc::new(sessions),
+            hosts: Arc::new(hosts),
+            demo: Arc::default(),
+            address: None,
+            tls: None,
+            proxies: Arc::default(),
+        }
     }
 
     /// Sets the address of the server, which its demo needs.
@@ -37,6 +50,20 @@ impl App {
             ip => ip,
         };
         self.address = Some(SocketAddr::new(ip, address.port()));
+        self
+    }
+
+    /// Encrypts every connection.
+    #[must_use]
+    pub fn encrypted(mut self, tls: Option<Tls>) -> Self {
+        self.tls = tls.map(Arc::new);
+        self
+    }
+
+    /// Trusts what these proxies say about the clients of their requests.
+    #[must_use]
+    pub fn behind(mut self, proxies: Proxies) -> Self {
+        self.proxies = Arc::new(proxies);
         self
     }
 

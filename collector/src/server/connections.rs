@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -19,27 +19,34 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use shared::limits::ServerLimits;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 
 use super::guarded_body::GuardedBody;
-use super::peer::Peer;
+use super::peer::{Encrypted, Peer};
 use super::throttle::Throttle;
+use super::tls::Tls;
 use crate::access::PeerSocket;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves `router` on `listener` until `stop` resolves, then gives open connections a moment to end.
-pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, stop: impl Future<Output = ()>) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: ServerLimits,
+    tls: Option<Arc<Tls>>,
+    stop: impl Future<Output = ()>,
+) {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let open = OpenConnections::default();
     let (stops, stopping) = watch::channel(false);
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(limits.head_seconds))
-        .max_buf_size(limits.head_bytes);
+    let head_time = Duration::from_secs(limits.head_seconds);
+    http.timer(TokioTimer::new()).header_read_timeout(head_time).max_buf_size(limits.head_bytes);
 
     let (full, refused) = (Throttle::default(), Throttle::default());
     let accept = async {
@@ -58,6 +65,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
                     tokio::spawn(answer(
                         http.clone(),
                         (socket, peer),
+                        tls.clone().map(|tls| (tls, head_time)),
                         router.clone(),
                         connection,
                         stopping.clone(),
@@ -83,19 +91,50 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
     let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), slots.acquire_many(all)).await;
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends, after the handshake if the server has TLS.
 async fn answer(
-    http: http1::Builder,
+    mut http: http1::Builder,
     (socket, peer): (TcpStream, Peer),
+    tls: Option<(Arc<Tls>, Duration)>,
     router: Router,
     connection: Arc<Connection>,
     mut stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
     let ends = PeerSocket::of(&socket);
+    let Some((tls, head_time)) = tls else {
+        return answer_on(http, (socket, peer, ends), None, router, connection, stopping).await;
+    };
+    let begun = Instant::now();
+    let stream = tokio::select! {
+        accepted = tokio::time::timeout(head_time, tls.accept(socket)) => match accepted {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return,
+            Err(_) => return tracing::debug!("TLS handshake took too long"),
+        },
+        () = connection.close.notified() => return,
+        _ = stopping.changed() => return,
+    };
+    // The handshake's time counts, so that a client gains none by it.
+    http.header_read_timeout(head_time.saturating_sub(begun.elapsed()));
+    answer_on(http, (stream, peer, ends), Some(Encrypted), router, connection, stopping).await;
+}
+
+/// Serves one connection whose bytes are HTTP until it ends.
+async fn answer_on(
+    http: http1::Builder,
+    (socket, peer, ends): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Peer, PeerSocket),
+    encrypted: Option<Encrypted>,
+    router: Router,
+    connection: Arc<Connection>,
+    mut stopping: watch::Receiver<bool>,
+) {
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(ends.clone());
+        if let Some(encrypted) = encrypted {
+            request.extensions_mut().insert(encrypted);
+        }
         let guard = RequestGuard::new(&connection);
         let answered = router.clone().oneshot(request.map(Body::new));
         async move { answered.await.map(|response| hold(response, guard)) }
@@ -177,8 +216,6 @@ impl Drop for RequestGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio::sync::oneshot;
@@ -191,7 +228,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { head_seconds: 1, ..ServerLimits::default() };
         let (stop, stopped) = oneshot::channel::<()>();
-        let server = tokio::spawn(serve(listener, Router::new(), limits, async {
+        let server = tokio::spawn(serve(listener, Router::new(), limits, None, async {
             let _ = stopped.await;
         }));
 
@@ -213,7 +250,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { connections: 4, ..ServerLimits::default() };
         let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
-        let server = tokio::spawn(serve(listener, router, limits, std::future::pending()));
+        let server = tokio::spawn(serve(listener, router, limits, None, std::future::pending()));
         let mut idle = Vec::new();
         for _ in 0..20 {
             let mut socket = TcpStream::connect(address).await.unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::CertificateDer;
 use shared::allocator::{AllocatorConfig, Driver, Profile};
 use shared::limits::PublishLimits;
 
@@ -45,14 +46,27 @@ pub(crate) enum Started {
 }
 
 impl Demo {
-    /// Starts the demo unless one is running. Waits for the server: call it on a thread that may wait.
-    pub(crate) fn start(&self, server: SocketAddr, token: Option<String>) -> Result<Started, String> {
+    /// Starts the demo unless one is running. `certificate` is the server's own, if it has TLS. Waits for the server: call
+    /// it on a thread that may wait.
+    pub(crate) fn start(
+        &self,
+        server: SocketAddr,
+        token: Option<String>,
+        certificate: Option<CertificateDer<'static>>,
+    ) -> Result<Started, String> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = running.as_ref().filter(|running| !running.has_ended.load(Ordering::Relaxed)) {
             return Ok(Started::Running(running.session.clone()));
         }
         let (has_ended, stop) = (Arc::new(AtomicBool::new(false)), StopSignal::default());
-        let session = begin(server, token, &has_ended, &stop)?;
+        let scheme = if certificate.is_some() { "https" } else { "http" };
+        let destination = Destination::parse(&format!("{scheme}://{server}")).map_err(|error| error.to_string())?;
+        let destination = match certificate {
+            // It need not name the address at which the server reaches itself.
+            Some(certificate) => destination.certificate(certificate),
+            None => destination,
+        };
+        let session = begin(destination.token(token).mode("simulated"), &has_ended, &stop)?;
         *running = Some(Running { session: session.clone(), has_ended, stop });
         Ok(Started::New(session))
     }
@@ -75,16 +89,9 @@ impl Drop for Ended {
 }
 
 /// Starts the thread of the job. Returns its session when the server knows it.
-fn begin(
-    server: SocketAddr,
-    token: Option<String>,
-    has_ended: &Arc<AtomicBool>,
-    stop: &StopSignal,
-) -> Result<String, String> {
+fn begin(destination: Destination, has_ended: &Arc<AtomicBool>, stop: &StopSignal) -> Result<String, String> {
     let workload = Workload::named(WORKLOAD).ok_or("the built-in job is missing")?;
     let choices = Choices::read(workload.params, &[]).map_err(|error| error.to_string())?;
-    let destination = Destination::parse(&format!("http://{server}")).map_err(|error| error.to_string())?;
-    let destination = destination.token(token).mode("simulated");
     let (output, handle) =
         Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
     let session = handle.session().to_owned();

@@ -3,9 +3,11 @@
 use axum::extract::Request;
 use axum::http::HeaderName;
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
 use axum::response::Response;
+
+use super::peer::Encrypted;
 
 /// The page runs, loads and connects to nothing but this server, so that a recording can't leave it by mistake.
 /// `wasm-unsafe-eval` allows compiling WebAssembly, and nothing else.
@@ -25,9 +27,18 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
+/// Makes browsers use TLS for this host during the next 30 days. It holds for every port of the host, so subdomains are
+/// left out and the time is short.
+const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=2592000");
+
 /// Adds the headers to every response.
 pub(super) async fn add(request: Request, next: Next) -> Response {
+    // Behind a proxy, the policy of the public name is the proxy's.
+    let is_encrypted = request.extensions().get::<Encrypted>().is_some();
     let mut response = next.run(request).await;
+    if is_encrypted {
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, TRANSPORT);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

@@ -15,6 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::ApiError;
+use super::proxies::{self, Forwarded};
 
 /// The host names of this server.
 #[derive(Clone, Debug)]
@@ -62,24 +63,32 @@ pub(super) async fn check_origin(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Whether a request comes from a program, which sends no origin, or from a page of the host and port that it names.
+/// Whether a request comes from a program, which sends no origin, or from a page of the host and port that it names. A
+/// trusted proxy may name them in a header of its own.
 fn is_own_page(request: &Request) -> bool {
     let headers = request.headers();
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let forwarded = request.extensions().get::<Forwarded>().into_iter().flat_map(|forwarded| &forwarded.hosts);
+    let hosts: Vec<&str> = host.into_iter().chain(forwarded.map(String::as_str)).collect();
+    let scheme = proxies::scheme(request.extensions());
     headers.get_all(ORIGIN).iter().all(|origin| {
-        let origin = origin.to_str().unwrap_or_default();
-        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(|authority| !host.is_empty() && authority.eq_ignore_ascii_case(host))
+        let parts = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        parts.is_some_and(|(name, authority)| {
+            // If the connection's scheme is unknown, either may be right.
+            let is_scheme = scheme.map_or(name == "http" || name == "https", |scheme| name == scheme);
+            is_scheme && hosts.iter().any(|host| !host.is_empty() && authority.eq_ignore_ascii_case(host))
+        })
     })
 }
 
 /// Whether every host that a request names is one of the server's. A request names it in the header or, through a proxy,
-/// in its target.
+/// in its target or in a header of that proxy.
 fn is_ours(request: &Request, hosts: &Hosts) -> bool {
     let header = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let target = request.uri().authority().map(Authority::as_str);
     let mut names = header.chain(target).peekable();
-    names.peek().is_some() && names.all(|name| hosts.has(name))
+    let mut forwarded = request.extensions().get::<Forwarded>().into_iter().flat_map(|forwarded| &forwarded.hosts);
+    names.peek().is_some() && names.all(|name| hosts.has(name)) && forwarded.all(|name| hosts.has(name))
 }
 
 /// Returns a host without its port.
@@ -162,6 +171,33 @@ mod tests {
                 request = request.header(ORIGIN, *origin);
             }
             assert_eq!(is_own_page(&request.body(Body::empty()).unwrap()), is_own, "{host} {origins:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_behind_a_proxy_is_ours_by_the_public_name_and_the_scheme() {
+        let hosts = Hosts::new("127.0.0.1:7070".parse().unwrap(), &["box.example".to_owned()]);
+        // The request's host; what the proxy says of host and scheme; the page's origin; whether the hosts are ours, and
+        // whether the page is.
+        type Case<'a> = (&'a str, &'a [&'a str], Option<&'static str>, &'a str, bool, bool);
+        let cases: [Case<'_>; 9] = [
+            ("box.example", &[], None, "https://box.example", true, true),
+            ("127.0.0.1:7070", &["box.example"], Some("https"), "https://box.example", true, true),
+            ("127.0.0.1:7070", &["box.example:8443"], Some("https"), "https://box.example:8443", true, true),
+            ("127.0.0.1:7070", &["box.example"], Some("https"), "http://box.example", true, false),
+            ("127.0.0.1:7070", &["box.example"], Some("http"), "https://box.example", true, false),
+            ("127.0.0.1:7070", &["box.example"], None, "ftp://box.example", true, false),
+            ("127.0.0.1:7070", &["box.example", "evil.example"], None, "https://evil.example", false, true),
+            ("evil.example", &["localhost"], None, "https://evil.example", false, true),
+            ("127.0.0.1:7070", &[""], None, "https://", false, false),
+        ];
+        for (host, names, scheme, origin, is_host, is_page) in cases {
+            let request = axum::http::Request::builder().header(HOST, host).header(ORIGIN, origin);
+            let mut request = request.body(Body::empty()).unwrap();
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            request.extensions_mut().insert(Forwarded { hosts: names, scheme });
+            let found = (is_ours(&request, &hosts), is_own_page(&request));
+            assert_eq!(found, (is_host, is_page), "{host} {origin}");
         }
     }
 }

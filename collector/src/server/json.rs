@@ -64,6 +64,8 @@ pub(super) struct SessionJson {
     /// When the session will be deleted for its age, if that was announced, in microseconds since the epoch.
     #[schema(required)]
     delete_us: Option<i64>,
+    /// Whether retention keeps the session, whatever its age.
+    pinned: bool,
     /// What a person should know about the session.
     notes: Vec<String>,
 }
@@ -142,7 +144,7 @@ struct DeviceStatsJson {
 /// Returns a session as it is now.
 pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
     let state = session.state(limits);
-    let viewers = session.viewer_count();
+    let (viewers, pinned) = (session.viewer_count(), session.is_known_pinned());
     session.look(|view| {
         let View { record, totals, .. } = view;
         let kept = view.segments.first().filter(|_| record.is_shortened).map(|segment| segment.from_us);
@@ -169,6 +171,7 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             oom: totals.ooms(),
             damaged_bytes: record.damaged_bytes,
             delete_us: view.delete_us,
+            pinned,
             notes: record.notes.clone(),
         }
     })

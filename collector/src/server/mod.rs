@@ -11,6 +11,7 @@ mod connections;
 mod demo;
 mod download;
 mod error;
+mod expiry;
 mod guarded_body;
 mod headers;
 mod history;
@@ -19,6 +20,9 @@ mod ingest_socket;
 mod json;
 mod openapi;
 mod peer;
+#[cfg(test)]
+mod power_tests;
+mod proxies;
 mod refusal;
 mod router;
 mod routes;
@@ -26,6 +30,7 @@ mod socket;
 mod stream;
 mod throttle;
 mod timestamp;
+mod tls;
 mod token;
 mod viewer;
 
@@ -35,7 +40,9 @@ use std::time::Duration;
 pub use app::App;
 pub use assets::has_page;
 pub use host::Hosts;
+pub use proxies::{Network, Proxies};
 pub use router::router;
+pub use tls::Tls;
 
 use tokio::net::TcpListener;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -61,6 +68,8 @@ pub async fn run(listener: TcpListener, app: App) {
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
     let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
+    let tls = app.tls.clone();
+    let watch = tls.clone().map(|tls| tokio::spawn(tls.watch()));
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let stop = async {
         stop_signal().await;
@@ -69,9 +78,10 @@ pub async fn run(listener: TcpListener, app: App) {
         // Sockets end by themselves.
         sessions.stop();
     };
-    connections::serve(listener, router(app), limits, stop).await;
+    connections::serve(listener, router(app), limits, tls, stop).await;
     janitor.abort();
     tokens.abort();
+    watch.inspect(tokio::task::JoinHandle::abort);
     // What collectors sent may still be on its way to the disk.
     let until = Instant::now() + Duration::from_secs(limits.drain_seconds);
     while Instant::now() < until && is_busy(&sessions) {

@@ -38,6 +38,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::trace::trace,
         routes::live::live,
         routes::ask::ask,
+        routes::pin::pin,
         routes::demo::demo,
         routes::metrics::metrics,
     ),
@@ -70,6 +71,7 @@ impl Modify for Denials {
                 let operation = match method.as_str() {
                     "GET" => &mut item.get,
                     "POST" => &mut item.post,
+                    "PUT" => &mut item.put,
                     "DELETE" => &mut item.delete,
                     _ => continue,
                 };
@@ -139,6 +141,7 @@ mod tests {
         get    /api/v1/sessions/{id}          token id                      200 401 403 404 429
         post   /api/v1/sessions/{id}/ask      token id                      202 400 401 403 404 409 429
         get    /api/v1/sessions/{id}/live     -     id                      101 401 403 404 426 429 503
+        put    /api/v1/sessions/{id}/pin      token id                      204 400 401 403 404 429
         get    /api/v1/sessions/{id}/stats    token id                      200 401 403 404 429
         get    /api/v1/sessions/{id}/trace    token id format from_us to_us 200 400 401 403 404 413 429 503
         get    /metrics                       token                         200 401 403 429
@@ -149,7 +152,7 @@ mod tests {
     fn every_reference_leads_to_a_schema() {
         let api: Value = serde_json::from_str(&OPENAPI).unwrap();
         let names: Vec<_> = api["components"]["schemas"].as_object().unwrap().keys().map(String::as_str).collect();
-        insta::assert_snapshot!(names.join(" "), @r"Device DeviceStats Error Question Session Sessions Stats Topic");
+        insta::assert_snapshot!(names.join(" "), @r"Device DeviceStats Error Pin Question Session Sessions Stats Topic");
         for reference in OPENAPI.split("\"$ref\": \"").skip(1) {
             let name = reference.split('"').next().unwrap().trim_start_matches("#/components/schemas/");
             assert!(names.contains(&name), "{name}");

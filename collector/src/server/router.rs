@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Redirect;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router};
 
 use super::error::ApiError;
 use super::openapi::OPENAPI;
 use super::token::{self, Need, Needs};
-use super::{App, access_log, headers, host, routes};
+use super::{App, access_log, headers, host, proxies, routes};
 use crate::access::Role;
 
 /// A route of the API.
@@ -54,6 +54,7 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions/{id}/trace", &[(M::GET, Token(Read))], get(routes::trace)),
         Route::new("/api/v1/sessions/{id}/live", &[(M::GET, First(Read))], get(routes::live)),
         Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
+        Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
         Route::new("/api/v1/demo", &[(M::POST, Token(Read))], post(routes::demo)),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
@@ -79,6 +80,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
         .layer(from_fn(headers::add))
         .layer(from_fn(access_log::record))
+        .layer(from_fn_with_state(Arc::clone(&app.proxies), proxies::resolve))
         .with_state(app)
 }
 

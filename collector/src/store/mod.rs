@@ -115,6 +115,8 @@ pub trait TraceStore: Send + Sync + fmt::Debug {
     fn kept_us(&self) -> Option<i64>;
     /// Saves the time of the clock of retention.
     fn set_kept_us(&self, time_us: i64) -> StoreResult;
+    /// Returns what was set aside: for each file the session, the file's name and its length in bytes.
+    fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>>;
     /// Returns what earlier versions stored in the same folder.
     fn old(&self) -> OldFolder;
     /// Returns the bytes of all segments.

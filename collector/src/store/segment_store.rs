@@ -9,7 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::archive::{Archive, FolderArchive, Sealed};
 use super::files::{DiskFiles, Files, MemoryFiles, OpenFile, replace};
 use super::hash::Hasher;
-use super::layout::{CATALOGUE, CLOCK, LOG, NEW, checked, open_path, parse_log, pending_path, quarantine_path};
+use super::layout::{
+    CATALOGUE, CLOCK, LOG, NEW, QUARANTINE, checked, open_path, parse_log, pending_path, quarantine_path,
+};
 use super::quota::Quota;
 use super::{Catalogue, Found, Hash, Marks, OldFolder, Purpose, SegmentWriter, StoreError, StoreResult, TraceStore};
 
@@ -39,6 +41,13 @@ impl SegmentStore {
     pub fn in_folder(files: Arc<dyn Files>, quota: u64) -> Self {
         let archive = Arc::new(FolderArchive::new(Arc::clone(&files)));
         Self::new(files, archive, quota)
+    }
+
+    /// Creates the store of a folder that is only looked at, also while a server uses it. Fails if there is no such folder.
+    pub fn look(folder: &Path) -> Result<Self, String> {
+        let files: Arc<dyn Files> = Arc::new(DiskFiles::look(folder)?);
+        let archive = Arc::new(FolderArchive::new(Arc::clone(&files)));
+        Ok(Self { files, archive, quota: Arc::new(Quota::new(0)), probes: AtomicU64::new(0) })
     }
 
     /// Creates the store of a folder whose sealed segments are kept in an archive.
@@ -234,6 +243,17 @@ impl TraceStore for SegmentStore {
 
     fn set_kept_us(&self, time_us: i64) -> StoreResult {
         Ok(replace(&*self.files, CLOCK, time_us.to_string().as_bytes())?)
+    }
+
+    fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>> {
+        let mut aside = Vec::new();
+        for session in self.files.list(QUARANTINE)?.into_iter().filter(|entry| entry.is_folder) {
+            for entry in self.files.list(&format!("{QUARANTINE}/{}", session.name))? {
+                aside.push((session.name.clone(), entry.name, entry.bytes));
+            }
+        }
+        aside.sort();
+        Ok(aside)
     }
 
     fn old(&self) -> OldFolder {

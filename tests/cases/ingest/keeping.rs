@@ -221,3 +221,95 @@ fn a_part_of_a_session_and_a_pickle_can_be_downloaded() -> Result<()> {
     }
     Ok(())
 }
+
+/// Returns a stream whose collector is on a host.
+fn on_host(seed: u64, batches: usize, host: &str) -> Stream {
+    let mut stream = Stream::new(seed, batches, 500);
+    let header = shared::format::Header::decode(&stream.hello.header).expect("a header");
+    let header = shared::format::Header { host: host.to_owned(), ..header };
+    let mut bytes = Vec::new();
+    shared::format::Writer::new(&header, &mut bytes);
+    stream.hello.header = tests::stream::first_payload(&bytes);
+    stream
+}
+
+#[test]
+fn nobody_drives_out_the_sessions_of_others() -> Result<()> {
+    let modest: Vec<Stream> = (40..43).map(|seed| on_host(seed, 20, &format!("modest-{seed}"))).collect();
+    let size = modest[0].file.len() as u64;
+    let server = Inside::start(small(), Retention { bytes: size * 8, ..Retention::default() })?;
+    for stream in &modest {
+        send(&server, stream, true)?;
+    }
+    for seed in 50..70 {
+        send(&server, &on_host(seed, 20, "greedy"), true)?;
+    }
+    server.sessions.sweep();
+    for stream in &modest {
+        ensure!(server.sessions.get(stream.session()).is_some(), "{} was driven out", stream.session());
+    }
+    let greedy = server.sessions.all().len() - modest.len();
+    ensure!((1..6).contains(&greedy), "{greedy} sessions of the greedy host are left");
+    ensure!(server.sessions.store().usage() <= size * 8, "too much is kept");
+    Ok(())
+}
+
+#[test]
+fn pinned_sessions_stay() -> Result<()> {
+    let server = Inside::start(small(), Retention { micros: 1, grace_micros: 0, ..Retention::default() })?;
+    let (pinned, other) = (Stream::new(71, 2, 100), Stream::new(72, 2, 100));
+    send(&server, &pinned, true)?;
+    send(&server, &other, true)?;
+    let put = |stream: &Stream, body: &str| -> Result<u16> {
+        let path = format!("/api/v1/sessions/{}/pin", stream.session());
+        let length = body.len();
+        let request = format!(
+            "PUT {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}",
+            server.address
+        );
+        Ok(http::send(server.address, &request)?.status)
+    };
+    assert_eq!((put(&pinned, "{\"pinned\":true}")?, put(&pinned, "{}")?), (204, 400));
+    let shown = json(&server, &format!("/api/v1/sessions/{}", pinned.session()))?;
+    assert_eq!(shown["pinned"], true);
+    std::thread::sleep(Duration::from_millis(20));
+    for _ in 0..3 {
+        server.sessions.sweep();
+    }
+    assert!(server.sessions.get(other.session()).is_none());
+    assert!(server.sessions.get(pinned.session()).is_some(), "a pinned session was deleted");
+    assert_eq!(put(&pinned, "{\"pinned\":false}")?, 204);
+    for _ in 0..3 {
+        server.sessions.sweep();
+    }
+    assert!(server.sessions.get(pinned.session()).is_none());
+    Ok(())
+}
+
+#[test]
+fn sessions_without_a_batch_leave_nothing() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
+    for seed in 0..50 {
+        drop(Peer::hello(server.address, &Stream::new(1_000 + seed, 1, 10).hello)?);
+    }
+    assert_eq!((server.sessions.store().usage(), server.sessions.store().list()?.len()), (0, 0));
+    Ok(())
+}
+
+#[test]
+fn more_sessions_than_the_limit_make_room_and_refuse_nobody() -> Result<()> {
+    let limits = shared::limits::ServerLimits { sessions: 10, ..small() };
+    let server = Inside::start(limits, Retention::default())?;
+    for seed in 0..30 {
+        send(&server, &Stream::new(2_000 + seed, 1, 10), true)?;
+        if seed % 5 == 0 {
+            server.sessions.sweep();
+        }
+    }
+    server.sessions.sweep();
+    let left = server.sessions.all();
+    assert_eq!(left.len(), 10);
+    assert!(server.sessions.get(Stream::new(2_029, 1, 10).session()).is_some(), "the newest stays");
+    Ok(())
+}

@@ -2,6 +2,7 @@
 
 mod basics;
 mod bounds;
+mod damage;
 mod durable;
 mod faults;
 mod gauges;

@@ -4,6 +4,7 @@
 mod answers;
 mod away;
 mod connections;
+mod encrypted;
 mod program;
 mod scripted;
 mod session;

@@ -94,8 +94,11 @@ fn a_run_keeps_its_rate_and_ctrl_c_ends_it_properly() -> Result<()> {
 
 #[test]
 fn an_invalid_destination_is_an_error_of_one_line() -> Result<()> {
-    let cases: [(&[&str], &str); 5] = [
-        (&["--to", "https://box:7070"], "SSH tunnel"),
+    let cases: [(&[&str], &str); 8] = [
+        (&["--to", "https://box:7070", "--ca-file", "/none"], "/none can't be read"),
+        (&["--to", "https://box:7070", "--ca-file", "/dev/null"], "/dev/null contains no certificate"),
+        (&["--to", "http://box:7070", "--ca-file", "/none"], "Write the address as https://"),
+        (&["--to", "https://me:secret@box"], "token"),
         (&["--to", "box"], "http://HOST:PORT"),
         (&["--to", "http://me:secret@box"], "token"),
         (&["--to", "http://127.0.0.1:9", "--out", "x.pickle"], ".vramscope"),

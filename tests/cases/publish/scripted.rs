@@ -104,6 +104,10 @@ impl Scripted {
         format!("http://{}", self.address)
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Waits until a condition holds for the store.
     pub(crate) fn until(&self, what: &str, condition: impl Fn(&Store) -> bool) {
         let start = Instant::now();

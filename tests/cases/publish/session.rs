@@ -69,7 +69,17 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn start(url: &str, file: &Path, limits: PublishLimits, when_full: WhenFull) -> Result<Self> {
-        let destination = Destination::parse(url)?.token(Some("open sesame".to_owned())).mode("simulated");
+        Self::start_to(Destination::parse(url)?, file, limits, when_full)
+    }
+
+    /// Starts a recording to a destination whose token and mode are not set yet.
+    pub(crate) fn start_to(
+        destination: Destination,
+        file: &Path,
+        limits: PublishLimits,
+        when_full: WhenFull,
+    ) -> Result<Self> {
+        let destination = destination.token(Some("open sesame".to_owned())).mode("simulated");
         let spool = file.with_extension("spool");
         let (output, publisher) = Publisher::start(destination.spool(spool), limits)?;
         let (output, _) = DualOutput::new(FileOutput::create(file)?, output);
@@ -139,14 +149,20 @@ pub(crate) fn run(name: &str, script: Vec<Act>) -> Result<(PublisherStats, usize
     let folder = Folder::new(name)?;
     let file = folder.join("beside.vramscope");
     let server = Scripted::start(script)?;
-    let mut session = Session::start(&server.url(), &file, limits(), WhenFull::Wait)?;
+    let session = Session::start(&server.url(), &file, limits(), WhenFull::Wait)?;
+    run_session(session, &server, &file)
+}
+
+/// Records to a scripted server, and checks that everything arrived. Returns the statistics and the number of POST
+/// requests.
+pub(crate) fn run_session(mut session: Session, server: &Scripted, file: &Path) -> Result<(PublisherStats, usize)> {
     session.record_slowly(40, 200);
     let (recorded, published) = session.finish(LONG);
     assert_eq!((recorded.events, recorded.lost), (8_000, 0));
     assert!(published.is_ended, "{published:?}");
     assert_eq!((published.undelivered(), published.failure.clone()), (0, None));
     assert_eq!((published.batches, published.events), (published.batches_acked, 8_000));
-    check(&server, &file, 8_000)?;
+    check(server, file, 8_000)?;
     let posts = server.store.lock().unwrap().posts;
     Ok((published, posts))
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod log;
+mod tls;
 
 use anyhow::{Context, Result};
 use tests::http::{self, Response};

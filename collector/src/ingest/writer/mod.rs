@@ -7,6 +7,7 @@
 
 mod batch;
 mod describe;
+mod inspect;
 mod open;
 mod recover;
 mod roll;
@@ -26,6 +27,7 @@ use crate::ingest::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
 pub(super) use describe::{describe, last_label};
+pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
 pub(super) use upgrade::{upgrade, upgrade_one};
 
 /// What became of a batch.
@@ -175,6 +177,15 @@ impl SessionWriter {
         self.seal().inspect_err(|_| self.record.ended_us = None)
     }
 
+    /// Takes the description of the session if its own can't be read.
+    pub(in crate::ingest) fn adopt(&mut self, record: &Record) {
+        if self.record.key_hash.is_empty() {
+            let own = std::mem::take(&mut self.record);
+            let Record { last, segments, totals, notes, damaged_bytes, is_shortened, .. } = own;
+            self.record = Record { last, segments, totals, notes, damaged_bytes, is_shortened, ..record.clone() };
+        }
+    }
+
     /// Prepares for a collector whose oldest batch is `first`; 0 if it didn't tell. If the store lost batches before that one,
     /// the session goes on without them. `header` is the payload of its header chunk.
     pub(in crate::ingest) fn welcome(&mut self, first: u64, header: &[u8]) {
@@ -183,7 +194,12 @@ impl SessionWriter {
             return;
         }
         let from = self.last + 1;
-        tracing::error!(session = self.record.id, from, to = first, "acknowledged batches are missing from the store");
+        tracing::error!(
+            session = self.record.id,
+            from,
+            to = first - 1,
+            "acknowledged batches are missing from the store"
+        );
         self.record.notes.push(format!(
             "Batches {from} to {} were stored and are missing now: the store lost them. Their events are counted as lost.",
             first - 1

@@ -21,9 +21,12 @@ impl SessionWriter {
         limits: ServerLimits,
         growing: Option<Growing>,
     ) -> Result<Option<Self>, IngestError> {
+        let found = store.segments(session)?;
+        // The next segment may have been begun before the error.
+        let growing = growing.filter(|growing| found.last().is_some_and(|last| last.number == growing.number));
         let number = growing.as_ref().map(|growing| growing.number);
         let is_left = |found: &&Found| found.hash.is_none() && Some(found.number) != number;
-        for found in store.segments(session)?.iter().filter(is_left) {
+        for found in found.iter().filter(is_left) {
             Self::recover(store, session, *found, limits)?;
         }
         let segments = store.segments(session)?;
@@ -65,6 +68,7 @@ impl SessionWriter {
                     self.last = if has_mark { self.last.max(seq) } else { seq };
                     if !has_mark {
                         self.first_batch = seq.saturating_add(1);
+                        self.set_head(number, seq, chunk.end());
                     }
                     has_mark = true;
                     self.note_time(sent_us);
@@ -73,6 +77,14 @@ impl SessionWriter {
             _ => self.add_stored(chunk),
         })?;
         Ok(has_label)
+    }
+
+    /// Notes where the head of a segment ends, which the label before it can't tell. `seq` is the number of its first mark.
+    fn set_head(&mut self, number: u32, seq: u64, end: u64) {
+        let segment = self.record.segments.last_mut().filter(|segment| segment.number == number);
+        if let Some(segment) = segment.filter(|segment| segment.head == 0 && seq < segment.first) {
+            segment.head = end;
+        }
     }
 
     /// Notes when a batch was received: not before its collector sent it, as far as the two clocks agree.

@@ -18,7 +18,8 @@ use crate::store::{Found, Purpose, SegmentInfo, StoreError, TraceStore};
 
 impl SessionWriter {
     /// Seals the growing segment `found`. If a sealed segment has its number, a crash came between the two: it is removed.
-    pub(super) fn recover(
+    /// If `found` is sealed and damaged, puts what is whole of it in its place.
+    pub(in crate::ingest) fn recover(
         store: &Arc<dyn TraceStore>,
         session: &str,
         found: Found,
@@ -26,11 +27,18 @@ impl SessionWriter {
     ) -> Result<(), IngestError> {
         let number = found.number;
         let segments = store.segments(session)?;
-        if segments.iter().any(|other| other.number == number && other.hash.is_some()) {
+        let is_growing = found.hash.is_none();
+        if is_growing && segments.iter().any(|other| other.number == number && other.hash.is_some()) {
             return Ok(store.remove_open(session, number)?);
         }
-        let read = &mut |at, most| store.read_open(session, number, at, most);
+        let read = &mut |at, most| match is_growing {
+            true => store.read_open(session, number, at, most),
+            false => store.read(session, number, at, most),
+        };
         let seen = Survey::of(session, number, read)?;
+        if !is_growing && seen.is_whole() && seen.last_label.is_some() {
+            return Ok(());
+        }
         let earlier: Vec<Found> = segments.into_iter().filter(|other| other.number < number).collect();
         let (before, _) = describe(store, session, &earlier)?;
         let Some(last) = seen.last else {
@@ -46,6 +54,12 @@ impl SessionWriter {
         let first_batch = writer.first_batch;
         if let Some(segment) = writer.record.segments.last_mut().filter(|segment| segment.first == 0) {
             segment.first = first_batch;
+        }
+        if let Some(label) = &seen.last_label {
+            // It was written when everything was there.
+            writer.record.ended_us = label.record.ended_us;
+            writer.record.notes.clone_from(&label.record.notes);
+            writer.totals.clone_from(&label.record.totals);
         }
         writer.note_damage(&seen, number);
 
@@ -64,8 +78,7 @@ impl SessionWriter {
         for range in &seen.kept {
             let mut at = range.start;
             while at < range.end {
-                let bytes =
-                    store.read_open(session, number, at, (range.end - at).min(super::roll::COPY_BYTES) as usize)?;
+                let bytes = read(at, (range.end - at).min(super::roll::COPY_BYTES) as usize)?;
                 if bytes.is_empty() {
                     return Err(StoreError::Damaged(format!("segment {number} became shorter")).into());
                 }
@@ -75,7 +88,7 @@ impl SessionWriter {
         }
         writer.finish(&mut *copy)?;
         copy.seal()?;
-        if seen.is_whole() {
+        if is_growing && seen.is_whole() {
             store.remove_open(session, number)?;
         } else {
             store.set_aside(session, found)?;

@@ -18,6 +18,8 @@ pub(super) type Read<'a> = &'a mut dyn FnMut(u64, usize) -> StoreResult<Vec<u8>>
 pub(super) struct Survey {
     /// Its first label; `None` if it is damaged.
     pub(super) label: Option<Label>,
+    /// Its last label; `None` if it is damaged, or while it grows.
+    pub(super) last_label: Option<Label>,
     /// The whole chunks up to the last mark, without labels that end a segment.
     pub(super) kept: Vec<Range<u64>>,
     /// The bytes of those up to the first mark, which closes the head.
@@ -59,6 +61,8 @@ impl Survey {
                 let range = byte..byte + chunk.bytes.len() as u64;
                 let label = label(chunk, session, number);
                 if label.as_ref().is_some_and(|label| label.is_last) {
+                    found.last_label = label;
+                    found.damaged += std::mem::take(&mut damaged);
                     end = range.end;
                     continue;
                 }

@@ -34,7 +34,8 @@ pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let (demo, address) = (app.demo.clone(), app.address);
     let address = address.ok_or_else(|| failed("this server has no address".to_owned()))?;
     let token = app.sessions.access().own_token().map(str::to_owned);
-    let (status, id) = match blocking(move || demo.start(address, token)).await?.map_err(failed)? {
+    let certificate = app.tls.as_ref().and_then(|tls| tls.certificate());
+    let (status, id) = match blocking(move || demo.start(address, token, certificate)).await?.map_err(failed)? {
         Started::New(id) => (StatusCode::CREATED, id),
         Started::Running(id) => (StatusCode::OK, id),
     };

@@ -10,8 +10,8 @@ use super::{Entry, Files, OpenFile, folder_of};
 #[derive(Debug)]
 pub struct DiskFiles {
     root: PathBuf,
-    /// Locked for the lifetime of the value.
-    _lock: File,
+    /// Locked for the lifetime of the value; `None` for a folder that is only looked at.
+    _lock: Option<File>,
 }
 
 /// The file that is locked while a server uses the folder.
@@ -31,12 +31,21 @@ impl DiskFiles {
         }
         let lock = options().write(true).create(true).truncate(false).open(lock).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { root: root.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(format!(
                 "Another server uses the folder {}. Stop it, or name another folder with --data.",
                 root.display()
             )),
             Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Opens a folder to look at, also while a server uses it. The error is a sentence for people.
+    pub fn look(root: &Path) -> Result<Self, String> {
+        match fs::metadata(root) {
+            Ok(found) if found.is_dir() => Ok(Self { root: root.to_owned(), _lock: None }),
+            Ok(_) => Err(format!("{} is not a folder.", root.display())),
+            Err(error) => Err(format!("The folder {} can't be read: {error}.", root.display())),
         }
     }
 

@@ -24,6 +24,8 @@ struct State {
     /// The number of calls that change something, until one fails.
     calls_to_failure: Option<u64>,
     failure: Option<io::ErrorKind>,
+    /// Whether only one call fails.
+    fails_once: bool,
 }
 
 /// A change to the files, as a disk sees it.
@@ -83,7 +85,13 @@ impl MemoryFiles {
     /// [`Self::heal`].
     pub fn fail_after(&self, calls: u64, error: io::ErrorKind) {
         let mut state = self.lock();
-        (state.calls_to_failure, state.failure) = (Some(calls), Some(error));
+        (state.calls_to_failure, state.failure, state.fails_once) = (Some(calls), Some(error), false);
+    }
+
+    /// Lets only the call after the next `calls` calls that change something fail with an error.
+    pub fn fail_once_after(&self, calls: u64, error: io::ErrorKind) {
+        self.fail_after(calls, error);
+        self.lock().fails_once = true;
     }
 
     /// Lets calls succeed again.
@@ -115,7 +123,12 @@ impl MemoryFiles {
     fn change(&self) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.lock();
         match &mut state.calls_to_failure {
-            Some(0) => return Err(state.failure.unwrap_or(io::ErrorKind::Other).into()),
+            Some(0) => {
+                if state.fails_once {
+                    state.calls_to_failure = None;
+                }
+                return Err(state.failure.unwrap_or(io::ErrorKind::Other).into());
+            }
             Some(calls) => *calls -= 1,
             None => {}
         }

@@ -1,0 +1,206 @@
+//! `vramscope store`: looks after stored sessions.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use shared::units::{Bytes, counted};
+
+use super::serve::default_folder;
+use super::{UNUSABLE, print, refuse};
+use crate::ingest::{SessionHealth, inspect, repair};
+use crate::store::{Catalogue, Found, SegmentStore, StoreResult, TraceStore};
+
+/// The options of `store`.
+#[derive(Args, Debug)]
+pub(super) struct Store {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Tell what is stored and what of it is damaged; exits with 1 if anything is. Works while a server runs
+    Check(Place),
+    /// Read every byte and compare it with its hash; prints only what is damaged. Works while a server runs
+    Scrub(Place),
+    /// Put what is whole in the place of what is damaged, and set the damaged files aside. The server must be stopped
+    Repair(Place),
+    /// Make the catalogue anew from the segments alone. The server must be stopped
+    Rebuild(Place),
+}
+
+#[derive(Args, Debug)]
+struct Place {
+    /// Folder for recorded sessions [default: vramscope in the user's data folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Place {
+    /// Opens the folder: to look at it, or for this program alone.
+    fn open(&self, is_changed: bool) -> Result<Arc<dyn TraceStore>, String> {
+        let folder = self.data.clone().unwrap_or_else(default_folder);
+        let looked = SegmentStore::look(&folder)?;
+        Ok(if is_changed { Arc::new(SegmentStore::open(&folder, u64::MAX)?) } else { Arc::new(looked) })
+    }
+}
+
+impl Store {
+    /// Runs the action.
+    pub(super) fn run(self) -> ExitCode {
+        let done = match self.action {
+            Action::Check(place) => place.open(false).and_then(|store| examine(&store, true)),
+            Action::Scrub(place) => place.open(false).and_then(|store| examine(&store, false)),
+            Action::Repair(place) => place.open(true).and_then(|store| mend(&store)),
+            Action::Rebuild(place) => place.open(true).and_then(|store| rebuild(&store)),
+        };
+        done.unwrap_or_else(|sentence| refuse(&sentence))
+    }
+}
+
+/// A session and what was found out about it.
+type Examined = (String, StoreResult<SessionHealth>);
+
+fn all(store: &Arc<dyn TraceStore>) -> Result<Vec<Examined>, String> {
+    let listed: BTreeMap<String, Vec<Found>> =
+        store.list().map_err(|error| format!("The sessions can't be listed: {error}."))?;
+    Ok(listed
+        .into_iter()
+        .map(|(session, found)| {
+            let health = inspect(store, &session, &found);
+            (session, health)
+        })
+        .collect())
+}
+
+fn is_damaged(health: &StoreResult<SessionHealth>) -> bool {
+    health.as_ref().map_or(true, SessionHealth::is_damaged)
+}
+
+/// Prints the health of all sessions, or of the damaged ones.
+fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, String> {
+    let sessions = all(store)?;
+    let aside = store.quarantine().map_err(|error| format!("The quarantine can't be listed: {error}."))?;
+    let old = store.old().sessions().unwrap_or_default().len() as u64;
+    let damaged = sessions.iter().filter(|(_, health)| is_damaged(health)).count();
+    let printed = print(|out| {
+        for (session, health) in &sessions {
+            if with_healthy || is_damaged(health) {
+                write_session(out, session, health)?;
+            }
+        }
+        let bytes: u64 = sessions.iter().filter_map(|(_, health)| health.as_ref().ok()).map(bytes_of).sum();
+        let total = counted(sessions.len() as u64, "session");
+        writeln!(out, "{total}, {}, {damaged} damaged.", Bytes(bytes))?;
+        if old > 0 {
+            writeln!(
+                out,
+                "{} of an earlier version; the next start of the server takes over.",
+                counted(old, "session")
+            )?;
+        }
+        if !aside.is_empty() {
+            let bytes: u64 = aside.iter().map(|(_, _, bytes)| bytes).sum();
+            writeln!(out, "{} set aside in quarantine ({}):", counted(aside.len() as u64, "file"), Bytes(bytes))?;
+            for (session, name, bytes) in &aside {
+                writeln!(out, "  {session}/{name}  {}", Bytes(*bytes))?;
+            }
+        }
+        if damaged > 0 {
+            writeln!(out, "Stop the server and run `vramscope store repair` to keep what is readable.")?;
+        }
+        Ok(())
+    });
+    Ok(if damaged > 0 { ExitCode::FAILURE } else { printed })
+}
+
+fn bytes_of(health: &SessionHealth) -> u64 {
+    health.segments.iter().map(|segment| segment.found.bytes).sum()
+}
+
+fn write_session(out: &mut dyn Write, session: &str, health: &StoreResult<SessionHealth>) -> io::Result<()> {
+    let health = match health {
+        Ok(health) => health,
+        Err(error) => return writeln!(out, "{session}  can't be read: {error}"),
+    };
+    let record = &health.record;
+    let state = if record.ended_us.is_some() { "ended" } else { "not ended" };
+    let name = super::one_line(if record.name.is_empty() { "(no name)" } else { &record.name });
+    writeln!(
+        out,
+        "{session}  {name}  {state}, {}, {}, {}",
+        counted(record.totals.events(), "event"),
+        counted(health.segments.len() as u64, "segment"),
+        Bytes(bytes_of(health)),
+    )?;
+    for number in &health.missing {
+        writeln!(out, "  segment {number} is missing")?;
+    }
+    for segment in health.segments.iter().filter(|segment| segment.is_damaged()) {
+        let number = segment.found.number;
+        if segment.damaged_bytes > 0 {
+            writeln!(out, "  segment {number}: {} damaged", Bytes(segment.damaged_bytes).exact())?;
+        }
+        if !segment.has_labels {
+            writeln!(out, "  segment {number}: a label can't be read")?;
+        }
+        if segment.has_hash == Some(false) {
+            writeln!(out, "  segment {number}: differs from what was written")?;
+        }
+    }
+    Ok(())
+}
+
+/// Repairs all damaged sessions, and seals what was growing.
+fn mend(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
+    let mut lines = Vec::new();
+    let mut failed = false;
+    for (session, health) in all(store)? {
+        let repaired = match &health {
+            Ok(health) => repair(store, &session, health).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match repaired {
+            Ok(numbers) if numbers.is_empty() => {}
+            Ok(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                lines.push(format!("{session}: wrote segment {} anew", numbers.join(", ")));
+            }
+            Err(error) => {
+                failed = true;
+                lines.push(format!("{session}: {error}"));
+            }
+        }
+    }
+    save(store)?;
+    let printed = print(|out| {
+        for line in &lines {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out, "{}", if lines.is_empty() { "Nothing to repair." } else { "Damaged files are in quarantine." })
+    });
+    Ok(if failed { ExitCode::from(UNUSABLE) } else { printed })
+}
+
+fn rebuild(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
+    let sessions = save(store)?;
+    Ok(print(|out| writeln!(out, "The catalogue has {}.", counted(sessions as u64, "session"))))
+}
+
+/// Makes the catalogue anew. Returns the number of sessions.
+fn save(store: &Arc<dyn TraceStore>) -> Result<usize, String> {
+    let mut catalogue = Catalogue::default();
+    for (session, health) in all(store)? {
+        if let Ok(health) = health
+            && health.segments.iter().all(|segment| segment.found.hash.is_some())
+        {
+            catalogue.records.insert(session, health.record.without_series());
+        }
+    }
+    store.save_catalogue(&catalogue).map_err(|error| format!("The catalogue can't be written: {error}."))?;
+    Ok(catalogue.records.len())
+}

@@ -1,0 +1,96 @@
+//! Examines and repairs what is stored, for people who look after a store.
+
+use std::sync::Arc;
+
+use shared::limits::ServerLimits;
+
+use super::SessionWriter;
+use super::describe::describe;
+use super::survey::Survey;
+use crate::ingest::IngestError;
+use crate::store::{Found, Hasher, Record, StoreResult, TraceStore};
+
+/// What was found out about one segment.
+#[derive(Clone, Debug)]
+pub struct SegmentHealth {
+    /// The segment.
+    pub found: Found,
+    /// Bytes that are no readable chunk.
+    pub damaged_bytes: u64,
+    /// Bytes of a batch that was being written, for a segment that grows.
+    pub incomplete_bytes: u64,
+    /// Whether its labels can be read: the first one, and the last one if it is sealed.
+    pub has_labels: bool,
+    /// Whether its bytes have the hash that it is named by; `None` if it grows.
+    pub has_hash: Option<bool>,
+}
+
+impl SegmentHealth {
+    /// Whether anything was lost.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged_bytes > 0 || !self.has_labels || self.has_hash == Some(false)
+    }
+}
+
+/// What was found out about one session.
+#[derive(Clone, Debug)]
+pub struct SessionHealth {
+    /// What its labels say.
+    pub record: Record,
+    /// Its segments, in order.
+    pub segments: Vec<SegmentHealth>,
+    /// The numbers of segments that are missing.
+    pub missing: Vec<u32>,
+}
+
+impl SessionHealth {
+    /// Whether anything was lost.
+    pub fn is_damaged(&self) -> bool {
+        !self.missing.is_empty() || self.segments.iter().any(SegmentHealth::is_damaged)
+    }
+}
+
+/// Reads all segments of a session and checks every byte of them. Changes nothing.
+pub fn inspect(store: &Arc<dyn TraceStore>, session: &str, found: &[Found]) -> StoreResult<SessionHealth> {
+    let (record, _) = describe(store, session, found)?;
+    let segments = found.iter().map(|segment| inspect_segment(store, session, *segment)).collect::<StoreResult<_>>()?;
+    let first = store.marks(session).unwrap_or_default().first_segment.max(1);
+    let last = found.last().map_or(0, |segment| segment.number);
+    let missing = (first..=last).filter(|number| found.iter().all(|segment| segment.number != *number)).collect();
+    Ok(SessionHealth { record, segments, missing })
+}
+
+fn inspect_segment(store: &Arc<dyn TraceStore>, session: &str, found: Found) -> StoreResult<SegmentHealth> {
+    let mut hasher = Hasher::default();
+    let mut hashed = 0;
+    let seen = Survey::of(session, found.number, &mut |at, most| {
+        let bytes = store.read(session, found.number, at, most)?;
+        // A survey may read a part twice.
+        if at == hashed {
+            hasher.update(&bytes);
+            hashed += bytes.len() as u64;
+        }
+        Ok(bytes)
+    })?;
+    let tail = if seen.is_torn && found.hash.is_none() { 0 } else { seen.tail };
+    Ok(SegmentHealth {
+        found,
+        damaged_bytes: seen.damaged + tail,
+        incomplete_bytes: seen.tail - tail,
+        has_labels: seen.label.is_some() && (found.hash.is_none() || seen.last_label.is_some()),
+        has_hash: found.hash.map(|hash| hash == hasher.finish()),
+    })
+}
+
+/// Puts what is whole of each damaged segment in its place, sets the damaged files aside, and seals what was growing. Returns
+/// the numbers of the segments that were replaced or sealed.
+pub fn repair(store: &Arc<dyn TraceStore>, session: &str, health: &SessionHealth) -> Result<Vec<u32>, IngestError> {
+    let mut repaired = Vec::new();
+    for segment in &health.segments {
+        if segment.is_damaged() || segment.found.hash.is_none() {
+            SessionWriter::recover(store, session, segment.found, ServerLimits::default())?;
+            repaired.push(segment.found.number);
+        }
+    }
+    Ok(repaired)
+}
