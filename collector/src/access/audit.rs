@@ -49,9 +49,10 @@ pub fn session_truncated(producer: &str, session: &str, (first, bytes): (u64, u6
     tracing::info!(target: TARGET, producer, session = id(session), first, bytes, reason, "session truncated");
 }
 
-/// Notes that a session was pinned, so that the server keeps it, or unpinned.
-pub fn session_pinned(session: &str, is_pinned: bool) {
-    tracing::info!(target: TARGET, session = id(session), is_pinned, "session pinned or unpinned");
+/// Notes that a client pinned a session, so that the server keeps it, or unpinned it.
+pub fn session_pinned(caller: &Caller, session: &str, is_pinned: bool) {
+    let (who, peer) = (caller.name(), caller.peer);
+    tracing::info!(target: TARGET, who, %peer, session = id(session), is_pinned, "session pinned or unpinned");
 }
 
 /// Notes that a collector or a viewer was refused. `outcome` is the word for the reason.

@@ -234,7 +234,6 @@ impl Sessions {
         (marks.is_pinned, marks.announced_us) = (is_pinned, None);
         self.store().set_marks(session.id(), &marks)?;
         session.set_pinned(is_pinned);
-        audit::session_pinned(session.id(), is_pinned);
         Ok(())
     }
 
