@@ -384,6 +384,51 @@ impl ServerLimits {
     /// than the state that they lead to.
     const fn tracked_bytes(state_bytes: usize) -> usize {
         state_bytes.saturating_mul(2)
+/// Limits of who may use a server: its tokens, and what one client may try.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessLimits {
+    /// Tokens of one server, 1 KiB each. All of them are compared with each one that is shown.
+    pub tokens: usize,
+    /// Bytes of a tokens file: a thousand long lines.
+    pub file_bytes: u64,
+    /// Wrong tokens that one address may show at once: more than a person mistypes.
+    pub guesses: usize,
+    /// Wrong tokens that an address regains each second. At one a second, a token of 64 bits lasts longer than any server.
+    pub guesses_per_second: f64,
+    /// Wrong tokens that this machine may show at once. Everybody behind a tunnel or a proxy comes from here.
+    pub local_guesses: usize,
+    /// Wrong tokens that this machine regains each second.
+    pub local_guesses_per_second: f64,
+    /// Addresses of which failures are remembered, some KiB each; the one that was seen the longest ago is forgotten.
+    pub addresses: usize,
+    /// Tokens that are remembered of one address, of those that were right and of those that were wrong: as many as
+    /// different jobs and people on one machine have.
+    pub remembered_tokens: usize,
+    /// Sessions that may begin at once with one token: every rank of some large jobs.
+    pub new_sessions: usize,
+    /// Sessions that may begin each second after that: more than any cluster starts, and too few to fill
+    /// [`ServerLimits::sessions`] within minutes.
+    pub new_sessions_per_second: f64,
+    /// The most seconds for which a collector that exceeds its quota of events is not read. Collectors close a connection
+    /// that does not answer for [`PublishLimits::answer_millis`].
+    pub pause_seconds: u64,
+}
+
+impl Default for AccessLimits {
+    fn default() -> Self {
+        Self {
+            tokens: 1_000,
+            file_bytes: 1 << 20,
+            guesses: 10,
+            guesses_per_second: 1.0,
+            local_guesses: 50,
+            local_guesses_per_second: 5.0,
+            addresses: 4_096,
+            remembered_tokens: 32,
+            new_sessions: 2_048,
+            new_sessions_per_second: 4.0,
+            pause_seconds: 10,
+        }
     }
 }
 

@@ -9,16 +9,17 @@ use tokio::time::sleep;
 use super::App;
 use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
+use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError, Outgoing};
 
 /// Serves a collector until it disconnects. Holds its permit until then.
-pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit: OwnedSemaphorePermit) {
+pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, _permit: OwnedSemaphorePermit) {
     let mut socket = Socket::new(socket, app.limits());
-    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
+    let mut conversation = Conversation::new(app.sessions.clone(), caller);
     match converse(&mut socket, &mut conversation, &app).await {
         Ok(()) => tracing::debug!("collector disconnected"),
         Err(error) => {
-            let message = refuse(&app.sessions, "collector", None, &error);
+            let message = refuse(&app.sessions, "collector", conversation.caller(), None, &error);
             socket.send(message.to_bytes()).await;
         }
     }
@@ -32,8 +33,9 @@ async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &Ap
     let deadline = sleep(Duration::from_secs(app.limits().hello_seconds));
     tokio::pin!(deadline);
     loop {
+        let pause = conversation.pause();
         tokio::select! {
-            received = socket.receive() => match received {
+            received = socket.receive(), if pause.is_none() => match received {
                 Received::Closed => return Ok(()),
                 Received::Control => {}
                 Received::Bytes(bytes) => {
@@ -45,6 +47,8 @@ async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &Ap
                     pushed?;
                 }
             },
+            // A collector that exceeds its quota of events is not read for a while, and waits.
+            () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             news = conversation.next() => match news {
                 Outgoing::Messages(messages) => {
                     if !socket.send(messages).await {

@@ -19,6 +19,7 @@ use super::App;
 use super::history::{History, Stored};
 use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
+use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
 use crate::ingest::{IngestError, Session, View, now_us};
 use crate::store::{StoreError, StoreResult};
@@ -47,20 +48,20 @@ pub(super) async fn serve(
     socket: WebSocket,
     app: App,
     session: Arc<Session>,
-    has_token: bool,
+    mut caller: Caller,
     _permit: OwnedSemaphorePermit,
 ) {
     let mut socket = Socket::new(socket, app.limits());
     session.viewers.fetch_add(1, Ordering::Relaxed);
-    let end = match receive_watch(&mut socket, &app, has_token).await {
-        Ok(watch) => Viewer::new(&mut socket, &app, &session, &watch).run().await,
+    let end = match receive_watch(&mut socket, &app, &mut caller).await {
+        Ok((watch, grant)) => Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await,
         Err(end) => end,
     };
     session.viewers.fetch_sub(1, Ordering::Relaxed);
     match end {
         End::Gone => tracing::debug!(session = session.id(), "viewer disconnected"),
         End::Refused(error) => {
-            let message = refuse(&app.sessions, "viewer", Some(session.id()), &error);
+            let message = refuse(&app.sessions, "viewer", &caller, Some(session.id()), &error);
             socket.send(message.to_bytes()).await;
         }
     }
@@ -68,7 +69,7 @@ pub(super) async fn serve(
 }
 
 /// Waits for the first message, and checks the token if it comes with it.
-async fn receive_watch(socket: &mut Socket, app: &App, has_token: bool) -> Result<Watch, End> {
+async fn receive_watch(socket: &mut Socket, app: &App, caller: &mut Caller) -> Result<(Watch, Grant), End> {
     let mut decoder = Decoder::new(&WireLimits::default());
     let first = async {
         loop {
@@ -97,16 +98,17 @@ async fn receive_watch(socket: &mut Socket, app: &App, has_token: bool) -> Resul
     if watch.protocol != PROTOCOL {
         return Err(IngestError::Protocol(watch.protocol).into());
     }
-    if !has_token && !app.sessions.accepts(&watch.token) {
-        return Err(IngestError::Token.into());
-    }
-    Ok(watch)
+    let grant = app.sessions.access().identify(caller, &watch.token).map_err(IngestError::from)?;
+    *caller = Caller::with(caller.peer, grant.clone());
+    grant.check(Role::Read).map_err(IngestError::from)?;
+    Ok((watch, grant))
 }
 
 struct Viewer<'a> {
     socket: &'a mut Socket,
     app: &'a App,
     session: &'a Arc<Session>,
+    grant: Grant,
     bus: Box<dyn Subscription>,
     /// The last batch that was sent.
     last: u64,
@@ -121,13 +123,13 @@ struct Viewer<'a> {
 }
 
 impl<'a> Viewer<'a> {
-    fn new(socket: &'a mut Socket, app: &'a App, session: &'a Arc<Session>, watch: &Watch) -> Self {
+    fn new(socket: &'a mut Socket, app: &'a App, (session, grant): (&'a Arc<Session>, Grant), watch: &Watch) -> Self {
         let mut checks = interval(CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Before the store is read, so that no batch falls between the two.
         let bus = app.sessions.bus().subscribe(session.id());
         let Watch { after, events, .. } = *watch;
-        Self { socket, app, session, bus, last: after, events, end: None, checks, checked: 0, state: None }
+        Self { socket, app, session, grant, bus, last: after, events, end: None, checks, checked: 0, state: None }
     }
 
     async fn run(mut self) -> End {
@@ -253,6 +255,7 @@ impl<'a> Viewer<'a> {
         if self.is_deleted() {
             return Err(IngestError::Session.into());
         }
+        self.grant.check(Role::Read).map_err(IngestError::from)?;
         let state = self.session.state(self.app.limits());
         self.checked += 1;
         if self.state == Some(state) && self.checked < CHECKS {

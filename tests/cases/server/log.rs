@@ -1,8 +1,6 @@
 //! What the server writes to its log, and what it never writes there.
 #![cfg(unix)]
 
-use std::fs;
-
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tests::server::Server;
@@ -63,9 +61,8 @@ fn each_request_has_one_line_with_what_operators_need() -> Result<()> {
 #[test]
 fn no_secret_and_no_control_character_gets_into_the_log() -> Result<()> {
     let folder = Folder::new("secret")?;
-    let file = folder.join("token");
-    fs::write(&file, TOKEN)?;
-    let arguments = ["--token-file", file.to_str().context("a path")?];
+    let file = folder.secret("token", TOKEN)?;
+    let arguments = ["--token-file", &*file];
     for level in ["info", "trace"] {
         for format in ["text", "json"] {
             let all = [&arguments[..], &["--log", level, "--log-format", format]].concat();

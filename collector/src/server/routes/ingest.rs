@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_stream::StreamExt;
 use tracing::{Instrument, Span};
 
 use super::binary::Binary;
+use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError};
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::refusal::refuse;
-use crate::server::{App, ingest_socket, socket, token};
+use crate::server::{App, ingest_socket, socket};
 
 const FULL: &str = "This server has as many collectors as it allows. Try again later.";
 
@@ -38,15 +40,14 @@ const FULL: &str = "This server has as many collectors as it allows. Try again l
 )]
 pub(crate) async fn ingest_socket(
     State(app): State<App>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let has_token = token::has_token(&headers, &app.sessions)?;
     let permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
     let span = Span::current();
     Ok(socket::bounded(upgrade)
-        .on_upgrade(move |socket| ingest_socket::serve(socket, app, has_token, permit).instrument(span)))
+        .on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, permit).instrument(span)))
 }
 
 /// Sends messages of a collector where WebSockets can't pass.
@@ -71,15 +72,22 @@ pub(crate) async fn ingest_socket(
         (status = 503, description = "There are too many collectors.", body = ErrorJson),
     )
 )]
-pub(crate) async fn ingest_post(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let has_token = token::has_token(&headers, &app.sessions)?;
+pub(crate) async fn ingest_post(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Response, ApiError> {
     let _permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
-    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
+    let mut conversation = Conversation::new(app.sessions.clone(), caller);
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
     let read = timeout(time, read(body, &mut conversation, &mut answer, app.limits().body_bytes)).await;
     // Complete batches are stored, whatever followed them.
     answer.extend(conversation.finish().await);
+    // A collector that exceeds its quota of events waits for the answer before it sends more.
+    if let Some(pause) = conversation.pause() {
+        sleep(pause).await;
+    }
     match read {
         Err(_) => {
             let message = "The body did not arrive in time.";
@@ -90,7 +98,7 @@ pub(crate) async fn ingest_post(State(app): State<App>, headers: HeaderMap, body
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
         }
         Ok(Err(ReadError::Refused(error))) => {
-            refuse(&app.sessions, "collector", None, &error).encode(&mut answer);
+            refuse(&app.sessions, "collector", conversation.caller(), None, &error).encode(&mut answer);
         }
         Ok(Err(ReadError::ClientGone) | Ok(())) => {}
     }

@@ -1,15 +1,16 @@
 //! `/api/v1/sessions/{id}/live`: the socket of viewers.
 
+use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use tracing::{Instrument, Span};
 
 use super::find;
+use crate::access::Caller;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::{App, socket, token, viewer};
+use crate::server::{App, socket, viewer};
 
 /// Opens the WebSocket of a viewer.
 ///
@@ -31,15 +32,14 @@ use crate::server::{App, socket, token, viewer};
 pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let has_token = token::has_token(&headers, &app.sessions)?;
     let session = find(&app, &id)?;
     let busy = || ApiError::busy("This server has as many viewers as it allows. Try again later.");
     let permit = app.sessions.viewers.clone().try_acquire_owned().map_err(|_| busy())?;
     let span = Span::current();
     Ok(socket::bounded(upgrade)
-        .on_upgrade(move |socket| viewer::serve(socket, app, session, has_token, permit).instrument(span)))
+        .on_upgrade(move |socket| viewer::serve(socket, app, session, caller, permit).instrument(span)))
 }
