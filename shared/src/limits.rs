@@ -384,6 +384,9 @@ impl ServerLimits {
     /// than the state that they lead to.
     const fn tracked_bytes(state_bytes: usize) -> usize {
         state_bytes.saturating_mul(2)
+    }
+}
+
 /// Limits of who may use a server: its tokens, and what one client may try.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLimits {

@@ -1,9 +1,9 @@
 //! `/api/v1/sessions/{id}/pin`: whether retention keeps a session.
 
-use axum::{Extension, Json};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
