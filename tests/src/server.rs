@@ -58,7 +58,7 @@ impl Server {
         if std::env::var_os(LOG_VARIABLE).is_none() {
             command.env(LOG_VARIABLE, "error");
         }
-        Self::spawn(command)
+        Self::spawn(command)?.loaded()
     }
 
     /// Starts a server with TLS that logs into a file of `folder`, with a certificate that an authority has issued.
@@ -118,11 +118,15 @@ impl Server {
         };
         let server = Self { address, access, child, client, _folder: None };
         ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
-        // It looks through its store while it serves.
-        while server.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
+        Ok(server)
+    }
+
+    /// Waits until it has looked through its store, which it does while it serves.
+    fn loaded(self) -> Result<Self> {
+        while self.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
             std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(server)
+        Ok(self)
     }
 
     /// Returns the address at which it listens.
