@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use axum::Json;
-use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -13,6 +13,10 @@ use utoipa::ToSchema;
 use super::access_log::Failure;
 use crate::ingest::{IngestError, word};
 use crate::store::StoreError;
+
+/// Seconds after which a client should try again when a limit is reached. Clients that keep a place without using it have
+/// lost it by then.
+const RETRY: HeaderValue = HeaderValue::from_static("5");
 
 /// An error that a route answers with. The cause is logged and never sent.
 #[derive(Debug)]
@@ -119,6 +123,9 @@ impl IntoResponse for ApiError {
         let body = Json(ErrorJson { error: ErrorDetail { code: self.code, message: self.message } });
         let mut response = (self.status, body).into_response();
         response.extensions_mut().insert(Failure { code: self.code, cause });
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY);
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
