@@ -5,6 +5,7 @@ mod bounds;
 mod damage;
 mod durable;
 mod faults;
+mod flood;
 mod gauges;
 mod hostile;
 mod inside;
@@ -12,6 +13,8 @@ mod keeping;
 mod peaks;
 mod post;
 mod security;
+mod slow;
+mod strangers;
 mod watching;
 
 use anyhow::Result;
