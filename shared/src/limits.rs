@@ -221,6 +221,8 @@ pub struct ServerLimits {
     /// use, one that waits for its client is closed. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024
     /// files that a system lets a program open by default.
     pub connections: usize,
+    /// Connections that the system holds until the server takes them, in tenths of a second if they all come at once.
+    pub backlog: u32,
     /// Bytes of a request's line and headers together. A browser sends roughly one KiB.
     pub head_bytes: usize,
     /// Seconds to receive a request's head, including the idle time between requests.
@@ -313,6 +315,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 256,
+            backlog: 1_024,
             head_bytes: 16 << 10,
             head_seconds: 30,
             drain_seconds: 2,

@@ -3,6 +3,8 @@
 //! `axum::serve` limits neither the time that a client may take to send its request nor the time that it may take to read
 //! the response; this loop does. [`super::place`] tells who gets a place, and who gives way when all are taken.
 
+use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use shared::limits::ServerLimits;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
@@ -32,6 +34,17 @@ use super::tls::Tls;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens at an address. The system refuses bursts of connections beyond a number, and a client that was refused tries again
+/// after a second, so this number is larger than by default.
+pub fn listen(address: SocketAddr, limits: &ServerLimits) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that was restarted gets its port back at once. Elsewhere than on Unix this would share it with others.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(limits.backlog)
+}
 
 /// Serves `router` on `listener` until `stop` resolves, then gives open connections a moment to end.
 pub(super) async fn serve(

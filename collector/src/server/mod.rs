@@ -46,6 +46,7 @@ use std::time::Duration;
 
 pub use app::App;
 pub use assets::has_page;
+pub use connections::listen;
 pub use host::Hosts;
 pub use proxies::{Network, Proxies};
 pub use router::router;

@@ -286,3 +286,17 @@ fn concurrent_checks_of_the_store_share_one() -> Result<()> {
     assert!(server.get("/metrics")?.text().contains("vramscope_store_full 0"));
     Ok(())
 }
+
+#[test]
+fn a_burst_of_connections_is_not_refused() -> Result<()> {
+    let server = tests::server::Server::start()?;
+    let (mut open, mut late) = (Vec::new(), 0);
+    for _ in 0..1_000 {
+        let begun = Instant::now();
+        open.push(TcpStream::connect(server.address())?);
+        // A system whose queue is full drops the attempt, and the client's system tries again after a second.
+        late += usize::from(begun.elapsed() > Duration::from_millis(900));
+    }
+    assert!(late < 2, "{late} of 1,000 connections had to be tried again");
+    Ok(())
+}
