@@ -25,6 +25,11 @@ pub(super) struct Serve {
     /// Folder for recorded sessions [default: vramscope in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Object store for sealed segments, such as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX; credentials
+    /// come from the usual variables (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME …)
+    /// [default: the folder of --data]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     /// Days to keep a session
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     keep_days: u32,
@@ -138,7 +143,10 @@ impl Serve {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
-        let store = Arc::new(SegmentStore::open(&folder, self.keep_bytes)?);
+        let store = Arc::new(match &self.store {
+            Some(url) => SegmentStore::open_with_objects(&folder, url, std::env::vars(), self.keep_bytes)?,
+            None => SegmentStore::open(&folder, self.keep_bytes)?,
+        });
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
         Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), token)
             .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))

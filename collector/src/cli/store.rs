@@ -38,14 +38,21 @@ struct Place {
     /// Folder for recorded sessions [default: vramscope in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Object store of the sealed segments, as for `vramscope serve`
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
 }
 
 impl Place {
     /// Opens the folder: to look at it, or for this program alone.
     fn open(&self, is_changed: bool) -> Result<Arc<dyn TraceStore>, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
-        let looked = SegmentStore::look(&folder)?;
-        Ok(if is_changed { Arc::new(SegmentStore::open(&folder, u64::MAX)?) } else { Arc::new(looked) })
+        let looked = SegmentStore::look(&folder, self.store.as_deref(), std::env::vars())?;
+        Ok(match &self.store {
+            _ if !is_changed => Arc::new(looked),
+            Some(url) => Arc::new(SegmentStore::open_with_objects(&folder, url, std::env::vars(), u64::MAX)?),
+            None => Arc::new(SegmentStore::open(&folder, u64::MAX)?),
+        })
     }
 }
 

@@ -118,7 +118,7 @@ impl Folder {
             .app
             .sessions
             .get(&recording.hello.session)
-            .map(|session| session.look(|view| view.record.notes.clone()));
+            .map(|session| session.look(|view| format!("{:?} {:?}", view.record.notes, view.segments)));
         assert_same(file.as_deref(), &recording.file(), &format!("{what}: {notes:?}"));
     }
 }

@@ -199,3 +199,65 @@ fn links_and_special_files_are_not_followed() {
     assert!(DiskFiles::open(&store).is_err());
     assert!(!folder.path().join("victim").exists(), "a link was followed");
 }
+
+/// Serves S3 from a folder, with a bucket `traces`. Returns the variables that a client needs.
+fn serve_s3(root: &std::path::Path) -> Vec<(String, String)> {
+    std::fs::create_dir_all(root.join("traces")).unwrap();
+    let files = s3s_fs::FileSystem::new(root).unwrap();
+    let mut builder = s3s::service::S3ServiceBuilder::new(files);
+    builder.set_auth(s3s::auth::SimpleAuth::from_single("key", "secret"));
+    let service = builder.build();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((socket, _)) = listener.accept().await {
+                let io = hyper_util::rt::TokioIo::new(socket);
+                let service = service.clone();
+                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(io, service));
+            }
+        });
+    });
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ENDPOINT", format!("http://{address}")),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+#[test]
+fn an_s3_server_is_a_store() {
+    let folders = tempfile::tempdir().unwrap();
+    let variables = serve_s3(&folders.path().join("s3"));
+    let next = std::cell::Cell::new(0);
+    check(&|quota| {
+        next.set(next.get() + 1);
+        let (folder, url) = (folders.path().join(next.get().to_string()), format!("s3://traces/team/{}", next.get()));
+        Box::new(SegmentStore::open_with_objects(&folder, &url, variables.clone().into_iter(), quota).unwrap())
+    });
+    // What is sealed arrives there, and the local file goes.
+    let folder = folders.path().join("arrives");
+    let open = || SegmentStore::open_with_objects(&folder, "s3://traces/a", variables.clone().into_iter(), 1 << 30);
+    let store = open().unwrap();
+    let big: Vec<u8> = (0..20_000_000_u32).map(|n| (n / 7) as u8).collect();
+    let hash = sealed(&store, SESSION, 1, &big);
+    let object = folders.path().join(format!("s3/traces/a/segments/{SESSION}/00000001.{hash}.vramscope"));
+    let begun = std::time::Instant::now();
+    while !object.exists() || std::fs::read_dir(folder.join("wal")).unwrap().next().is_some() {
+        assert!(begun.elapsed().as_secs() < 60, "it was not uploaded");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(store.read(SESSION, 1, 19_999_990, 99).unwrap(), big[19_999_990..]);
+    drop(store);
+    let again = open().unwrap();
+    assert_eq!(again.list().unwrap()[SESSION], [Found { number: 1, bytes: 20_000_000, hash: Some(hash) }]);
+    let wrong = variables.iter().map(|(name, value)| (name.clone(), value.replace("secret", "guess")));
+    let refused = SegmentStore::open_with_objects(&folders.path().join("x"), "s3://traces/a", wrong, 1).unwrap_err();
+    assert!(refused.contains("s3://traces/a") && refused.contains("credentials"), "{refused}");
+}

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-pub use archive::{Archive, FolderArchive, Sealed};
+pub use archive::{Archive, FolderArchive, ObjectArchive, Sealed};
 pub use catalogue::Catalogue;
 pub use hash::{Hash, Hasher};
 pub use label::Label;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::archive::{Archive, FolderArchive, Sealed};
+use super::archive::{Archive, FolderArchive, ObjectArchive, Sealed};
 use super::files::{DiskFiles, Files, MemoryFiles, OpenFile, replace};
 use super::hash::Hasher;
 use super::layout::{
@@ -32,6 +32,19 @@ impl SegmentStore {
         Ok(Self::in_folder(Arc::new(DiskFiles::open(folder)?), quota))
     }
 
+    /// Opens the store in a folder whose sealed segments are kept in an object store, for up to `quota` bytes of segments.
+    /// `variables` hold its credentials. The error is a sentence for people.
+    pub fn open_with_objects(
+        folder: &Path,
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        quota: u64,
+    ) -> Result<Self, String> {
+        let files: Arc<dyn Files> = Arc::new(DiskFiles::open(folder)?);
+        let archive = Arc::new(ObjectArchive::open(url, variables, Arc::clone(&files))?);
+        Ok(Self::new(files, archive, quota))
+    }
+
     /// Creates an empty store in memory.
     pub fn in_memory(quota: u64) -> Self {
         Self::in_folder(Arc::new(MemoryFiles::default()), quota)
@@ -44,9 +57,16 @@ impl SegmentStore {
     }
 
     /// Creates the store of a folder that is only looked at, also while a server uses it. Fails if there is no such folder.
-    pub fn look(folder: &Path) -> Result<Self, String> {
+    pub fn look(
+        folder: &Path,
+        url: Option<&str>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::look(folder)?);
-        let archive = Arc::new(FolderArchive::new(Arc::clone(&files)));
+        let archive: Arc<dyn Archive> = match url {
+            Some(url) => Arc::new(ObjectArchive::look(url, variables, Arc::clone(&files))?),
+            None => Arc::new(FolderArchive::new(Arc::clone(&files))),
+        };
         Ok(Self { files, archive, quota: Arc::new(Quota::new(0)), probes: AtomicU64::new(0) })
     }
 
@@ -185,9 +205,14 @@ impl TraceStore for SegmentStore {
             None => self.files.rename(&open_path(session, found.number)?, &aside)?,
             Some(hash) => {
                 let sealed = Sealed { number: found.number, hash, bytes: found.bytes };
-                match self.pending(session, found.number)? {
-                    Some(path) => self.files.rename(&path, &aside)?,
-                    None => self.archive.give_back(session, sealed, &aside)?,
+                let moved = match self.pending(session, found.number)? {
+                    Some(path) => self.files.rename(&path, &aside).map_err(StoreError::from),
+                    None => Err(StoreError::Missing),
+                };
+                match moved {
+                    // It was uploaded, perhaps just now.
+                    Err(StoreError::Missing) => self.archive.give_back(session, sealed, &aside)?,
+                    other => other?,
                 }
             }
         }

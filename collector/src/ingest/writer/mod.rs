@@ -194,7 +194,12 @@ impl SessionWriter {
             return;
         }
         let from = self.last + 1;
-        tracing::error!(session = self.record.id, from, to = first - 1, "acknowledged batches are missing from the store");
+        tracing::error!(
+            session = self.record.id,
+            from,
+            to = first - 1,
+            "acknowledged batches are missing from the store"
+        );
         self.record.notes.push(format!(
             "Batches {from} to {} were stored and are missing now: the store lost them. Their events are counted as lost.",
             first - 1

@@ -80,7 +80,12 @@ impl SessionWriter {
     pub(in crate::ingest) fn seal(&mut self) -> Result<(), IngestError> {
         self.sync()?;
         let Some(mut log) = self.log.take() else { return Ok(()) };
+        let latest_us = self.latest_us();
         let sealed = self.finish(&mut *log);
+        // Whatever fails from here on, these bytes are there.
+        if let Some(last) = self.record.segments.last_mut() {
+            (last.bytes, last.to_us) = (log.length(), latest_us);
+        }
         match sealed.and_then(|segment| Ok((segment, log.seal()?))) {
             Ok((segment, hash)) => {
                 if let Some(last) = self.record.segments.last_mut() {

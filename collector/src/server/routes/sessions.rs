@@ -26,6 +26,8 @@ pub(crate) struct ListQuery {
     /// The most sessions to list.
     #[param(minimum = 0, maximum = 1000, default = 1000)]
     limit: Option<usize>,
+    /// The id of the last session of the page before: the list continues after it.
+    after: Option<String>,
 }
 
 /// A list of sessions.
@@ -33,6 +35,8 @@ pub(crate) struct ListQuery {
 #[schema(as = Sessions)]
 pub(crate) struct SessionsJson {
     sessions: Vec<SessionJson>,
+    /// The number of sessions that are kept, listed or not.
+    total: usize,
     /// Whether the server still looks through its store, so that sessions may be missing.
     loading: bool,
 }
@@ -48,22 +52,40 @@ pub(crate) struct SessionsJson {
         (status = 200, description = "The sessions.", body = SessionsJson),
         (status = 400, description = "limit is not a number.", body = ErrorJson),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "The session of `after` is not kept any more.", body = ErrorJson),
     )
 )]
 pub(crate) async fn list(
     State(app): State<App>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<SessionsJson>, ApiError> {
-    let Query(ListQuery { limit }) =
+    let Query(ListQuery { limit, after }) =
         query.map_err(|_| ApiError::malformed("limit must be a number of at most 1000."))?;
-    let mut sessions = app.sessions.all();
-    let newest =
-        |session: &Arc<Session>| session.look(|view| (Reverse(view.record.created_us), view.record.id.clone()));
-    sessions.sort_by_cached_key(newest);
-    sessions.truncate(limit.unwrap_or(LIMIT).min(LIMIT));
+    let limit = limit.unwrap_or(LIMIT).min(LIMIT);
+    let mut sessions: Vec<_> = app
+        .sessions
+        .all()
+        .into_iter()
+        .map(|session| (Reverse(session.look(|view| view.record.created_us)), session))
+        .collect();
+    let total = sessions.len();
+    let in_order = |(created, session): &(Reverse<i64>, Arc<Session>), (other, next): &(Reverse<i64>, Arc<Session>)| {
+        created.cmp(other).then_with(|| session.id().cmp(next.id()))
+    };
+    if let Some(after) = after {
+        let last = sessions.iter().find(|(_, session)| session.id() == after).cloned();
+        let last = last.ok_or_else(ApiError::no_session)?;
+        sessions.retain(|session| in_order(session, &last).is_gt());
+    }
+    // Of very many sessions only those of this page are sorted.
+    if limit < sessions.len() {
+        sessions.select_nth_unstable_by(limit, in_order);
+        sessions.truncate(limit);
+    }
+    sessions.sort_unstable_by(in_order);
     let loading = !app.sessions.is_loaded();
-    let sessions = sessions.iter().map(|session| json::session(session, app.limits())).collect();
-    Ok(Json(SessionsJson { sessions, loading }))
+    let sessions = sessions.iter().map(|(_, session)| json::session(session, app.limits())).collect();
+    Ok(Json(SessionsJson { sessions, total, loading }))
 }
 
 /// Returns one session.

@@ -1,11 +1,13 @@
 //! Where sealed segments are kept: a folder, or an object store.
 
 mod folder;
+mod objects;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 pub use folder::FolderArchive;
+pub use objects::ObjectArchive;
 
 use super::{Hash, StoreResult};
 

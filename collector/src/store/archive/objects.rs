@@ -1,0 +1,320 @@
+//! Sealed segments in an object store: S3, Google Cloud Storage or Azure.
+//!
+//! A sealed segment is durable in the local folder before anything is uploaded, so recording never waits for a network. A
+//! thread uploads one after the other and removes each local file when the object store has it. Objects are never changed:
+//! an upload that is repeated writes the same bytes under the same name. One server uses a prefix of a bucket at a time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::{Archive, Sealed};
+use crate::store::files::Files;
+use crate::store::layout::{
+    LOG, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
+};
+use crate::store::{StoreError, StoreResult};
+
+/// Bytes of one part of an upload. Object stores take at least 5 MiB.
+const PART_BYTES: usize = 8 << 20;
+/// The shortest and the longest pause after an upload that failed.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Sessions whose segments are remembered, so that reading one needn't list them each time.
+const REMEMBERED: usize = 1_000;
+
+/// Keeps sealed segments in an object store.
+pub struct ObjectArchive {
+    objects: Arc<Objects>,
+    /// Where uploads are sent, and the thread that makes them; `None` if the store is only looked at.
+    uploader: Option<(Sender<Upload>, JoinHandle<()>)>,
+}
+
+/// The object store, and what is known of it.
+struct Objects {
+    store: Box<dyn ObjectStore>,
+    prefix: Path,
+    files: Arc<dyn Files>,
+    runtime: Runtime,
+    known: Mutex<HashMap<String, Vec<Sealed>>>,
+    is_stopped: AtomicBool,
+}
+
+/// A sealed segment in the local folder.
+#[derive(Debug)]
+struct Upload {
+    session: String,
+    sealed: Sealed,
+}
+
+impl ObjectArchive {
+    /// Opens a prefix of a bucket, such as `s3://bucket/prefix`, `gs://…` or `az://…`. `variables` are those that the vendors'
+    /// own tools read, with credentials and endpoints. The error is a sentence for people.
+    pub fn open(
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        files: Arc<dyn Files>,
+    ) -> Result<Self, String> {
+        let failed = |error: &dyn fmt::Display| failure(url, error);
+        let mut archive = Self::look(url, variables, files)?;
+        let objects = Arc::clone(&archive.objects);
+        let left_over = objects.left_over().map_err(|error| failed(&error))?;
+        let (uploads, received) = channel();
+        let builder = thread::Builder::new().name("vramscope-upload".to_owned());
+        let thread = builder.spawn(move || objects.run(&received)).map_err(|error| failed(&error))?;
+        archive.uploader = Some((uploads, thread));
+        left_over.into_iter().for_each(|upload| archive.upload(upload));
+        Ok(archive)
+    }
+
+    /// Opens a prefix of a bucket to look at: nothing is uploaded.
+    pub fn look(
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        files: Arc<dyn Files>,
+    ) -> Result<Self, String> {
+        let failed = |error: &dyn fmt::Display| failure(url, error);
+        // The library for HTTP has no cryptography of its own. Fails if it is set already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let parsed = Url::parse(url).map_err(|error| failed(&error))?;
+        let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let (store, prefix) = object_store::parse_url_opts(&parsed, variables).map_err(|error| failed(&error))?;
+        let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = builder.map_err(|error| failed(&error))?;
+        let objects = Arc::new(Objects {
+            store,
+            prefix,
+            files,
+            runtime,
+            known: Mutex::default(),
+            is_stopped: AtomicBool::new(false),
+        });
+        // Wrong credentials should be told now, and not when the first segment is sealed.
+        objects.check().map_err(|error| failed(&error))?;
+        Ok(Self { objects, uploader: None })
+    }
+
+    fn upload(&self, upload: Upload) {
+        if let Some((uploads, _)) = &self.uploader {
+            // The thread lives as long as this value.
+            let _ = uploads.send(upload);
+        }
+    }
+}
+
+impl Drop for ObjectArchive {
+    fn drop(&mut self) {
+        if let Some((uploads, thread)) = self.uploader.take() {
+            // What is not uploaded stays in the folder for the next start.
+            self.objects.is_stopped.store(true, Ordering::Relaxed);
+            drop(uploads);
+            thread.thread().unpark();
+            // A panic of the thread was printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for ObjectArchive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectArchive").field("store", &self.objects.store).finish_non_exhaustive()
+    }
+}
+
+impl Objects {
+    fn place(&self, path: &str) -> Path {
+        path.split('/').fold(self.prefix.clone(), |place, part| place.join(part))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Sealed>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> StoreResult {
+        let place = self.place(SEGMENTS);
+        self.runtime.block_on(self.store.list_with_delimiter(Some(&place))).map(drop).map_err(error_of)
+    }
+
+    /// Returns the sealed segments that an earlier server had not uploaded.
+    fn left_over(&self) -> StoreResult<Vec<Upload>> {
+        let entries = self.files.list(LOG)?.into_iter();
+        let parsed = entries.filter_map(|entry| {
+            let (session, number, hash) = parse_log(&entry.name)?;
+            let sealed = Sealed { number, hash: hash?, bytes: entry.bytes };
+            Some(Upload { session: session.to_owned(), sealed })
+        });
+        Ok(parsed.collect())
+    }
+
+    /// Uploads one segment after the other until nobody can send another.
+    fn run(&self, received: &Receiver<Upload>) {
+        while let Ok(upload) = received.recv() {
+            let mut pause = PAUSES.0;
+            while !self.is_stopped.load(Ordering::Relaxed)
+                && let Err(error) = self.upload(&upload)
+            {
+                let Upload { session, sealed } = &upload;
+                tracing::error!(session, number = sealed.number, "cannot upload a segment, trying again: {error}");
+                thread::park_timeout(pause);
+                pause = (pause * 2).min(PAUSES.1);
+            }
+        }
+    }
+
+    fn upload(&self, Upload { session, sealed }: &Upload) -> StoreResult {
+        let path = pending_path(session, sealed.number, sealed.hash)?;
+        let place = self.place(&sealed_path(session, sealed.number, sealed.hash)?);
+        let upload = async {
+            let mut parts = WriteMultipart::new(self.store.put_multipart(&place).await.map_err(error_of)?);
+            let mut at = 0;
+            while at < sealed.bytes {
+                let bytes = self.files.read(&path, at, PART_BYTES)?;
+                if bytes.is_empty() {
+                    break;
+                }
+                at += bytes.len() as u64;
+                parts.write(&bytes);
+            }
+            parts.finish().await.map_err(error_of)?;
+            self.store.head(&place).await.map_err(error_of)
+        };
+        let stored = match self.runtime.block_on(upload) {
+            // Deleted while it waited.
+            Err(StoreError::Missing) => return Ok(()),
+            stored => stored?,
+        };
+        if stored.size != sealed.bytes {
+            return Err(StoreError::Damaged(format!("{} of {} bytes arrived", stored.size, sealed.bytes)));
+        }
+        if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
+            // Deleted while it was uploaded.
+            return self.runtime.block_on(self.store.delete(&place)).map_err(error_of);
+        }
+        if let Some(segments) = self.lock().get_mut(session) {
+            segments.push(*sealed);
+        }
+        Ok(self.files.remove(&path)?)
+    }
+
+    async fn list(&self, folder: &str) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
+        let mut all: BTreeMap<String, Vec<Sealed>> = BTreeMap::new();
+        let mut objects = self.store.list(Some(&self.place(folder)));
+        while let Some(object) = objects.try_next().await.map_err(error_of)? {
+            let parts: Vec<_> = object.location.parts().collect();
+            if let [.., session, name] = &parts[..]
+                && let Some((number, hash)) = parse_sealed(name.as_ref())
+            {
+                let sealed = Sealed { number, hash, bytes: object.size };
+                all.entry(session.as_ref().to_owned()).or_default().push(sealed);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Archive for ObjectArchive {
+    fn list(&self) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
+        self.objects.runtime.block_on(self.objects.list(SEGMENTS))
+    }
+
+    fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>> {
+        if let Some(known) = self.objects.lock().get(session) {
+            return Ok(known.clone());
+        }
+        let found = self.objects.runtime.block_on(self.objects.list(&session_folder(session)?))?;
+        let segments = found.into_values().next().unwrap_or_default();
+        let mut known = self.objects.lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(session.to_owned(), segments.clone());
+        Ok(segments)
+    }
+
+    fn take(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
+        self.objects.files.rename(path, &pending_path(session, sealed.number, sealed.hash)?)?;
+        self.upload(Upload { session: session.to_owned(), sealed });
+        Ok(())
+    }
+
+    fn read(&self, session: &str, sealed: Sealed, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+        let to = from.saturating_add(most as u64).min(sealed.bytes);
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
+        let read = self.objects.runtime.block_on(self.objects.store.get_range(&place, from..to));
+        Ok(read.map_err(error_of)?.to_vec())
+    }
+
+    fn remove(&self, session: &str, sealed: Sealed) -> StoreResult {
+        self.objects.lock().remove(session);
+        let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
+        match self.objects.runtime.block_on(self.objects.store.delete(&place)).map_err(error_of) {
+            Err(StoreError::Missing) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn give_back(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
+        let mut file = self.objects.files.create(path)?;
+        let mut at = 0;
+        while at < sealed.bytes {
+            let bytes = self.read(session, sealed, at, PART_BYTES)?;
+            if bytes.is_empty() {
+                break;
+            }
+            at += bytes.len() as u64;
+            file.append(&bytes)?;
+        }
+        file.sync()?;
+        self.remove(session, sealed)
+    }
+
+    fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>> {
+        let place = self.objects.place(&marks_path(session)?);
+        let read = async {
+            let object = self.objects.store.get(&place).await?;
+            object.bytes().await
+        };
+        match self.objects.runtime.block_on(read).map_err(error_of) {
+            Ok(bytes) => Ok(Some(bytes.to_vec())),
+            Err(StoreError::Missing) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult {
+        let place = self.objects.place(&marks_path(session)?);
+        let objects = &self.objects;
+        let written = match marks {
+            Some(bytes) => objects.runtime.block_on(objects.store.put(&place, bytes.to_vec().into())).map(drop),
+            None => objects.runtime.block_on(objects.store.delete(&place)),
+        };
+        match written.map_err(error_of) {
+            Err(StoreError::Missing) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn failure(url: &str, error: &dyn fmt::Display) -> String {
+    format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
+}
+
+fn error_of(error: object_store::Error) -> StoreError {
+    match error {
+        object_store::Error::NotFound { .. } => StoreError::Missing,
+        error => StoreError::Io(io::Error::other(error)),
+    }
+}
