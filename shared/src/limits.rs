@@ -223,6 +223,9 @@ pub struct ServerLimits {
     pub connections: usize,
     /// Connections that the system holds until the server takes them, in tenths of a second if they all come at once.
     pub backlog: u32,
+    /// Bytes of each connection that the system holds until the client reads them; Linux doubles the number. Without a limit
+    /// it holds up to four MiB of each client that does not read.
+    pub send_buffer_bytes: u32,
     /// Bytes of a request's line and headers together. A browser sends roughly one KiB.
     pub head_bytes: usize,
     /// Seconds to receive a request's head, including the idle time between requests.
@@ -315,7 +318,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 256,
-            backlog: 1_024,
+            backlog: 512,
+            send_buffer_bytes: 256 << 10,
             head_bytes: 16 << 10,
             head_seconds: 30,
             drain_seconds: 2,

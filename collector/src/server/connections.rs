@@ -42,6 +42,8 @@ pub fn listen(address: SocketAddr, limits: &ServerLimits) -> io::Result<TcpListe
     // A server that was restarted gets its port back at once. Elsewhere than on Unix this would share it with others.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(limits.send_buffer_bytes)?;
     socket.bind(address)?;
     socket.listen(limits.backlog)
 }
