@@ -117,7 +117,7 @@ fn serve(folder: &str) -> Result<(), Failure> {
     let limits = ServerLimits::default();
     let keep = Retention::default();
     let store = Arc::new(SegmentStore::open(folder.as_ref(), keep.bytes)?);
-    let sessions = Sessions::open(store, Arc::new(LocalBus::new(limits.viewer_bytes)), limits, keep, None)?;
+    let sessions = Sessions::open(store, Arc::new(LocalBus::new(limits.viewer_bytes)), limits, keep, Arc::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

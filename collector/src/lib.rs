@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "program")]
+pub mod access;
 pub mod allocator;
 #[cfg(feature = "program")]
 pub mod bus;

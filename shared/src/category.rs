@@ -22,7 +22,7 @@ pub enum Category {
     KvCache,
     /// Scratch memory of a library such as cuBLAS.
     Workspace,
-    /// None of the rules tells.
+    /// None of the rules fits.
     #[default]
     Unknown,
 }

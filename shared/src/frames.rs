@@ -97,6 +97,11 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
     fn len(&self) -> usize {
         self.ends.len()
     }
+
+    /// Returns the bytes of memory that they occupy.
+    fn memory(&self) -> usize {
+        self.items.capacity() * size_of::<T>() + self.ends.capacity() * size_of::<u32>() + self.table.allocation_size()
+    }
 }
 
 /// All strings, frames and stacks of one file.
@@ -192,6 +197,12 @@ impl Symbols {
     /// Returns the number of distinct frames.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Returns the bytes of memory that all of them occupy, with the tables in which they are looked up.
+    pub fn memory(&self) -> usize {
+        let frames = self.frames.capacity() * size_of::<Frame>() + self.frame_table.allocation_size();
+        self.strings.memory() + self.stacks.memory() + frames
     }
 
     /// Returns the total frames of all distinct stacks.

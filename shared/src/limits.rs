@@ -42,6 +42,25 @@ pub struct ImportLimits {
     pub recording_ratio: u64,
     /// Names (strings, frames, stacks, tags) of a recording in damaged chunks: each takes four bytes.
     pub lost_symbols: usize,
+    /// Devices of one recording, far above what any machine has. Each takes roughly a kilobyte.
+    pub devices: usize,
+    /// Distinct frames of a recording, some 30 bytes each with the table in which they are looked up. Twice as many as a
+    /// recorder writes ([`RecorderLimits::frames`]).
+    pub frames: usize,
+    /// Tags of a recording, some 80 bytes each with the table in which they are looked up: one for each second of seven
+    /// weeks.
+    pub tags: usize,
+    /// Bytes of memory for the parts of one device's state until all of them have come: four million blocks.
+    pub unfinished_device_bytes: usize,
+    /// Bytes of memory for all such parts of a recording. A writer completes the state of one device before that of the
+    /// next.
+    pub unfinished_bytes: usize,
+    /// Samples of the memory beside the allocators of all devices together, 72 bytes each. Beyond this limit the samples
+    /// of the device that gets more are merged in pairs: see [`OUTSIDE_SAMPLES`].
+    pub outside_samples: usize,
+    /// Bytes of memory for everything that a [`crate::tracker::Tracker`] keeps. It reads nothing more that would exceed
+    /// them.
+    pub tracked_bytes: usize,
 }
 
 impl Default for ImportLimits {
@@ -63,6 +82,13 @@ impl Default for ImportLimits {
             chunk_bytes: 16 << 20,
             recording_ratio: 64,
             lost_symbols: 1 << 22,
+            devices: 1_024,
+            frames: 1 << 23,
+            tags: 1 << 22,
+            unfinished_device_bytes: 128 << 20,
+            unfinished_bytes: 256 << 20,
+            outside_samples: 1 << 22,
+            tracked_bytes: ServerLimits::tracked_bytes(STATE_BYTES),
         }
     }
 }
@@ -71,6 +97,15 @@ impl Default for ImportLimits {
 /// [`ImportLimits::recording_ratio`], so that no reader refuses its file. A chunk that would exceed it is stored
 /// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
+
+/// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
+pub const HEADER_SETTINGS: u32 = 1_024;
+
+/// The most devices that a header may name.
+pub const HEADER_DEVICES: u32 = 1_024;
+
+/// The default of [`ServerLimits::state_bytes`].
+const STATE_BYTES: usize = 256 << 20;
 
 /// Samples of the memory beside the allocator in one chunk of a recording. A writer that follows a job writes some ten.
 pub const CHUNK_OUTSIDE_SAMPLES: usize = 1 << 16;
@@ -131,13 +166,20 @@ pub struct LiveLimits {
     /// Marks of one device, 16 bytes each, and samples of its statistics, 32 bytes each. Beyond this limit the older
     /// half of the marks is removed, and samples are merged in pairs.
     pub marks: usize,
+    /// Bytes that were read and wait to be added to the session: twice what a busy second brings. Beyond this limit they
+    /// are added at once and not at the next refresh.
+    pub pending_bytes: usize,
+    /// Bytes of memory for the whole session: four times what its events take at their limit. A recording that needs
+    /// more, as one whose recorded states contradict its events again and again, is no longer read.
+    pub bytes: usize,
     /// The limits of chunks and names. Names are never removed, so only these limit them.
     pub import: ImportLimits,
 }
 
 impl Default for LiveLimits {
     fn default() -> Self {
-        Self { events: 4_000_000, marks: 1 << 18, import: ImportLimits::default() }
+        let import = ImportLimits::default();
+        Self { events: 4_000_000, marks: 1 << 18, pending_bytes: 64 << 20, bytes: 1 << 30, import }
     }
 }
 
@@ -291,8 +333,11 @@ pub struct ServerLimits {
     /// Packed bytes of a session's names (strings, frames, stacks, tags): as many as a recorder produces at its own
     /// limits.
     pub symbols_bytes: u64,
-    /// Bytes of memory for the current state of a session's allocator: some million blocks.
+    /// Bytes of memory for what is tracked of a session's devices: some million blocks, including the parts of states
+    /// that have not all come. Checked before a batch is stored.
     pub state_bytes: usize,
+    /// Unpacked bytes of one batch: 255 times [`WireLimits::batch_bytes`], which LZ4 can't exceed.
+    pub batch_plain_bytes: u64,
     /// Bytes of batches that wait for one viewer. A viewer that is further behind reads from the store.
     pub viewer_bytes: usize,
     /// Bytes of history for a late viewer: what a page holds with ease.
@@ -348,7 +393,8 @@ impl Default for ServerLimits {
             segment_bytes: 16 << 20,
             segment_events: LiveLimits::default().events as u64,
             symbols_bytes: 256 << 20,
-            state_bytes: 512 << 20,
+            state_bytes: STATE_BYTES,
+            batch_plain_bytes: 256 << 20,
             viewer_bytes: 4 << 20,
             history_bytes: 48 << 20,
             behind_bytes: 192 << 20,
@@ -357,6 +403,67 @@ impl Default for ServerLimits {
             label_chars: 100,
             gap_pause: 50,
             janitor_seconds: 30,
+        }
+    }
+}
+
+impl ServerLimits {
+    /// Returns the limits for reading the chunks of a session.
+    pub fn import(&self) -> ImportLimits {
+        ImportLimits { tracked_bytes: Self::tracked_bytes(self.state_bytes), ..ImportLimits::default() }
+    }
+
+    /// Returns the bytes at which a tracker stops. A state that was accepted can be read again: its parts take no more
+    /// than the state that they lead to.
+    const fn tracked_bytes(state_bytes: usize) -> usize {
+        state_bytes.saturating_mul(2)
+    }
+}
+
+/// Limits of who may use a server: its tokens, and what one client may try.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessLimits {
+    /// Tokens of one server, 1 KiB each. All of them are compared with each one that is shown.
+    pub tokens: usize,
+    /// Bytes of a tokens file: a thousand long lines.
+    pub file_bytes: u64,
+    /// Wrong tokens that one address may show at once: more than a person mistypes.
+    pub guesses: usize,
+    /// Wrong tokens that an address regains each second. At one a second, a token of 64 bits lasts longer than any server.
+    pub guesses_per_second: f64,
+    /// Wrong tokens that this machine may show at once. Everybody behind a tunnel or a proxy comes from here.
+    pub local_guesses: usize,
+    /// Wrong tokens that this machine regains each second.
+    pub local_guesses_per_second: f64,
+    /// Addresses of which failures are remembered, some KiB each; the one that was seen the longest ago is forgotten.
+    pub addresses: usize,
+    /// Tokens that are remembered of one address, of those that were right and of those that were wrong: as many as
+    /// different jobs and people on one machine have.
+    pub remembered_tokens: usize,
+    /// Sessions that may begin at once with one token: every rank of some large jobs.
+    pub new_sessions: usize,
+    /// Sessions that may begin each second after that: more than any cluster starts, and too few to fill
+    /// [`ServerLimits::sessions`] within minutes.
+    pub new_sessions_per_second: f64,
+    /// The most seconds for which a collector that exceeds its quota of events is not read. Collectors close a connection
+    /// that does not answer for [`PublishLimits::answer_millis`].
+    pub pause_seconds: u64,
+}
+
+impl Default for AccessLimits {
+    fn default() -> Self {
+        Self {
+            tokens: 1_000,
+            file_bytes: 1 << 20,
+            guesses: 10,
+            guesses_per_second: 1.0,
+            local_guesses: 50,
+            local_guesses_per_second: 5.0,
+            addresses: 4_096,
+            remembered_tokens: 32,
+            new_sessions: 2_048,
+            new_sessions_per_second: 4.0,
+            pause_seconds: 10,
         }
     }
 }
@@ -409,6 +516,9 @@ pub fn live_diagnosis_rest_ms(took_ms: f64) -> f64 {
 /// takes time proportional to the live blocks. Events that were lost explain a few of them.
 pub const OVERLAPPING_SEGMENTS: u32 = 1_000;
 
+/// Blocks and ranges that are visited for that, all of them together: a second or two, however many blocks are live.
+pub const OVERLAP_STEPS: usize = 1 << 24;
+
 /// Steps that may be taken to follow the gaps of a trace whose blocks and segments contradict each other: a second or so.
 /// What no contradiction concerns is not counted. Real files with lost events need some thousand.
 pub const CONTRADICTION_STEPS: u64 = 1 << 22;
@@ -431,7 +541,7 @@ impl Default for WireLimits {
 /// Steps in one answer: more than a screen has columns, and some MB as a message.
 pub const STEPS: usize = 50_000;
 
-/// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
+/// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;
 /// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
 pub const HEATMAP_COLUMNS: u32 = 1 << 14;

@@ -68,9 +68,11 @@ impl fmt::Display for Warning {
         )?;
         let (split, whole) = (Bytes(sums.inactive_split), Bytes(sums.cached_whole));
         write!(f, "{split} are gaps in segments that are in use, {whole} are whole segments. ")?;
-        f.write_str(match (sums.inactive_split >= sums.cached_whole, is_expandable) {
-            (true, false) => "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-            (true, true) => "Try to allocate what lives long before what lives short.",
+        // As for a request that failed: expandable segments join whole pages, and nothing else.
+        let would_join = !is_expandable && sums.whole_pages > sums.largest_servable();
+        f.write_str(match (sums.inactive_split >= sums.cached_whole, would_join) {
+            (true, true) => "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+            (true, false) => "Try to allocate what lives long before what lives short.",
             (false, _) => "Try torch.cuda.empty_cache(), which gives whole segments back to the driver.",
         })?;
         if times > 1 { write!(f, " This has happened {} times.", Count(times)) } else { Ok(()) }
@@ -108,7 +110,7 @@ mod tests {
     fn a_warning_says_what_was_found_and_what_to_try() {
         let sums = FreeSums { cached: 8 << 30, cached_whole: 1 << 30, inactive_split: 7 << 30, ..FreeSums::default() };
         let warning = Warning {
-            sums: FreeSums { largest_large_gap: 3 << 30, ..sums },
+            sums: FreeSums { largest_large_gap: 3 << 30, whole_pages: 6 << 30, ..sums },
             reserved: 20 << 30,
             times: 1,
             is_expandable: false,
@@ -121,6 +123,9 @@ mod tests {
         );
         let text = Warning { is_expandable: true, times: 4, ..warning }.to_string();
         assert!(text.ends_with("Try to allocate what lives long before what lives short. This has happened 4 times."));
+        // The gaps are smaller than a page.
+        let small = FreeSums { whole_pages: 0, ..warning.sums };
+        assert!(Warning { sums: small, ..warning }.to_string().ends_with("before what lives short."));
         let whole = FreeSums { cached_whole: 7 << 30, inactive_split: 1 << 30, ..warning.sums };
         assert!(Warning { sums: whole, ..warning }.to_string().contains("torch.cuda.empty_cache()"));
     }

@@ -39,6 +39,11 @@ impl<T> Numbered<T> {
         self.things.iter_mut().map(|(number, thing)| (*number, thing))
     }
 
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.things.len()
+    }
+
     /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.things.is_empty()

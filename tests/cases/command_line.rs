@@ -42,7 +42,9 @@ fn help_names_every_command() -> Result<()> {
     let output = program::run(&["--help"])?;
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
-    for word in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "--listen", "127.0.0.1:7070"] {
+    for word in
+        ["serve", "report", "curves", "doctor", "run", "budget", "replay", "token", "--listen", "127.0.0.1:7070"]
+    {
         assert!(text.contains(word), "{word} is not in {text}");
     }
     Ok(())
@@ -50,11 +52,12 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn help_texts_stay() -> Result<()> {
-    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay"] {
-        let output = Command::new(program::path()?).args([command, "-h"]).env("COLUMNS", "120").output()?;
+    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "token new"] {
+        let output =
+            Command::new(program::path()?).args(command.split(' ')).arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
         insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(format!("help_{command}"), text);
+            insta::assert_snapshot!(format!("help_{}", command.replace(' ', "_")), text);
         });
     }
     Ok(())

@@ -129,6 +129,16 @@ fn each_workload_ends_as_described() -> Result<()> {
 
 /// The first failure of a workload that fills the device, then frees every other block and makes a large request.
 #[test]
+fn a_run_prints_its_verdict_once() -> Result<()> {
+    for workload in ["alternating", "leak"] {
+        let sentence = run(&[workload])?["cause"]["message"].as_str().context("a verdict")?.to_owned();
+        let text = String::from_utf8(program::run(&["run", workload])?.stdout)?;
+        assert_eq!(text.matches(&sentence).count(), 1, "{text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_page_of_an_expandable_segment_is_what_the_driver_was_asked_for() -> Result<()> {
     let report = run(&["alternating", "--conf", "expandable_segments:True"])?;
     let first = &report["trace"]["devices"][0]["diagnosis"]["ooms"][0];
@@ -369,11 +379,11 @@ fn a_run_warns_when_cached_memory_becomes_unusable() -> Result<()> {
         let errors = String::from_utf8(output.stderr)?;
         Ok(errors.lines().filter(|line| line.starts_with("Warning: ")).map(str::to_owned).collect())
     };
-    // Every other of its blocks is freed, and expandable segments don't help.
+    // Every other of its blocks is freed. Expandable segments don't help: no gap has a whole page.
     let found = warnings(&["alternating", "--warn-at", "0.3"])?;
     let want = "Warning: 99 % of the cached memory is unusable: of 4.00 GiB cached (7.99 GiB reserved), the largest request \
-                that fits has 4.00 MiB. 4.00 GiB are gaps in segments that are in use, 0 B are whole segments. Try \
-                PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.";
+                that fits has 4.00 MiB. 4.00 GiB are gaps in segments that are in use, 0 B are whole segments. Try to \
+                allocate what lives long before what lives short.";
     assert_eq!(found, [want]);
     let found = warnings(&["alternating", "--warn-at", "0.3", "--conf", "expandable_segments:True"])?;
     ensure!(matches!(&found[..], [line] if line.ends_with("what lives long before what lives short.")), "{found:?}");

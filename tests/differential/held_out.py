@@ -13,6 +13,13 @@ JOBS = {
 }
 
 
+def update(truth, optimizer):
+    """Updates the weights, as the end of a step does."""
+    truth.phase("optimizer")
+    optimizer.step()
+    truth.stepped(optimizer)
+
+
 def run_unet(torch, truth):
     nn, F = torch.nn, torch.nn.functional
 
@@ -61,9 +68,7 @@ def run_unet(torch, truth):
         truth.phase("backward")
         optimizer.zero_grad()
         loss.backward()
-        truth.phase("optimizer")
-        optimizer.step()
-        truth.stepped(optimizer)
+        update(truth, optimizer)
         with torch.no_grad():
             for mean, new in zip(average.parameters(), model.parameters()):
                 mean.lerp_(new, 0.01)
@@ -107,9 +112,7 @@ def run_vit(torch, truth):
         truth.phase("backward")
         loss.backward()
         if number % 3 == 0:
-            truth.phase("optimizer")
-            optimizer.step()
-            truth.stepped(optimizer)
+            update(truth, optimizer)
             optimizer.zero_grad()
 
 
@@ -179,9 +182,7 @@ def run_distill(torch, truth):
         truth.phase("backward")
         optimizer.zero_grad()
         loss.backward()
-        truth.phase("optimizer")
-        optimizer.step()
-        truth.stepped(optimizer)
+        update(truth, optimizer)
 
 
 def run_lora(torch, truth):
@@ -213,9 +214,7 @@ def run_lora(torch, truth):
             loss = F.cross_entropy(model(ids).flatten(0, 1).float(), wanted.flatten())
         truth.phase("backward")
         loss.backward()
-        truth.phase("optimizer")
-        optimizer.step()
-        truth.stepped(optimizer)
+        update(truth, optimizer)
         optimizer.zero_grad()
 
 
@@ -248,7 +247,5 @@ def run_dlrm(torch, truth):
             loss = F.binary_cross_entropy_with_logits(model(numbers, ids), clicks)
         truth.phase("backward")
         loss.backward()
-        truth.phase("optimizer")
-        optimizer.step()
-        truth.stepped(optimizer)
+        update(truth, optimizer)
         optimizer.zero_grad(set_to_none=False)

@@ -1,4 +1,5 @@
-// A person sees by which rules categories are told, adds a rule of their own, and reads the flame graph by category.
+// The dialog of category rules shows which rule classified how many bytes, and takes a rule of the user's own; the flame graph
+// can be coloured by category.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';

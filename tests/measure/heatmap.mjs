@@ -8,7 +8,7 @@
 import { launch } from '../journeys/chromium.mjs';
 import { percentile95, workOfSteps } from './frames.mjs';
 import { serve } from './ours.mjs';
-import { install } from './watch.mjs';
+import { openTab } from './tab.mjs';
 
 const [, , file, runs = '5'] = process.argv;
 if (!file) {
@@ -27,11 +27,7 @@ async function wheel(browser, tab, canvas) {
 async function measure(served) {
   const browser = await launch();
   try {
-    const context = await browser.newContext({ viewport: { width: 1600, height: 1000 }, reducedMotion: 'reduce' });
-    const tab = await context.newPage();
-    await tab.addInitScript(install);
-    await tab.goto(served.url);
-    await served.page.open(tab);
+    const tab = await openTab(browser, served);
     await served.page.load(tab, file);
     // The findings come after the first picture, and are not measured here.
     await tab.waitForFunction(() => performance.getEntriesByName('findings received').length > 0);

@@ -24,7 +24,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../journeys/chromium.mjs';
 import { serve } from './ours.mjs';
-import { install } from './watch.mjs';
+import { openTab } from './tab.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -38,11 +38,7 @@ const { values: options } = parseArgs({
 async function measure(served, file) {
   const browser = await launch();
   try {
-    const context = await browser.newContext({ viewport: { width: 1600, height: 1000 }, reducedMotion: 'reduce' });
-    const tab = await context.newPage();
-    await tab.addInitScript(install);
-    await tab.goto(served.url);
-    await served.page.open(tab);
+    const tab = await openTab(browser, served);
     await tab.waitForTimeout(Number(options.wait));
     const total = await served.page.load(tab, file);
     const task = await tab.evaluate(() => watch.longestTask());

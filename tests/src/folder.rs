@@ -42,6 +42,20 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Writes a file that holds a secret: only its owner may read it. Returns its path.
+    pub fn secret(&self, name: &str, text: &str) -> io::Result<String> {
+        let path = self.join(name);
+        // A new file takes the place of an old one, which may be read meanwhile.
+        let new = path.with_extension("new");
+        std::fs::write(&new, text)?;
+        #[cfg(unix)]
+        std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        std::fs::rename(&new, &path)?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+}
+
 impl Deref for Folder {
     type Target = Path;
 

@@ -24,6 +24,7 @@ const LOG_FILE: &str = "log";
 pub struct Server {
     child: Child,
     address: SocketAddr,
+    access: String,
     /// Whom requests trust, if the server has TLS.
     client: Option<Arc<ClientConfig>>,
     /// Its folder, unless the caller owns it.
@@ -57,7 +58,7 @@ impl Server {
         if std::env::var_os(LOG_VARIABLE).is_none() {
             command.env(LOG_VARIABLE, "error");
         }
-        Self::spawn(command)
+        Self::spawn(command)?.loaded()
     }
 
     /// Starts a server with TLS that logs into a file of `folder`, with a certificate that an authority has issued.
@@ -106,26 +107,36 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line)?;
         let scheme = if client.is_some() { "https" } else { "http" };
         let address = line.strip_prefix(&format!("Vramscope is at {scheme}://"));
-        let address = address.and_then(|rest| rest.strip_suffix("/ (Ctrl-C stops it)\n"));
-        let address = address.and_then(|address| address.parse().ok());
+        let address = address.and_then(|rest| rest.split_once("/ (Ctrl-C stops it), "));
+        let access = address.map(|(_, access)| access.trim_end().to_owned()).unwrap_or_default();
+        let address = address.and_then(|(address, _)| address.parse().ok());
         let Some(address) = address else {
             // It may have ended with an error; it must not outlive this.
             let _ = child.kill();
             let _ = child.wait();
             anyhow::bail!("not the greeting: {line:?}");
         };
-        let server = Self { address, child, client, _folder: None };
+        let server = Self { address, access, child, client, _folder: None };
         ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
-        // It looks through its store while it serves.
-        while server.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
+        Ok(server)
+    }
+
+    /// Waits until it has looked through its store, which it does while it serves.
+    fn loaded(self) -> Result<Self> {
+        while self.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
             std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(server)
+        Ok(self)
     }
 
     /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns how it said that access is granted.
+    pub fn access(&self) -> &str {
+        &self.access
     }
 
     /// Returns the number of its process.

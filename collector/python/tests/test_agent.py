@@ -142,6 +142,7 @@ class AgentTest(unittest.TestCase):
     def test_a_refusal_ends_a_recording_without_a_file(self):
         token = self.folder / "token"
         token.write_text("abcdefghijklmnopqrstuvwxyz")
+        token.chmod(0o600)
         command = [str(torch_jobs.server()), "serve", "--listen", "127.0.0.1:0", "--token-file", str(token)]
         command += ["--data", str(self.folder / "data")]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::access::audit::TARGET as AUDIT;
+
 /// The variable that sets the level where `--log` is not given.
 const LEVEL_VARIABLE: &str = "VRAMSCOPE_LOG";
 /// The variable that sets the format where `--log-format` is not given.
@@ -72,7 +74,7 @@ impl LogOptions {
     }
 }
 
-/// Reads a filter. A level alone applies to this program; its libraries are limited to warnings.
+/// Reads a filter. A level alone applies to this program and its audit log; its libraries are limited to warnings.
 fn filter(text: &str) -> Option<EnvFilter> {
     let text = text.trim();
     if text.is_empty() {
@@ -80,7 +82,8 @@ fn filter(text: &str) -> Option<EnvFilter> {
         return None;
     }
     if let Ok(level) = text.parse::<LevelFilter>() {
-        return EnvFilter::try_new(format!("{},vramscope={level}", level.min(LevelFilter::WARN))).ok();
+        let others = level.min(LevelFilter::WARN);
+        return EnvFilter::try_new(format!("{others},vramscope={level},{AUDIT}={level}")).ok();
     }
     // `EnvFilter` would read a misspelt level as the name of a module.
     text.contains('=').then(|| EnvFilter::try_new(text).ok()).flatten()
@@ -103,10 +106,10 @@ mod tests {
     #[test]
     fn levels_and_directives_are_accepted_and_misspelt_ones_are_not() {
         for (text, want) in [
-            ("info", Some("vramscope=info,warn")),
-            (" DEBUG ", Some("vramscope=debug,warn")),
-            ("error", Some("vramscope=error,error")),
-            ("off", Some("vramscope=off,off")),
+            ("info", Some("vramscope=info,audit=info,warn")),
+            (" DEBUG ", Some("vramscope=debug,audit=debug,warn")),
+            ("error", Some("vramscope=error,audit=error,error")),
+            ("off", Some("vramscope=off,audit=off,off")),
             ("vramscope::request=debug", Some("vramscope::request=debug")),
             ("warn,vramscope=trace", Some("vramscope=trace,warn")),
             ("infoo", None),

@@ -13,6 +13,7 @@ mod run;
 mod serve;
 mod setting;
 mod store;
+mod token;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Run(run::Run),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
+    /// Make a token for a server's file of tokens
+    Token(token::Token),
     /// Check, repair and rebuild the stored sessions
     Store(store::Store),
 }
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
     }
 }

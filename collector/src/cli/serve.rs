@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use shared::limits::ServerLimits;
 
 use super::log::LogOptions;
 use super::setting;
+use crate::access::{self, Access, TOKEN_CHARS};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts, Network, Proxies, Tls};
@@ -39,6 +40,13 @@ pub(super) struct Serve {
     /// File with the token that jobs and viewers must present [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// File with several tokens, each with a name, roles, an expiry and quotas; read again when it changes. `vramscope token
+    /// new` makes its lines
+    #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
+    tokens: Option<PathBuf>,
+    /// Without a token, answer every user of this machine, and not only the one who starts the server
+    #[arg(long)]
+    allow_other_users: bool,
     /// Additional host name that the server answers to; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
@@ -57,8 +65,8 @@ pub(super) struct Serve {
 
 /// The variable that holds the token.
 const TOKEN: &str = "VRAMSCOPE_TOKEN";
-/// The fewest characters of a token: 64 bits even if they are hexadecimal digits.
-const TOKEN_CHARS: usize = 16;
+/// Bytes of a file with one token.
+const TOKEN_BYTES: u64 = 64 << 10;
 /// Threads for sockets. Tasks that wait for a disk have their own.
 const THREADS: usize = 2;
 
@@ -92,18 +100,18 @@ impl Serve {
     fn serve(self) -> Result<(), String> {
         self.log.install()?;
         let address = self.listen;
-        let token = self.token()?;
+        let access = Arc::new(self.access()?);
         // Without a token, every machine that reaches the port could see every trace.
-        if !address.ip().is_loopback() && token.is_none() {
+        if !address.ip().is_loopback() && !access.wants_token() {
             return Err(format!(
                 "{address} can be reached from other machines, so the server needs a token of at least {TOKEN_CHARS} \
-                 characters: use --token-file FILE or the variable {TOKEN}. Or use --listen 127.0.0.1:{} for this machine \
+                 characters: use --token-file FILE, --tokens FILE or the variable {TOKEN}. Or use --listen 127.0.0.1:{} for this machine \
                  only, and reach it from elsewhere through an SSH tunnel.",
                 address.port()
             ));
         }
         // A proxy makes a server on loopback reachable too.
-        if !self.behind_proxy.is_empty() && token.is_none() {
+        if !self.behind_proxy.is_empty() && !access.wants_token() {
             return Err(format!(
                 "Behind a proxy the server can be reached from other machines, so it needs a token of at least \
                  {TOKEN_CHARS} characters: use --token-file FILE or the variable {TOKEN}."
@@ -123,12 +131,12 @@ impl Serve {
             let listener =
                 server::listen(address, &ServerLimits::default()).map_err(|error| refused(address, &error))?;
             let address = listener.local_addr().map_err(|error| refused(address, &error))?;
-            let sessions = self.sessions(token.as_deref())?;
-            println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it)");
+            let sessions = self.sessions(&access)?;
+            println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it), {}", access.describe());
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
-            let app = App::new(sessions, Hosts::new(address, &self.host)).at(address, token.as_deref());
+            let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
             let app = app.encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             server::run(listener, app).await;
             Ok(())
@@ -139,7 +147,7 @@ impl Serve {
     }
 
     /// Opens the sessions of the folder.
-    fn sessions(&self, token: Option<&str>) -> Result<Sessions, String> {
+    fn sessions(&self, access: &Arc<Access>) -> Result<Sessions, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
@@ -148,32 +156,35 @@ impl Serve {
             None => SegmentStore::open(&folder, self.keep_bytes)?,
         });
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
-        Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), token)
+        Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access))
             .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))
+    }
+
+    /// Returns who may use the server.
+    fn access(&self) -> Result<Access, String> {
+        if let Some(file) = &self.tokens {
+            return Access::with_file(file);
+        }
+        match self.token()? {
+            Some(token) => Access::with_token(&token),
+            None if self.allow_other_users => Ok(Access::default()),
+            None => Ok(Access::for_this_user(self.listen.ip())),
+        }
     }
 
     /// Reads the token, if there is one.
     fn token(&self) -> Result<Option<String>, String> {
         let (token, place) = match &self.token_file {
-            Some(file) => (read_token(file)?, file.display().to_string()),
+            Some(file) => (access::read_private(file, TOKEN_BYTES)?, file.display().to_string()),
             None => match std::env::var(TOKEN) {
                 Ok(token) if !token.is_empty() => (token, TOKEN.to_owned()),
                 _ => return Ok(None),
             },
         };
         let token = token.trim();
-        if token.chars().count() < TOKEN_CHARS || token.chars().any(|c| !c.is_ascii_graphic()) {
-            return Err(format!(
-                "The token in {place} is invalid: it must have at least {TOKEN_CHARS} characters, all of them printable \
-                 ASCII without spaces."
-            ));
-        }
+        access::check_token(token).map_err(|wrong| format!("The token in {place} is invalid: it {wrong}."))?;
         Ok(Some(token.to_owned()))
     }
-}
-
-fn read_token(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("The token in {} can't be read: {error}.", file.display()))
 }
 
 /// Returns the default folder for sessions.

@@ -4,6 +4,7 @@
 //! its own, and a place of the collectors is taken only after it has shown the token.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use shared::limits::WireLimits;
 use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
@@ -11,15 +12,21 @@ use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, 
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::pipe::Pipe;
-use super::{IngestError, Reply, Sessions};
+use super::{IngestError, Reply, Session, Sessions};
+use crate::access::{Caller, Pauses, Role, Seat, audit};
 
 /// One collector's connection or request, from its hello on.
 #[derive(Debug)]
 pub struct Conversation {
     sessions: Arc<Sessions>,
     decoder: Decoder,
-    /// Whether the request itself carried the token.
-    is_authorized: bool,
+    /// Who sends it. Its grant is known when the conversation is open.
+    caller: Caller,
+    /// Its place among the live sessions of its token.
+    seat: Option<Seat>,
+    /// The session, and its events that were counted for the quota of its token.
+    charged: Option<(Arc<Session>, u64)>,
+    pauses: Pauses,
     pipe: Option<Pipe>,
     /// A place of the collectors, from the hello on.
     place: Option<OwnedSemaphorePermit>,
@@ -52,10 +59,34 @@ fn own(message: Message<'_>) -> Incoming {
 }
 
 impl Conversation {
-    /// Creates a conversation. `is_authorized` tells whether the request that began it carried the token.
-    pub fn new(sessions: Arc<Sessions>, is_authorized: bool) -> Self {
+    /// Creates a conversation with the sender of a request.
+    pub fn new(sessions: Arc<Sessions>, caller: Caller) -> Self {
         let first = WireLimits { frame_bytes: sessions.limits().hello_bytes, ..WireLimits::default() };
-        Self { sessions, decoder: Decoder::new(&first), is_authorized, pipe: None, place: None }
+        Self {
+            sessions,
+            decoder: Decoder::new(&first),
+            caller,
+            seat: None,
+            charged: None,
+            pauses: Pauses::default(),
+            pipe: None,
+            place: None,
+        }
+    }
+
+    /// Returns the sender.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Counts the events that were stored since the last call. Returns the time to wait before more is read, if the token's
+    /// quota of events is exceeded.
+    pub fn pause(&mut self) -> Option<Duration> {
+        let (Some((session, charged)), Ok(Some(grant))) = (&mut self.charged, &self.caller.grant) else { return None };
+        self.pauses.rest(Instant::now(), || {
+            let events = session.look(|view| view.totals.events());
+            grant.charge_events(events.saturating_sub(std::mem::replace(charged, events)))
+        })
     }
 
     /// Whether the hello was accepted.
@@ -78,14 +109,21 @@ impl Conversation {
     }
 
     async fn receive(&mut self, message: Incoming, answer: &mut Vec<u8>) -> Result<(), IngestError> {
+        if let (Some(_), Ok(Some(grant))) = (&self.pipe, &self.caller.grant) {
+            grant.check(Role::Ingest)?;
+        }
         match (message, &self.pipe) {
             (Incoming::Hello(hello), None) => self.hello(hello, answer).await,
             (Incoming::Batch { seq, sent_us, chunks }, Some(pipe)) => {
                 pipe.batch((seq, sent_us), chunks).await;
+                self.pauses.note_batch();
                 Ok(())
             }
             (Incoming::Goodbye(seq), Some(pipe)) => {
                 pipe.goodbye(seq);
+                if let Some(seat) = &mut self.seat {
+                    seat.end();
+                }
                 Ok(())
             }
             (Incoming::Hello(_), Some(_)) => Err(self.malformed("only the first message may be a hello")),
@@ -97,18 +135,26 @@ impl Conversation {
     }
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        let has_token = self.is_authorized || self.sessions.accepts(&hello.token);
         let mut place = None;
-        if has_token {
-            let free = Arc::clone(&self.sessions.collectors).try_acquire_owned();
-            let busy = |_| self.refused(IngestError::Busy("this server has as many collectors as it allows"));
-            place = Some(free.map_err(busy)?);
+        // A collector of another version is told so, whatever its token.
+        if hello.protocol == PROTOCOL {
+            let identified = self.sessions.access().identify(&self.caller, &hello.token);
+            let grant = identified.map_err(|denied| self.refused(denied.into()))?;
+            if grant.check(Role::Ingest).is_ok() {
+                let free = Arc::clone(&self.sessions.collectors).try_acquire_owned();
+                let busy = |_| self.refused(IngestError::Busy("this server has as many collectors as it allows"));
+                place = Some(free.map_err(busy)?);
+            }
+            self.caller = Caller::with(self.caller.peer, grant);
         }
-        let (sessions, is_authorized) = (Arc::clone(&self.sessions), self.is_authorized);
-        let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, is_authorized)).await;
-        let joined = joined.unwrap_or(Err(IngestError::Restart))?;
+        let (sessions, caller) = (Arc::clone(&self.sessions), self.caller.clone());
+        let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, &caller)).await;
+        let mut joined = joined.unwrap_or(Err(IngestError::Restart))?;
         self.place = place;
         self.decoder.set_limit(WireLimits::default().frame_bytes);
+        self.seat = joined.seat.take();
+        let events = joined.session.look(|view| view.totals.events());
+        self.charged = Some((Arc::clone(&joined.session), events));
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
         self.pipe = Some(Pipe::new(&self.sessions, joined)?);
         Ok(())
@@ -134,11 +180,22 @@ impl Conversation {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         let session = Arc::clone(&pipe.session);
         let replaced = pipe.replaced();
+        let grant = self.caller.grant.clone().ok().flatten();
+        let ended = async {
+            match &grant {
+                Some(grant) => grant.ended(Role::Ingest).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             reply = pipe.reply() => reply.map_or(Outgoing::Last(None), |reply| encode_reply(&reply)),
             () = session.asked.notified() => Outgoing::Messages(encode_asks(session.drain_asks())),
             () = replaced => {
                 Outgoing::Last(Some(Message::Refused(IngestError::Replaced.refused()).to_bytes()))
+            }
+            denied = ended => {
+                audit::denied(&self.caller, session.id(), &denied);
+                Outgoing::Last(Some(Message::Refused(IngestError::from(denied).refused()).to_bytes()))
             }
         }
     }

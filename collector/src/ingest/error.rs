@@ -2,6 +2,7 @@
 
 use shared::wire::{Code, Refused};
 
+use crate::access::Denied;
 use crate::store::StoreError;
 
 /// The reason for a refusal. Its text is sent to the collector.
@@ -13,9 +14,9 @@ pub enum IngestError {
         known = shared::wire::PROTOCOL
     )]
     Protocol(u32),
-    /// The token is missing or wrong.
-    #[error("the token is missing or wrong; use the one that the server was started with")]
-    Token,
+    /// The token is missing or wrong, or does not permit it.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The session's key is another collector's.
     #[error("the session belongs to another collector; start a new session")]
     Key,
@@ -58,7 +59,7 @@ impl IngestError {
     pub fn code(&self) -> Code {
         match self {
             Self::Protocol(_) => Code::Protocol,
-            Self::Token => Code::Token,
+            Self::Denied(denied) => denied.wire_code(),
             Self::Key => Code::Key,
             Self::Session => Code::Session,
             Self::Ended => Code::Ended,
@@ -74,14 +75,11 @@ impl IngestError {
     /// Returns the message that tells the collector.
     pub fn refused(&self) -> Refused {
         let retry = match self {
+            Self::Denied(denied) => denied.is_temporary(),
             Self::Order { .. } | Self::Busy(_) | Self::Replaced | Self::Restart | Self::Store(_) => true,
-            Self::Protocol(_)
-            | Self::Token
-            | Self::Key
-            | Self::Session
-            | Self::Ended
-            | Self::Malformed(_)
-            | Self::TooMuch(_) => false,
+            Self::Protocol(_) | Self::Key | Self::Session | Self::Ended | Self::Malformed(_) | Self::TooMuch(_) => {
+                false
+            }
         };
         Refused { code: self.code(), message: self.to_string(), retry }
     }

@@ -8,6 +8,7 @@ use shared::limits::ServerLimits;
 use shared::wire::{Hello, PROTOCOL};
 
 use super::{IngestError, Retention, Sessions};
+use crate::access::{Access, Caller};
 use crate::bus::LocalBus;
 use crate::store::{SegmentStore, StoreError, TraceStore};
 
@@ -29,7 +30,8 @@ impl io::Write for Log {
 fn sessions(store: &Arc<dyn TraceStore>) -> Arc<Sessions> {
     let bus = Arc::new(LocalBus::new(1 << 20));
     let store = Arc::clone(store);
-    Arc::new(Sessions::open(store, bus, ServerLimits::default(), Retention::default(), Some("server-secret")).unwrap())
+    let access = Arc::new(Access::with_token("server-secret").unwrap());
+    Arc::new(Sessions::open(store, bus, ServerLimits::default(), Retention::default(), access).unwrap())
 }
 
 fn hello(session: &str, key: &str, token: &str) -> Hello {
@@ -41,7 +43,8 @@ fn hello(session: &str, key: &str, token: &str) -> Hello {
 fn life(session: &str, key: &str) {
     let store = Arc::new(SegmentStore::in_memory(1 << 20)) as Arc<dyn TraceStore>;
     let first = sessions(&store);
-    let joined = first.join(&hello(session, key, "server-secret"), false).unwrap();
+    let unknown = Caller::default();
+    let joined = first.join(&hello(session, key, "server-secret"), &unknown).unwrap();
     let mut chunks = Vec::new();
     Writer::new(&Header { name: "\u{1b}]0;name\u{7}".to_owned(), ..Header::default() }, &mut chunks);
     chunks.drain(..PRELUDE_BYTES);
@@ -50,10 +53,11 @@ fn life(session: &str, key: &str) {
     joined.session.leave();
 
     let second = sessions(&store);
-    let joined = second.join(&hello(session, key, ""), true).unwrap();
-    second.join(&hello(session, &"z".repeat(26), ""), true).unwrap_err();
-    second.join(&hello("\u{1b}[31m\nforged line", key, ""), true).unwrap_err();
-    second.join(&hello(session, key, "\u{1b}[31m\nwrong token"), false).unwrap_err();
+    let known = Caller::with(unknown.peer, second.access().check("server-secret", unknown.peer).unwrap());
+    let joined = second.join(&hello(session, key, ""), &known).unwrap();
+    second.join(&hello(session, &"z".repeat(26), ""), &known).unwrap_err();
+    second.join(&hello("\u{1b}[31m\nforged line", key, ""), &known).unwrap_err();
+    second.join(&hello(session, key, "\u{1b}[31m\nwrong token"), &unknown).unwrap_err();
     joined.session.end(joined.number, 1).unwrap();
     joined.session.leave();
     second.note_store_error(session, &IngestError::Store(StoreError::Full));
@@ -61,21 +65,27 @@ fn life(session: &str, key: &str) {
     second.remove(&joined.session).unwrap();
 }
 
+/// Returns a line without the module that wrote it.
+fn without_target(line: &str) -> String {
+    let (level, rest) = line.split_once(' ').unwrap();
+    let (_, rest) = rest.split_once(": ").unwrap();
+    format!("{level} {rest}")
+}
+
 #[test]
 fn each_step_of_a_session_is_one_line_without_secrets_or_control_characters() {
     let (session, key) = ("s".repeat(26), "k".repeat(26));
     let log = Log::default();
     let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_target(false)
-        .with_writer(move || writer.clone())
-        .finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(subscriber, || life(&session, &key));
 
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    // The audit log has lines of its own.
+    let (audit, lines): (Vec<&str>, Vec<&str>) =
+        text.lines().map(str::trim_start).partition(|line| line.contains(" audit: "));
+    let lines: Vec<String> = lines.iter().map(|line| without_target(line)).collect();
     let begins = [
         "INFO session begun",
         "INFO session resumed",
@@ -95,6 +105,12 @@ fn each_step_of_a_session_is_one_line_without_secrets_or_control_characters() {
             assert!(line.contains(" seq=") && line.contains(" bytes="), "{line}");
         }
     }
+    let place = format!("who=\"default\" peer=127.0.0.1 session=\"{session}\"");
+    assert_eq!(
+        audit,
+        [format!("INFO audit: session begun {place}"), format!("INFO audit: session resumed {place}")],
+        "{text}"
+    );
     for secret in [key.as_str(), "server-secret", "wrong token", "forged", "mode", "\u{1b}", "\u{7}"] {
         assert!(!text.contains(secret), "{secret:?} in {text}");
     }

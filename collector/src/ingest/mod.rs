@@ -14,7 +14,6 @@ mod counters;
 mod error;
 mod gaps;
 mod keep_clock;
-mod key;
 #[cfg(test)]
 mod log_tests;
 mod pipe;
@@ -29,7 +28,6 @@ pub use conversation::{Conversation, Outgoing};
 pub use counters::Counters;
 pub use error::{IngestError, word};
 pub use gaps::DeviceGaps;
-pub use key::Secret;
 pub use pipe::Reply;
 pub use retention::Retention;
 pub use session::Session;

@@ -8,7 +8,8 @@ use shared::wire::Refused;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::sessions::Joined;
-use super::{IngestError, Session, Sessions};
+use super::{IngestError, Session, Sessions, word};
+use crate::access::{Caller, audit};
 use crate::store::StoreError;
 
 /// What became of the batches sent so far.
@@ -38,10 +39,10 @@ pub(super) struct Pipe {
 
 impl Pipe {
     pub(super) fn new(sessions: &Arc<Sessions>, joined: Joined) -> Result<Self, IngestError> {
-        let Joined { session, number, .. } = joined;
+        let Joined { session, number, caller, .. } = joined;
         let (commands, received) = mpsc::unbounded_channel();
         let (reply, replies) = watch::channel(Reply::default());
-        let worker = Worker { sessions: Arc::clone(sessions), session: Arc::clone(&session), number, reply };
+        let worker = Worker { sessions: Arc::clone(sessions), session: Arc::clone(&session), number, caller, reply };
         let builder = thread::Builder::new().name("vramscope-ingest".to_owned());
         if builder.spawn(move || worker.run(received)).is_err() {
             session.leave();
@@ -96,6 +97,7 @@ struct Worker {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
     number: u64,
+    caller: Caller,
     reply: watch::Sender<Reply>,
 }
 
@@ -104,6 +106,7 @@ impl Worker {
         if let Err(error) = self.serve(&mut commands) {
             self.sessions.note_store_error(self.session.id(), &error);
             error.log_refusal(self.session.id());
+            audit::refused(&self.caller, self.session.id(), word(error.code()));
             self.reply.send_modify(|reply| reply.refused = Some(error.refused()));
             commands.close();
         }
@@ -146,7 +149,11 @@ impl Worker {
     /// Executes a command. Returns the bytes that are not synced yet.
     fn execute(&self, command: Command) -> Result<u64, IngestError> {
         match command {
-            Command::Goodbye(seq) => self.session.end(self.number, seq).map(|_| 0),
+            Command::Goodbye(seq) => {
+                self.session.end(self.number, seq)?;
+                audit::session_ended(&self.caller, self.session.id());
+                Ok(0)
+            }
             Command::Batch { seq, sent_us, mut chunks, .. } => match self.append((seq, sent_us), &mut chunks) {
                 Err(IngestError::Store(StoreError::Full)) => {
                     // Old history gives way to new.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use shared::wire::SessionState;
 
-use super::{IngestError, Session, Sessions};
+use super::{IngestError, Session, Sessions, View};
+use crate::access::audit;
 
 /// The limits of what is kept.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,16 @@ impl Retention {
     }
 }
 
+/// Returns who recorded a session: the name of the token, and the host.
+pub(super) fn producer(token: &str, host: &str) -> String {
+    format!("{token}@{host}")
+}
+
+/// Returns the token of a producer. A session of an earlier version has none.
+fn token_of(producer: &str) -> &str {
+    producer.split_once('@').map_or("", |(token, _)| token)
+}
+
 /// Microseconds after which a session without a batch is forgotten. Nothing is stored of it.
 const EMPTY: i64 = 60_000_000;
 
@@ -77,6 +88,7 @@ impl Sessions {
                 }
             }
         }
+        self.free_quotas();
         if self.store().usage() > self.retention().bytes || self.is_crowded() {
             self.free_space();
         }
@@ -105,7 +117,7 @@ impl Sessions {
                 match self.store().set_marks(session.id(), &marks) {
                     Ok(()) => {
                         let days = self.retention().micros / DAY;
-                        tracing::info!(target: "audit", session = session.id(), days, "session will be deleted for its age");
+                        audit::session_announced(session.id(), days);
                         session.announce(now.saturating_add(self.retention().grace_micros));
                     }
                     Err(error) => self.note_store_error(session.id(), &error.into()),
@@ -127,8 +139,7 @@ impl Sessions {
             // The oldest last, where it is taken from.
             sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
         }
-        let bytes_of =
-            |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(|view| view.bytes())).sum();
+        let bytes_of = |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(View::bytes)).sum();
         let mut bytes: BTreeMap<&String, u64> =
             producers.iter().map(|(producer, sessions)| (producer, bytes_of(sessions))).collect();
         let mut left: BTreeMap<&String, Vec<Arc<Session>>> =
@@ -136,7 +147,7 @@ impl Sessions {
         while self.store().usage() > self.retention().target() || self.is_crowded() {
             let Some((&producer, _)) = bytes.iter().max_by_key(|(_, bytes)| **bytes) else { return };
             let Some(sessions) = left.get_mut(producer) else { return };
-            match self.make_room(sessions) {
+            match self.make_room(sessions, "space") {
                 0 => {
                     bytes.remove(producer);
                 }
@@ -147,13 +158,30 @@ impl Sessions {
         }
     }
 
+    /// Makes room for each token whose sessions have more bytes than its quota: deletes the oldest of them, as far as possible.
+    fn free_quotas(&self) {
+        for (name, most) in self.access().byte_quotas() {
+            let is_of = |session: &Arc<Session>| session.look(|view| token_of(&view.record.producer) == name);
+            let mut sessions: Vec<_> = self.all().into_iter().filter(is_of).collect();
+            let mut bytes: u64 = sessions.iter().map(|session| session.look(View::bytes)).sum();
+            sessions.retain(|session| !session.is_pinned(self.store()));
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
+            while bytes > most {
+                match self.make_room(&mut sessions, "quota") {
+                    0 => break,
+                    freed => bytes = bytes.saturating_sub(freed),
+                }
+            }
+        }
+    }
+
     /// Deletes the oldest of a producer's sessions that is over, or the oldest segment of a live one. Returns the bytes; 0 if
     /// nothing can be deleted.
-    fn make_room(&self, sessions: &mut Vec<Arc<Session>>) -> u64 {
+    fn make_room(&self, sessions: &mut Vec<Arc<Session>>, reason: &'static str) -> u64 {
         while let Some(at) = sessions.iter().rposition(|session| session.state(self.limits()) != SessionState::Live) {
             let session = sessions.remove(at);
-            let bytes = session.look(|view| view.bytes());
-            if self.evict(&session, "space") {
+            let bytes = session.look(View::bytes);
+            if self.evict(&session, reason) {
                 return bytes.max(1);
             }
         }
@@ -162,7 +190,7 @@ impl Sessions {
         let oldest = sessions.iter().filter(|session| begun(session).is_some()).min_by_key(begun).cloned();
         let Some(session) = oldest else { return 0 };
         let bytes = session.look(|view| view.segments.first().map_or(0, |segment| segment.bytes));
-        if self.evict_oldest(&session, "space") { bytes.max(1) } else { 0 }
+        if self.evict_oldest(&session, reason) { bytes.max(1) } else { 0 }
     }
 
     /// Deletes a session and logs the reason. Returns whether it was deleted.
@@ -170,7 +198,7 @@ impl Sessions {
         let (seq, bytes, producer) = session.look(|view| (view.last, view.bytes(), view.record.producer.clone()));
         let removed = self.discard(session);
         if removed.is_ok() {
-            tracing::info!(target: "audit", session = session.id(), seq, bytes, producer, reason, "session evicted");
+            audit::session_evicted(&producer, session.id(), (seq, bytes), reason);
         }
         removed.is_ok()
     }
@@ -180,15 +208,9 @@ impl Sessions {
         match session.drop_oldest(self.store(), *self.limits()) {
             Ok(0) => false,
             Ok(bytes) => {
-                let seq = session.look(|view| view.segments.first().map_or(0, |segment| segment.first));
-                tracing::info!(
-                    target: "audit",
-                    session = session.id(),
-                    seq,
-                    bytes,
-                    reason,
-                    "oldest batches evicted; seq is the first kept"
-                );
+                let first = session.look(|view| view.segments.first().map_or(0, |segment| segment.first));
+                let producer = session.look(|view| view.record.producer.clone());
+                audit::session_truncated(&producer, session.id(), (first, bytes), reason);
                 true
             }
             Err(error) => {
@@ -202,7 +224,7 @@ impl Sessions {
     pub fn remove(&self, session: &Arc<Session>) -> Result<(), IngestError> {
         let (seq, bytes) = session.look(|view| (view.last, view.bytes()));
         self.discard(session)?;
-        tracing::info!(target: "audit", session = session.id(), seq, bytes, "session deleted");
+        tracing::info!(session = session.id(), seq, bytes, "session deleted");
         Ok(())
     }
 
@@ -212,7 +234,6 @@ impl Sessions {
         (marks.is_pinned, marks.announced_us) = (is_pinned, None);
         self.store().set_marks(session.id(), &marks)?;
         session.set_pinned(is_pinned);
-        tracing::info!(target: "audit", session = session.id(), is_pinned, "session pinned or unpinned");
         Ok(())
     }
 

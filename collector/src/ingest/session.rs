@@ -9,11 +9,12 @@ use shared::units::Bytes;
 use shared::wire::{Batch, Hello, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
+use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
-use super::{IngestError, Secret};
+use crate::access::Secret;
 use crate::bus::{LiveBus, Published};
 use crate::store::{Record, SessionTotals, StoreError, TraceStore};
 

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use shared::format::Header;
 use shared::limits::{ServerLimits, WireLimits};
@@ -12,10 +12,12 @@ use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Semaphore, watch};
 
 use super::keep_clock::KeepClock;
+use super::retention::producer;
 use super::session::record;
 use super::view::View;
 use super::writer::{describe, upgrade, upgrade_one};
-use super::{Counters, IngestError, Retention, Secret, Session, now_us};
+use super::{Counters, IngestError, Retention, Session, now_us};
+use crate::access::{Access, Caller, Role, Seat, audit};
 use crate::bus::LiveBus;
 use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResult, TraceStore};
 
@@ -29,7 +31,7 @@ pub struct Sessions {
     bus: Arc<dyn LiveBus>,
     limits: ServerLimits,
     retention: Retention,
-    token: Option<Secret>,
+    access: Arc<Access>,
     known: Mutex<HashMap<String, Arc<Session>>>,
     /// Free places for collectors.
     pub(crate) collectors: Arc<Semaphore>,
@@ -54,6 +56,10 @@ pub(super) struct Joined {
     pub(super) number: u64,
     /// The batch that is expected next.
     pub(super) next: u64,
+    /// Who sends it; its grant is known.
+    pub(super) caller: Caller,
+    /// Its place among the live sessions of its token.
+    pub(super) seat: Option<Seat>,
 }
 
 impl Sessions {
@@ -63,7 +69,7 @@ impl Sessions {
         bus: Arc<dyn LiveBus>,
         limits: ServerLimits,
         retention: Retention,
-        token: Option<&str>,
+        access: Arc<Access>,
     ) -> StoreResult<Self> {
         let catalogue = store.catalogue();
         let witness_us = catalogue.records.values().map(|record| record.kept_us).max();
@@ -75,7 +81,7 @@ impl Sessions {
             bus,
             limits,
             retention,
-            token: token.map(Secret::of),
+            access,
             known: Mutex::new(known),
             collectors: Arc::new(Semaphore::new(limits.live_sessions)),
             viewers: Arc::new(Semaphore::new(limits.viewers)),
@@ -245,20 +251,14 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Whether a text is the token, or none is required.
-    pub fn accepts(&self, token: &str) -> bool {
-        self.token.as_ref().is_none_or(|wanted| wanted.is(token))
+    /// Returns who may use the server.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
-    /// Whether a token is required.
-    pub fn wants_token(&self) -> bool {
-        self.token.is_some()
-    }
-
-    /// Admits a collector by its hello. `is_authorized` tells whether its request carried the token. Waits for the
-    /// disk.
-    pub(super) fn join(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
-        let joined = self.admit(hello, is_authorized);
+    /// Admits a collector by its hello. Waits for the disk.
+    pub(super) fn join(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
+        let joined = self.admit(hello, caller);
         if let Err(error) = &joined {
             let session = if is_session(&hello.session) { hello.session.as_str() } else { "" };
             self.note_store_error(session, error);
@@ -267,24 +267,26 @@ impl Sessions {
         joined
     }
 
-    fn admit(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
+    fn admit(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
         if hello.protocol != PROTOCOL {
             return Err(IngestError::Protocol(hello.protocol));
         }
-        if !is_authorized && !self.accepts(&hello.token) {
-            return Err(IngestError::Token);
-        }
+        let grant = self.access.identify(caller, &hello.token)?;
+        grant.check(Role::Ingest)?;
         if !is_session(&hello.session) || !is_session(&hello.key) {
             return Err(IngestError::Session);
         }
         if *self.stop.borrow() {
             return Err(IngestError::Restart);
         }
+        let seat = grant.seat(&hello.session, Duration::from_secs(self.limits.lost_seconds))?;
         let found = self.get(&hello.session);
         let (session, is_new) = match found {
             Some(session) => (session, false),
             None => {
                 let mut record = described(hello, &self.limits)?;
+                grant.begin_session()?;
+                record.producer = producer(grant.name(), &record.host);
                 record.kept_us = self.kept_now_us();
                 if !self.is_loaded() {
                     // It may be stored, and not looked at yet.
@@ -306,7 +308,12 @@ impl Sessions {
         };
         session.adopt(|| described(hello, &self.limits))?;
         match session.join(&self.store, self.limits, hello) {
-            Ok((number, next)) => Ok(Joined { session, number, next }),
+            Ok((number, next)) => {
+                let caller = Caller::with(caller.peer, grant);
+                let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
+                note(&caller, &hello.session);
+                Ok(Joined { session, number, next, caller, seat: Some(seat) })
+            }
             Err(error) => {
                 if is_new && !matches!(error, IngestError::Key) {
                     self.forget(&hello.session);
@@ -396,7 +403,6 @@ fn described(hello: &Hello, limits: &ServerLimits) -> Result<Record, IngestError
             .map_err(|fault| IngestError::Malformed(format!("the header in the hello can't be read: {fault}")))?;
         new.describe(&header, limits);
     }
-    new.producer.clone_from(&new.host);
     Ok(new)
 }
 

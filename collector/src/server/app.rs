@@ -23,8 +23,6 @@ pub struct App {
     pub(super) demo: Arc<Demo>,
     /// The address at which the server reaches itself; `None` if it does not listen.
     pub(super) address: Option<SocketAddr>,
-    /// The token, for the demo that the server runs itself.
-    pub(super) token: Option<Arc<str>>,
     pub(super) readiness: Arc<Readiness>,
     /// Downloads, by their number.
     pub(super) downloads: Arc<Budget>,
@@ -48,15 +46,14 @@ impl App {
             hosts: Arc::new(hosts),
             demo: Arc::default(),
             address: None,
-            token: None,
             tls: None,
             proxies: Arc::default(),
         }
     }
 
-    /// Sets the address and the token of the server, which its demo needs.
+    /// Sets the address of the server, which its demo needs.
     #[must_use]
-    pub fn at(mut self, address: SocketAddr, token: Option<&str>) -> Self {
+    pub fn at(mut self, address: SocketAddr) -> Self {
         // An unspecified address can't be connected to; it includes loopback.
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -64,7 +61,6 @@ impl App {
             ip => ip,
         };
         self.address = Some(SocketAddr::new(ip, address.port()));
-        self.token = token.map(Arc::from);
         self
     }
 

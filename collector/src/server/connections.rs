@@ -31,6 +31,7 @@ use super::place::{Place, Places, Work};
 use super::request_body::RequestBody;
 use super::throttle::Throttle;
 use super::tls::Tls;
+use crate::access::PeerSocket;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -111,8 +112,9 @@ async fn answer(
     (place, pace): (Arc<Place>, PaceLimits),
     mut stopping: watch::Receiver<bool>,
 ) {
+    let ends = PeerSocket::of(&socket);
     let Some((tls, head_time)) = tls else {
-        return answer_on(http, (socket, peer), None, router, (place, pace), stopping).await;
+        return answer_on(http, (socket, peer, ends), None, router, (place, pace), stopping).await;
     };
     let begun = Instant::now();
     let stream = tokio::select! {
@@ -126,13 +128,13 @@ async fn answer(
     };
     // The handshake's time counts, so that a client gains none by it.
     http.header_read_timeout(head_time.saturating_sub(begun.elapsed()));
-    answer_on(http, (stream, peer), Some(Encrypted), router, (place, pace), stopping).await;
+    answer_on(http, (stream, peer, ends), Some(Encrypted), router, (place, pace), stopping).await;
 }
 
 /// Serves one connection whose bytes are HTTP until it ends.
 async fn answer_on(
     http: http1::Builder,
-    (socket, peer): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Peer),
+    (socket, peer, ends): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Peer, PeerSocket),
     encrypted: Option<Encrypted>,
     router: Router,
     (place, pace): (Arc<Place>, PaceLimits),
@@ -140,6 +142,7 @@ async fn answer_on(
 ) {
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(ends.clone());
         if let Some(encrypted) = encrypted {
             request.extensions_mut().insert(encrypted);
         }

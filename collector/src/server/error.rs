@@ -11,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::access_log::Failure;
+use crate::access::Denied;
 use crate::ingest::{IngestError, word};
 use crate::store::StoreError;
 
@@ -25,6 +26,8 @@ pub(super) struct ApiError {
     code: &'static str,
     message: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
+    /// Seconds after which to try again.
+    retry_after: Option<u64>,
 }
 
 /// The body of an error's response.
@@ -46,7 +49,7 @@ struct ErrorDetail {
 impl ApiError {
     /// Creates an error without a cause.
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), cause: None }
+        Self { status, code, message: message.into(), cause: None, retry_after: None }
     }
 
     /// Adds what led to the error, for the log.
@@ -64,12 +67,6 @@ impl ApiError {
     /// 404: no session has this id.
     pub(super) fn no_session() -> Self {
         Self::new(StatusCode::NOT_FOUND, "session", "There is no such session.")
-    }
-
-    /// 401: the token is missing or wrong.
-    pub(super) fn token() -> Self {
-        let message = "This server requires its token: send it as `Authorization: Bearer TOKEN`.";
-        Self::new(StatusCode::UNAUTHORIZED, "token", message)
     }
 
     /// 426: the request is not a WebSocket upgrade.
@@ -104,10 +101,29 @@ impl From<StoreError> for ApiError {
     }
 }
 
+/// 401, 403 or 429: the sender may not do this.
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let status = match denied {
+            Denied::Missing | Denied::Wrong | Denied::Expired | Denied::Revoked => StatusCode::UNAUTHORIZED,
+            Denied::Role(_) | Denied::User => StatusCode::FORBIDDEN,
+            Denied::Slowed(_) | Denied::Sessions(_) | Denied::SessionRate(_) => StatusCode::TOO_MANY_REQUESTS,
+        };
+        let message = match denied {
+            Denied::Missing | Denied::Wrong => {
+                "This server requires its token: send it as `Authorization: Bearer TOKEN`.".to_owned()
+            }
+            _ => sentence(&denied),
+        };
+        Self { retry_after: denied.retry_seconds(), ..Self::new(status, denied.code(), message) }
+    }
+}
+
 impl From<IngestError> for ApiError {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Store(error) => error.into(),
+            IngestError::Denied(denied) => denied.into(),
             IngestError::Busy(_) => Self::new(StatusCode::CONFLICT, "busy", sentence(&error)),
             error => Self::new(StatusCode::BAD_REQUEST, word(error.code()), sentence(&error)),
         }
@@ -128,6 +144,9 @@ impl IntoResponse for ApiError {
         }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

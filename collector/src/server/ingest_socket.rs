@@ -10,16 +10,17 @@ use super::App;
 use super::place::Place;
 use super::refusal::refuse;
 use super::socket::{Received, Socket, closed, stopped};
+use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError, Outgoing};
 
 /// Serves a collector until it disconnects. It keeps the place of its connection until its hello was accepted.
-pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, place: Option<Arc<Place>>) {
+pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, place: Option<Arc<Place>>) {
     let mut socket = Socket::new(socket, app.limits());
-    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
+    let mut conversation = Conversation::new(app.sessions.clone(), caller);
     match converse(&mut socket, &mut conversation, &app, place.as_ref()).await {
         Ok(()) => tracing::debug!("collector disconnected"),
         Err(error) => {
-            let message = refuse(&app.sessions, "collector", None, &error);
+            let message = refuse(&app.sessions, "collector", conversation.caller(), None, &error);
             socket.send(message.to_bytes()).await;
         }
     }
@@ -41,8 +42,9 @@ async fn converse(
     let deadline = sleep(Duration::from_secs(app.limits().hello_seconds));
     tokio::pin!(deadline);
     loop {
+        let pause = conversation.pause();
         tokio::select! {
-            received = socket.receive() => match received {
+            received = socket.receive(), if pause.is_none() => match received {
                 Received::Closed => return Ok(()),
                 Received::Control => {}
                 Received::Bytes(bytes) => {
@@ -58,6 +60,8 @@ async fn converse(
                     pushed?;
                 }
             },
+            // A collector that exceeds its quota of events is not read for a while, and waits.
+            () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             news = conversation.next() => match news {
                 Outgoing::Messages(messages) => {
                     if !socket.send(messages).await {

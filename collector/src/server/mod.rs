@@ -62,7 +62,8 @@ pub async fn run(listener: TcpListener, app: App) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = listener.local_addr().ok().map(tracing::field::display),
-        token = app.sessions.wants_token(),
+        token = app.sessions.access().wants_token(),
+        access = app.sessions.access().describe(),
         sessions = app.sessions.all().len(),
         "server started"
     );
@@ -73,6 +74,7 @@ pub async fn run(listener: TcpListener, app: App) {
         }
     });
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
+    let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
     let tls = app.tls.clone();
     let watch = tls.clone().map(|tls| tokio::spawn(tls.watch()));
@@ -86,6 +88,7 @@ pub async fn run(listener: TcpListener, app: App) {
     };
     connections::serve(listener, router(app), limits, tls, stop).await;
     janitor.abort();
+    tokens.abort();
     watch.inspect(tokio::task::JoinHandle::abort);
     // What collectors sent may still be on its way to the disk.
     let until = Instant::now() + Duration::from_secs(limits.drain_seconds);

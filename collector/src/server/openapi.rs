@@ -1,12 +1,15 @@
 //! The description of the API, generated from the routes.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{OpenApi as Document, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
+use super::router::{Route, api_routes};
 use super::routes;
+use crate::access::Role;
 
 /// The description as JSON. A test compares it with the router.
 pub(super) static OPENAPI: LazyLock<String> =
@@ -39,7 +42,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::demo::demo,
         routes::metrics::metrics,
     ),
-    modifiers(&TokenScheme)
+    modifiers(&TokenScheme, &Denials)
 )]
 struct Api;
 
@@ -54,6 +57,48 @@ impl Modify for TokenScheme {
             .build();
         let components = document.components.get_or_insert_default();
         components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(scheme).into());
+    }
+}
+
+/// Adds the answers to requests that may not do what they ask for, by the table of routes.
+struct Denials;
+
+impl Modify for Denials {
+    fn modify(&self, document: &mut Document) {
+        for Route { path, needs, .. } in api_routes() {
+            let Some(item) = document.paths.paths.get_mut(path) else { continue };
+            for (method, need) in needs {
+                let operation = match method.as_str() {
+                    "GET" => &mut item.get,
+                    "POST" => &mut item.post,
+                    "PUT" => &mut item.put,
+                    "DELETE" => &mut item.delete,
+                    _ => continue,
+                };
+                if let (Some(operation), Some(role)) = (operation, need.role()) {
+                    describe_denials(&mut operation.responses.responses, role);
+                }
+            }
+        }
+    }
+}
+
+/// Describes the denials of an operation that needs a role. They have the same body as its answer to a missing token.
+fn describe_denials(responses: &mut BTreeMap<String, RefOr<Response>>, role: Role) {
+    let Some(RefOr::T(unauthorized)) = responses.get("401").cloned() else { return };
+    let mut forbidden = format!(
+        "The token lacks the role {role}; or the server requires no token, and another user of its machine started it"
+    );
+    if let Some(RefOr::T(Response { description, .. })) = responses.get("403") {
+        forbidden += &format!("; or: {description}");
+    } else {
+        forbidden.push('.');
+    }
+    let slowed = "Too many wrong tokens came from this address. Retry-After has the seconds to wait.".to_owned();
+    for (status, description) in [("403", forbidden), ("429", slowed)] {
+        let mut response = unauthorized.clone();
+        response.description = description;
+        responses.insert(status.to_owned(), RefOr::T(response));
     }
 }
 
@@ -85,20 +130,21 @@ mod tests {
         }
         insta::assert_snapshot!(lines.join("\n"), @r"
         get    /api/v1/                       -                             200
-        post   /api/v1/demo                   token                         200 201 401 403 503
+        post   /api/v1/demo                   token                         200 201 401 403 429 503
         get    /api/v1/health/live            -                             200
         get    /api/v1/health/ready           -                             200 503
-        get    /api/v1/ingest                 -                             101 401 403 426 503
-        post   /api/v1/ingest                 -                             200 401 403 408 413 503
+        get    /api/v1/ingest                 -                             101 401 403 426 429 503
+        post   /api/v1/ingest                 -                             200 401 403 408 413 429 503
         get    /api/v1/openapi.json           -                             200
-        get    /api/v1/sessions               token limit                   200 400 401
-        delete /api/v1/sessions/{id}          token id                      204 401 403 404 409
-        get    /api/v1/sessions/{id}          token id                      200 401 404
-        post   /api/v1/sessions/{id}/ask      token id                      202 400 401 403 404 409
-        get    /api/v1/sessions/{id}/live     -     id                      101 401 403 404 426 503
-        get    /api/v1/sessions/{id}/stats    token id                      200 401 404
-        get    /api/v1/sessions/{id}/trace    token id format from_us to_us 200 400 401 404 413 503
-        get    /metrics                       token                         200 401
+        get    /api/v1/sessions               token limit                   200 400 401 403 429
+        delete /api/v1/sessions/{id}          token id                      204 401 403 404 409 429
+        get    /api/v1/sessions/{id}          token id                      200 401 403 404 429
+        post   /api/v1/sessions/{id}/ask      token id                      202 400 401 403 404 409 429
+        get    /api/v1/sessions/{id}/live     -     id                      101 401 403 404 426 429 503
+        put    /api/v1/sessions/{id}/pin      token id                      204 400 401 403 404 429
+        get    /api/v1/sessions/{id}/stats    token id                      200 401 403 404 429
+        get    /api/v1/sessions/{id}/trace    token id format from_us to_us 200 400 401 403 404 413 429 503
+        get    /metrics                       token                         200 401 403 429
         ");
     }
 
@@ -106,7 +152,7 @@ mod tests {
     fn every_reference_leads_to_a_schema() {
         let api: Value = serde_json::from_str(&OPENAPI).unwrap();
         let names: Vec<_> = api["components"]["schemas"].as_object().unwrap().keys().map(String::as_str).collect();
-        insta::assert_snapshot!(names.join(" "), @r"Device DeviceStats Error Question Session Sessions Stats Topic");
+        insta::assert_snapshot!(names.join(" "), @r"Device DeviceStats Error Pin Question Session Sessions Stats Topic");
         for reference in OPENAPI.split("\"$ref\": \"").skip(1) {
             let name = reference.split('"').next().unwrap().trim_start_matches("#/components/schemas/");
             assert!(names.contains(&name), "{name}");

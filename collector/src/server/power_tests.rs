@@ -80,7 +80,7 @@ impl Folder {
         let limits = ServerLimits { segment_bytes: 1_500, ..ServerLimits::default() };
         let store = Arc::new(SegmentStore::in_folder(Arc::new(files.clone()), 1 << 30));
         let bus = Arc::new(LocalBus::new(1 << 20));
-        let sessions = Sessions::open(store, bus, limits, Retention::default(), None).unwrap();
+        let sessions = Sessions::open(store, bus, limits, Retention::default(), Arc::default()).unwrap();
         Self { app: App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])) }
     }
 

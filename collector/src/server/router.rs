@@ -10,42 +10,64 @@ use axum::{Extension, Router};
 
 use super::error::ApiError;
 use super::openapi::OPENAPI;
-use super::{App, access_log, headers, host, proxies, routes, token};
+use super::token::{self, Need, Needs};
+use super::{App, access_log, headers, host, proxies, routes};
+use crate::access::Role;
 
-/// The routes of the API that require the token in the request.
-pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
-    vec![
-        ("/api/v1/sessions", get(routes::list)),
-        ("/api/v1/sessions/{id}", get(routes::one).delete(routes::delete)),
-        ("/api/v1/sessions/{id}/stats", get(routes::stats)),
-        ("/api/v1/sessions/{id}/trace", get(routes::trace)),
-        ("/api/v1/sessions/{id}/ask", post(routes::ask)),
-        ("/api/v1/sessions/{id}/pin", put(routes::pin)),
-        ("/api/v1/demo", post(routes::demo)),
-        ("/metrics", get(routes::metrics)),
-    ]
+/// A route of the API.
+pub(super) struct Route {
+    /// Its path.
+    pub(super) path: &'static str,
+    /// What each of its methods needs.
+    pub(super) needs: Needs,
+    handlers: MethodRouter<App>,
 }
 
-/// The routes that require no token, or accept it in the first message of a socket.
-pub(super) fn public() -> Vec<(&'static str, MethodRouter<App>)> {
+impl Route {
+    fn new(path: &'static str, needs: Needs, handlers: MethodRouter<App>) -> Self {
+        Self { path, needs, handlers }
+    }
+}
+
+/// The routes of the API.
+pub(super) fn api_routes() -> Vec<Route> {
+    use Method as M;
+    use Need::{First, Nothing, Role as Token};
+    use Role::{Admin, Ingest, Read};
     vec![
-        ("/api/v1/", get(routes::docs)),
-        ("/api/v1/openapi.json", get(routes::openapi)),
-        ("/api/v1/health/live", get(routes::health_live)),
-        ("/api/v1/health/ready", get(routes::health_ready)),
-        ("/api/v1/ingest", get(routes::ingest_socket).post(routes::ingest_post)),
-        ("/api/v1/sessions/{id}/live", get(routes::live)),
+        Route::new("/api/v1/", &[(M::GET, Nothing)], get(routes::docs)),
+        Route::new("/api/v1/openapi.json", &[(M::GET, Nothing)], get(routes::openapi)),
+        Route::new("/api/v1/health/live", &[(M::GET, Nothing)], get(routes::health_live)),
+        Route::new("/api/v1/health/ready", &[(M::GET, Nothing)], get(routes::health_ready)),
+        Route::new(
+            "/api/v1/ingest",
+            &[(M::GET, First(Ingest)), (M::POST, First(Ingest))],
+            get(routes::ingest_socket).post(routes::ingest_post),
+        ),
+        Route::new("/api/v1/sessions", &[(M::GET, Token(Read))], get(routes::list)),
+        Route::new(
+            "/api/v1/sessions/{id}",
+            &[(M::GET, Token(Read)), (M::DELETE, Token(Admin))],
+            get(routes::one).delete(routes::delete),
+        ),
+        Route::new("/api/v1/sessions/{id}/stats", &[(M::GET, Token(Read))], get(routes::stats)),
+        Route::new("/api/v1/sessions/{id}/trace", &[(M::GET, Token(Read))], get(routes::trace)),
+        Route::new("/api/v1/sessions/{id}/live", &[(M::GET, First(Read))], get(routes::live)),
+        Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
+        Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
+        Route::new("/api/v1/demo", &[(M::POST, Token(Read))], post(routes::demo)),
+        Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }
 
 /// Returns the whole server as a service: [`super::run`] serves it on a socket, tests call it directly.
 pub fn router(app: App) -> Router {
-    let add = |router: Router<App>, (path, route)| router.route(path, route);
-    let authenticated =
-        authenticated().into_iter().fold(Router::new(), add).route_layer(from_fn_with_state(app.clone(), token::check));
-    public()
+    let add = |router: Router<App>, Route { path, needs, handlers }| {
+        router.route(path, handlers.route_layer(from_fn_with_state((app.clone(), needs), token::check)))
+    };
+    api_routes()
         .into_iter()
-        .fold(authenticated, add)
+        .fold(Router::new(), add)
         .method_not_allowed_fallback(no_such_method)
         .route("/api/v1", get(|| async { Redirect::permanent("/api/v1/") }))
         .route("/api/{*rest}", axum::routing::any(nowhere))
@@ -88,15 +110,23 @@ mod tests {
     use crate::server::Hosts;
     use crate::store::SegmentStore;
 
+    /// What a method of a route needs, if it has that method.
+    fn need(path: &str, method: &Method) -> Option<Need> {
+        let routes = api_routes();
+        let needs = routes.iter().find(|route| route.path == path)?.needs;
+        needs.iter().find(|(known, _)| known == method).map(|(_, need)| *need)
+    }
+
     #[tokio::test]
     async fn the_description_has_every_route_and_no_other() {
         let limits = ServerLimits::default();
         let store = Arc::new(SegmentStore::in_memory(1 << 20));
-        let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), None).unwrap();
+        let sessions =
+            Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), Arc::default()).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
         let api: serde_json::Value = serde_json::from_str(&OPENAPI).unwrap();
         let described = api["paths"].as_object().unwrap();
-        let paths: BTreeSet<&str> = authenticated().iter().chain(&public()).map(|(path, _)| *path).collect();
+        let paths: BTreeSet<&str> = api_routes().iter().map(|route| route.path).collect();
         assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);
         for (path, methods) in described {
             for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
@@ -105,8 +135,9 @@ mod tests {
                 let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
                 let is_described = methods.get(method.as_str().to_lowercase()).is_some();
                 assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
+                assert_eq!(need(path, &method).is_some(), is_described, "{method} {path} has no role in the table");
                 if let Some(operation) = methods.get(method.as_str().to_lowercase()) {
-                    let is_authenticated = authenticated().iter().any(|(authenticated, _)| path == authenticated);
+                    let is_authenticated = matches!(need(path, &method), Some(Need::Role(_)));
                     assert_eq!(operation["security"].is_array(), is_authenticated, "{method} {path}");
                 }
             }

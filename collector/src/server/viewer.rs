@@ -19,6 +19,7 @@ use super::history::{History, Stored};
 use super::place::Place;
 use super::refusal::refuse;
 use super::socket::{Received, Socket, closed, stopped};
+use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
 use crate::ingest::{IngestError, Session, View, now_us};
 use crate::store::{StoreError, StoreResult};
@@ -44,25 +45,25 @@ impl From<IngestError> for End {
 
 /// Serves a viewer until it disconnects. It keeps the place of its connection until its watch was accepted, and then has one
 /// of the viewers' places.
-pub(super) async fn serve(socket: WebSocket, app: App, id: String, has_token: bool, place: Option<Arc<Place>>) {
+pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: Caller, place: Option<Arc<Place>>) {
     let mut socket = Socket::new(socket, app.limits());
     let received = tokio::select! {
-        received = receive_watch(&mut socket, &app, has_token) => received,
+        received = receive_watch(&mut socket, &app, &mut caller) => received,
         () = closed(place.as_ref()) => Err(End::Gone),
     };
-    let admitted = received.and_then(|watch| {
+    let admitted = received.and_then(|(watch, grant)| {
         let session = app.sessions.get(&id).ok_or(IngestError::Session)?;
         let free = Arc::clone(&app.sessions.viewers).try_acquire_owned();
         let permit = free.map_err(|_| IngestError::Busy("this server has as many viewers as it allows"))?;
-        Ok((session, watch, permit))
+        Ok((session, (watch, grant), permit))
     });
     let (admitted, end) = match admitted {
-        Ok((session, watch, permit)) => {
+        Ok((session, (watch, grant), permit)) => {
             if let Some(place) = &place {
                 place.give_up();
             }
             session.viewers.fetch_add(1, Ordering::Relaxed);
-            let end = Viewer::new(&mut socket, &app, &session, &watch).run().await;
+            let end = Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await;
             session.viewers.fetch_sub(1, Ordering::Relaxed);
             (Some((session, permit)), end)
         }
@@ -73,7 +74,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, has_token: bo
     match end {
         End::Gone => tracing::debug!(session, "viewer disconnected"),
         End::Refused(error) => {
-            let message = refuse(&app.sessions, "viewer", session, &error);
+            let message = refuse(&app.sessions, "viewer", &caller, session, &error);
             socket.send(message.to_bytes()).await;
         }
     }
@@ -84,7 +85,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, has_token: bo
 }
 
 /// Waits for the first message, and checks the token if it comes with it.
-async fn receive_watch(socket: &mut Socket, app: &App, has_token: bool) -> Result<Watch, End> {
+async fn receive_watch(socket: &mut Socket, app: &App, caller: &mut Caller) -> Result<(Watch, Grant), End> {
     let limits = app.limits();
     let mut decoder = Decoder::new(&WireLimits { frame_bytes: limits.hello_bytes, ..WireLimits::default() });
     let mut stopping = app.sessions.stopping();
@@ -112,16 +113,17 @@ async fn receive_watch(socket: &mut Socket, app: &App, has_token: bool) -> Resul
     if watch.protocol != PROTOCOL {
         return Err(IngestError::Protocol(watch.protocol).into());
     }
-    if !has_token && !app.sessions.accepts(&watch.token) {
-        return Err(IngestError::Token.into());
-    }
-    Ok(watch)
+    let grant = app.sessions.access().identify(caller, &watch.token).map_err(IngestError::from)?;
+    *caller = Caller::with(caller.peer, grant.clone());
+    grant.check(Role::Read).map_err(IngestError::from)?;
+    Ok((watch, grant))
 }
 
 struct Viewer<'a> {
     socket: &'a mut Socket,
     app: &'a App,
     session: &'a Arc<Session>,
+    grant: Grant,
     bus: Box<dyn Subscription>,
     /// The last batch that was sent.
     last: u64,
@@ -136,13 +138,13 @@ struct Viewer<'a> {
 }
 
 impl<'a> Viewer<'a> {
-    fn new(socket: &'a mut Socket, app: &'a App, session: &'a Arc<Session>, watch: &Watch) -> Self {
+    fn new(socket: &'a mut Socket, app: &'a App, (session, grant): (&'a Arc<Session>, Grant), watch: &Watch) -> Self {
         let mut checks = interval(CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Before the store is read, so that no batch falls between the two.
         let bus = app.sessions.bus().subscribe(session.id());
         let Watch { after, events, .. } = *watch;
-        Self { socket, app, session, bus, last: after, events, end: None, checks, checked: 0, state: None }
+        Self { socket, app, session, grant, bus, last: after, events, end: None, checks, checked: 0, state: None }
     }
 
     async fn run(mut self) -> End {
@@ -268,6 +270,7 @@ impl<'a> Viewer<'a> {
         if self.is_deleted() {
             return Err(IngestError::Session.into());
         }
+        self.grant.check(Role::Read).map_err(IngestError::from)?;
         let state = self.session.state(self.app.limits());
         self.checked += 1;
         if self.state == Some(state) && self.checked < CHECKS {

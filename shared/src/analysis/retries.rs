@@ -96,11 +96,13 @@ pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
 /// What was taken from the driver, from the start of a trace on.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Bytes beyond those at the start, and the most that they ever are.
+    /// Bytes that are taken now, beyond those at the start.
     bytes: i128,
+    /// The largest value that `bytes` has in the whole trace.
     most: i128,
-    /// The same before the open releases, and the largest of these.
+    /// The value of `bytes` before the first release that no request has followed yet.
     before: i128,
+    /// The size of the largest of these releases.
     largest: u64,
     /// Whether what was taken last is more than the driver can have had before the releases.
     is_more_than_there_was: bool,

@@ -9,7 +9,7 @@ use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SM
 use crate::analysis::leak::is_cache;
 use crate::diagnosis::{Cause, FailedRequest, Verdict};
 use crate::finding::{Finding, FindingCode, Remedy};
-use crate::replay::AllocatorState;
+use crate::replay::{AllocatorState, whole_pages};
 use crate::units::Bytes;
 
 /// The number of remedies of a verdict.
@@ -106,13 +106,13 @@ fn grow() -> Remedy {
 /// Returns whether expandable segments would have made room for a request: the pages that gaps hold as a whole go back to
 /// the driver, or are joined, and what is left of a gap stays where it is.
 pub(super) fn would_grow(case: &Case<'_>, state: &AllocatorState, requested: u64, driver_free: u64) -> bool {
-    let whole_pages = |i: usize, is_small: bool| {
-        let page = if is_small { SMALL_BUFFER } else { LARGE_BUFFER };
-        state.gaps_in(i, &case.replay.allocations).fold(0_u64, |sum, gap| sum.saturating_add(gap.size / page * page))
+    let pages_in = |i: usize, is_small: bool| {
+        let gaps = state.gaps_in(i, &case.replay.allocations);
+        gaps.fold(0_u64, |sum, gap| sum.saturating_add(whole_pages(gap.size, is_small)))
     };
     // Pages of private pools stay with them.
     let ranges = state.ranges.iter().enumerate().filter(|(_, range)| !range.pool.is_private());
-    let given = ranges.fold(0_u64, |sum, (i, range)| sum.saturating_add(whole_pages(i, range.is_small)));
+    let given = ranges.fold(0_u64, |sum, (i, range)| sum.saturating_add(pages_in(i, range.is_small)));
     let page = if is_small(requested) { SMALL_BUFFER } else { LARGE_BUFFER };
     given.saturating_add(driver_free) >= requested.checked_next_multiple_of(page).unwrap_or(u64::MAX)
 }

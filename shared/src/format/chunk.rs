@@ -92,7 +92,7 @@ pub(super) struct Envelope {
     /// Bytes of the payload as stored.
     pub(super) packed: u32,
     /// Bytes of the unpacked payload.
-    plain: u32,
+    pub(super) plain: u32,
     /// CRC-32 of the payload as stored.
     sum: u32,
 }

@@ -1,6 +1,7 @@
 //! The header chunk: where a recording comes from.
 
 use crate::error::{Checked, damaged};
+use crate::limits::{HEADER_DEVICES, HEADER_SETTINGS};
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::Settings;
 
@@ -41,9 +42,6 @@ pub struct Device {
     /// Its total memory in bytes; 0 if unknown.
     pub capacity: u64,
 }
-
-/// The most devices that a header may name, far above what any machine has.
-const DEVICES: u32 = 1024;
 
 impl Header {
     /// Returns the payload of a header chunk.
@@ -89,12 +87,11 @@ impl Header {
                 "started_us" => new.started_us = values.signed()?,
                 "devices" => {
                     let count = values.array()?;
-                    if count > DEVICES {
+                    if count > HEADER_DEVICES {
                         return Err(damaged("it names too many devices"));
                     }
-                    for _ in 0..count {
-                        new.devices.push(decode_device(values)?);
-                    }
+                    // A map may hold a key twice: the last value counts.
+                    new.devices = (0..count).map(|_| decode_device(values)).collect::<Checked<_>>()?;
                 }
                 "settings" => new.settings = decode_settings(values)?,
                 _ => return Ok(false),
@@ -102,6 +99,15 @@ impl Header {
             Ok(true)
         })?;
         Ok(new)
+    }
+
+    /// Returns the bytes of memory that it occupies.
+    pub fn bytes(&self) -> usize {
+        let Self { program, name, host, job, torch, allocator, clock, devices, settings, .. } = self;
+        let texts = [program, name, host, job, torch, allocator, clock, &settings.conf];
+        let names = devices.iter().map(|device| size_of::<Device>() + device.name.len());
+        let pairs = settings.as_written.iter().map(|pair| size_of_val(pair) + pair.0.len() + pair.1.len());
+        size_of::<Self>() + texts.map(String::len).iter().sum::<usize>() + names.sum::<usize>() + pairs.sum::<usize>()
     }
 }
 
@@ -157,12 +163,17 @@ fn decode_settings(values: &mut MapReader<'_>) -> Checked<Settings> {
                 }
             }
             "as_written" => {
-                for _ in 0..values.array()? {
+                let count = values.array()?;
+                if count > HEADER_SETTINGS {
+                    return Err(damaged("it has too many settings"));
+                }
+                let setting = |_| {
                     if values.array()? != 2 {
                         return Err(damaged("a setting is not a pair of name and value"));
                     }
-                    settings.as_written.push((values.string()?, values.string()?));
-                }
+                    Ok((values.string()?, values.string()?))
+                };
+                settings.as_written = (0..count).map(setting).collect::<Checked<_>>()?;
             }
             _ => return Ok(false),
         }

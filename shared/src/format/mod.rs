@@ -7,6 +7,7 @@
 //! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 
+mod assembler;
 mod checked_scanner;
 mod chunk;
 mod columns;
@@ -23,6 +24,7 @@ mod symbols;
 mod varint;
 mod writer;
 
+pub use assembler::SegmentsAssembler;
 pub use checked_scanner::{CheckedScanner, Piece};
 pub(crate) use chunk::UPDATE;
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
@@ -35,7 +37,7 @@ pub(crate) use reader::RECORDING;
 pub use reader::{Chunk, ChunkReader, Damage};
 pub use records::{BatchEnd, End, LostEvents, MarksChunk, StatisticsChunk};
 pub use scanner::{ChunkScanner, NotAChunk, RawChunk};
-pub use segments::{SegmentPiece, SegmentsAssembler, SegmentsChunk, encode_segments};
+pub use segments::{SegmentPiece, SegmentsChunk, encode_segments};
 pub use sequence::Sequence;
 pub use symbols::{SymbolMap, SymbolsChunk, TagStreams};
 pub use writer::{TRAILER_BYTES, Writer, write};

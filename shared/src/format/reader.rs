@@ -59,6 +59,10 @@ pub struct ChunkReader {
     broken: usize,
     /// The number of chunks that are packed with a codec of a later version.
     unsupported: u64,
+    /// The unpacked bytes that further chunks may have in all.
+    allowed: u64,
+    /// Whether a chunk was left out because it would have exceeded them.
+    is_exceeded: bool,
 }
 
 /// The number of damages that are listed; the rest are counted only.
@@ -83,6 +87,8 @@ impl ChunkReader {
             further: 0,
             broken: 0,
             unsupported: 0,
+            allowed: u64::MAX,
+            is_exceeded: false,
         }
     }
 
@@ -104,6 +110,17 @@ impl ChunkReader {
     /// Returns the number of chunks that were left out because a later version packed them.
     pub fn unsupported(&self) -> u64 {
         self.unsupported
+    }
+
+    /// Bounds the unpacked bytes of all chunks from here on. A chunk that would exceed them is left out as if it were
+    /// damaged, without being unpacked.
+    pub fn allow(&mut self, plain: u64) {
+        (self.allowed, self.is_exceeded) = (plain, false);
+    }
+
+    /// Whether a chunk was left out because of [`Self::allow`] since its last call.
+    pub fn is_exceeded(&self) -> bool {
+        self.is_exceeded
     }
 
     /// Reads more bytes and visits each chunk that they complete. Fails only for a file of a later version, or one
@@ -144,6 +161,12 @@ impl ChunkReader {
                     self.end_damage(byte);
                     let bytes = (ENVELOPE_BYTES + payload.len()) as u64;
                     at += ENVELOPE_BYTES + payload.len();
+                    let Some(allowed) = self.allowed.checked_sub(envelope.plain.into()) else {
+                        self.is_exceeded = true;
+                        self.add(Damage { byte, bytes });
+                        continue;
+                    };
+                    self.allowed = allowed;
                     let mut plain = std::mem::take(&mut self.plain);
                     match envelope.unpack(payload, &mut plain, self.limit) {
                         Ok(payload) => visit(Chunk { kind: envelope.kind, byte, bytes, payload }),

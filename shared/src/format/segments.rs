@@ -4,7 +4,7 @@
 //! reader knows when the state is complete. A piece is a segment, or a part of one with very many blocks.
 
 use super::varint::{Varints, push, zigzag};
-use crate::error::{Checked, damaged};
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::StackId;
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Block, BlockState, Segment};
@@ -43,40 +43,6 @@ pub struct SegmentPiece {
     pub is_continued: bool,
     /// The segment with the blocks of this piece.
     pub segment: Segment,
-}
-
-/// Joins the chunks of a device's state.
-#[derive(Debug, Default)]
-pub struct SegmentsAssembler {
-    /// The number of pieces so far, the state's sequence number, and its segments.
-    parts: Option<(u64, u64, Vec<Segment>)>,
-}
-
-impl SegmentsAssembler {
-    /// Adds the next chunk. Returns the sequence number and the segments of a state that it completes. `next` is the
-    /// sequence number of the next event.
-    pub fn add(&mut self, chunk: SegmentsChunk, next: Option<u64>) -> Option<(u64, Vec<Segment>)> {
-        let SegmentsChunk { at, of, from, pieces, .. } = chunk;
-        if from == 0 {
-            self.parts = Some((0, at, Vec::new()));
-        }
-        // A chunk without those before it is useless, and so is a state of an earlier position.
-        let (done, _, segments) = self.parts.as_mut().filter(|c| c.0 == from && c.1 == at)?;
-        if next.is_some_and(|next| at < next) {
-            return None;
-        }
-        *done += pieces.len() as u64;
-        for mut piece in pieces {
-            match segments.last_mut().filter(|_| piece.is_continued) {
-                Some(last) => last.blocks.append(&mut piece.segment.blocks),
-                None => segments.push(piece.segment),
-            }
-        }
-        if *done < of {
-            return None;
-        }
-        self.parts.take().map(|(_, _, segments)| (at, segments))
-    }
 }
 
 /// Returns the payloads of the segments chunks for the state of `device` before the event with sequence number `at`: at
@@ -138,9 +104,14 @@ fn encode_piece(segment: &Segment, first: usize, heads: &mut Vec<u8>, columns: &
     }
 }
 
+/// Numbers of a piece, and of a block: as many bytes at least.
+const PIECE_NUMBERS: usize = 8;
+const BLOCK_NUMBERS: usize = 5;
+
 impl SegmentsChunk {
-    /// Reads the payload of a segments chunk.
-    pub fn decode(payload: &[u8]) -> Checked<Self> {
+    /// Reads the payload of a segments chunk. Fails before it allocates anything if the pieces and blocks would take more
+    /// than `room` bytes of memory.
+    pub fn decode(payload: &[u8], room: usize) -> Checked<Self> {
         let mut chunk = Self::default();
         let [mut heads, mut blocks] = [Varints::new(&[]); 2];
         MapReader::new(payload).map(&mut |key, values| {
@@ -155,10 +126,25 @@ impl SegmentsChunk {
             }
             Ok(true)
         })?;
+        let pieces = heads.count().div_ceil(PIECE_NUMBERS);
+        let most = pieces * size_of::<SegmentPiece>() + blocks.count() / BLOCK_NUMBERS * size_of::<Block>();
+        if most > room {
+            return Err(too_much("a state has more blocks than can be kept"));
+        }
+        chunk.pieces.reserve_exact(pieces);
         while !heads.is_empty() {
             chunk.pieces.push(decode_piece(&mut heads, &mut blocks)?);
         }
         Ok(chunk)
+    }
+
+    /// Removes the free blocks, for readers that do not need them.
+    pub fn drop_free_blocks(&mut self) {
+        for piece in &mut self.pieces {
+            let blocks = &mut piece.segment.blocks;
+            blocks.retain(|block| block.state != BlockState::Inactive);
+            blocks.shrink_to_fit();
+        }
     }
 }
 
@@ -174,8 +160,13 @@ fn decode_piece(heads: &mut Varints<'_>, blocks: &mut Varints<'_>) -> Checked<Se
         stack: StackId(heads.small()?),
         blocks: Vec::new(),
     };
+    let count = usize::try_from(heads.next()?).unwrap_or(usize::MAX);
+    if count > blocks.len() / BLOCK_NUMBERS {
+        return Err(damaged("a segment has more blocks than its chunk has bytes"));
+    }
+    segment.blocks.reserve_exact(count);
     let mut next = address;
-    for _ in 0..heads.next()? {
+    for _ in 0..count {
         let address = next.wrapping_add(blocks.signed()? as u64);
         let size = blocks.next()?;
         let requested = size.wrapping_sub(blocks.signed()? as u64);

@@ -108,6 +108,10 @@ fn encode_tag(column: &mut Vec<u8>, tag: &Tag) {
     }
 }
 
+/// Numbers of a frame, and of a tag: as many bytes at least.
+const FRAME_NUMBERS: usize = 3;
+const TAG_NUMBERS: usize = 7;
+
 /// The contents of a symbols chunk, read by a [`SymbolMap`] or [`TagStreams`].
 #[derive(Clone, Copy, Debug)]
 pub struct SymbolsChunk<'a> {
@@ -182,6 +186,13 @@ impl SymbolMap {
         }
     }
 
+    /// Returns the bytes of memory that it occupies.
+    pub fn bytes(&self) -> usize {
+        let Self { strings, frames, stacks, tags, .. } = self;
+        let numbers = strings.capacity() + frames.capacity() + stacks.capacity() + tags.capacity();
+        numbers * size_of::<u32>()
+    }
+
     /// Reads a chunk into the tables.
     pub fn extend(
         &mut self,
@@ -206,6 +217,11 @@ impl SymbolMap {
             begin(&mut self.tags, from[3], || tags.intern(Tag::default()), &mut holes, limits)?;
         }
         self.holes = holes;
+        // What a few bytes of repeated names may add is bounded before it is read.
+        if self.frames.len() + frames.count() / FRAME_NUMBERS > limits.frames {
+            return Err(too_much(format!("it has more than {} frames", limits.frames)));
+        }
+        check_tags(self.tags.len(), &tag_column, limits)?;
         while !lengths.is_empty() {
             let length = lengths.small()? as usize;
             if length > limits.string_bytes || symbols.string_bytes() + length > limits.strings_total_bytes {
@@ -273,12 +289,21 @@ impl TagStreams {
         self.streams.get(tag.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Reads the tags of a chunk.
-    pub fn extend(&mut self, chunk: SymbolsChunk<'_>, limits: &ImportLimits) -> Checked {
+    /// Reads the tags of a chunk. Fails before it allocates anything if they would take more than `room` further bytes
+    /// of memory.
+    pub fn extend(&mut self, chunk: SymbolsChunk<'_>, limits: &ImportLimits, room: usize) -> Checked {
         let SymbolsChunk { mut tags, from: [.., from], .. } = chunk;
-        if !tags.is_empty() {
-            begin(&mut self.streams, from, Default::default, &mut self.holes, limits)?;
+        if tags.is_empty() {
+            return Ok(());
         }
+        check_tags(from as usize, &tags, limits)?;
+        let count = from as usize + tags.count() / TAG_NUMBERS;
+        // The list grows to at most twice what it needs.
+        let most = 2 * count * size_of::<(Stream, Option<PoolId>)>();
+        if count > self.streams.capacity() && most.saturating_sub(self.bytes()) > room {
+            return Err(too_much("it has more tags than can be kept"));
+        }
+        begin(&mut self.streams, from, Default::default, &mut self.holes, limits)?;
         while !tags.is_empty() {
             self.streams.push(stream_and_pool(&mut tags)?);
             // Three strings follow.
@@ -293,6 +318,14 @@ impl TagStreams {
     pub fn bytes(&self) -> usize {
         self.streams.capacity() * size_of::<(Stream, Option<PoolId>)>()
     }
+}
+
+/// Fails if the tags of a column, of which the first has the number `from`, exceed the limit.
+fn check_tags(from: usize, tags: &Varints<'_>, limits: &ImportLimits) -> Checked {
+    if from.saturating_add(tags.count() / TAG_NUMBERS) > limits.tags {
+        return Err(too_much(format!("it has more than {} tags", limits.tags)));
+    }
+    Ok(())
 }
 
 /// Makes `from` the next number. Later numbers are dropped (a chunk that occurs twice defines them again); missing ones

@@ -42,6 +42,16 @@ impl<'a> Varints<'a> {
         self.rest.is_empty()
     }
 
+    /// Returns how many bytes are left: a number takes one at least.
+    pub(super) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Returns how many numbers are left, if all of them are whole.
+    pub(super) fn count(&self) -> usize {
+        self.rest.iter().filter(|byte| **byte < 0x80).count()
+    }
+
     /// Returns the next number. Not inlined: most columns are short, and the page's code stays small.
     #[inline(never)]
     pub(super) fn next(&mut self) -> Checked<u64> {

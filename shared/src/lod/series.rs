@@ -18,6 +18,9 @@ pub struct Series {
 }
 
 impl Series {
+    /// The most bytes of memory for its points.
+    pub const BYTES: usize = POINTS.next_power_of_two() * size_of::<(i64, [u64; 3])>();
+
     /// Adds the sums at a moment. A moment before the last point counts for that point.
     #[inline]
     pub fn add(&mut self, time_us: i64, sums: [u64; 3]) {

@@ -12,7 +12,7 @@ pub struct CategoryRule {
     pub name: String,
     /// What it matches, as a sentence.
     pub matches: String,
-    /// The category that it tells.
+    /// The category that it decides on.
     pub category: Category,
     /// Whether it is a rule of the user's own.
     pub is_own: bool,
@@ -27,6 +27,6 @@ pub struct CategoryRules {
     pub rules: Vec<CategoryRule>,
     /// The active allocations at the peak.
     pub total: Amount,
-    /// Those that no rule told.
+    /// Those that no rule fits.
     pub unknown: Amount,
 }

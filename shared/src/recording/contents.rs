@@ -1,6 +1,6 @@
 //! What has been read of a recording so far, chunk by chunk.
 
-use crate::error::Checked;
+use crate::error::{Checked, too_much};
 use crate::format::{
     Chunk, End, EventsChunk, Header, Kind, LostEvents, MarksChunk, OutsideChunk, SegmentsAssembler, SegmentsChunk,
     Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
@@ -121,6 +121,12 @@ pub struct Recording {
     pub(crate) keeps_moments: bool,
     /// Events of all devices.
     pub(crate) events: usize,
+    /// Bytes of memory that the contents of chunks took since they were last drained.
+    pub(crate) pending: usize,
+    /// Bytes of memory for the parts of states that have not all come.
+    unfinished: usize,
+    /// Samples of the memory beside the allocators of all devices.
+    outside: usize,
     /// The number of chunks with malformed contents.
     pub(crate) malformed: u64,
     /// The number of chunks of unknown kinds.
@@ -128,19 +134,32 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Notes that all devices were drained.
+    pub(crate) fn drained(&mut self) {
+        (self.events, self.pending, self.outside) = (0, 0, 0);
+    }
+
+    /// Returns the approximate bytes of memory for what was not drained, without the tables of names and tags.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pending + self.unfinished + self.numbers.bytes() + self.header.as_ref().map_or(0, Header::bytes)
+    }
+
     /// Reads the next chunk.
     pub(crate) fn add(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
         let read = match chunk.known_kind() {
             Some(Kind::Header) => Header::decode(chunk.payload).map(|header| self.header = Some(header)),
-            Some(Kind::Symbols) => SymbolsChunk::decode(chunk.payload)
-                .and_then(|names| self.numbers.extend(names, &mut self.symbols, &mut self.tags, limits)),
-            Some(Kind::Events) => self.add_events(chunk.payload),
-            Some(Kind::Marks) => self.add_marks(chunk.payload),
-            Some(Kind::LostEvents) => LostEvents::decode(chunk.payload).map(|lost| self.add_lost(&lost)),
-            Some(Kind::Segments) => SegmentsChunk::decode(chunk.payload).map(|state| self.add_segments(state)),
+            Some(Kind::Symbols) => {
+                self.pending += chunk.payload.len();
+                SymbolsChunk::decode(chunk.payload)
+                    .and_then(|names| self.numbers.extend(names, &mut self.symbols, &mut self.tags, limits))
+            }
+            Some(Kind::Events) => self.add_events(chunk.payload, limits),
+            Some(Kind::Marks) => self.add_marks(chunk.payload, limits),
+            Some(Kind::LostEvents) => LostEvents::decode(chunk.payload).and_then(|lost| self.add_lost(&lost, limits)),
+            Some(Kind::Segments) => self.add_segments(chunk.payload, limits),
             Some(Kind::End) => End::decode(chunk.payload).map(|end| self.end = Some(end)),
-            Some(Kind::Statistics) => self.add_samples(chunk.payload),
-            Some(Kind::Outside) => self.add_outside(chunk.payload),
+            Some(Kind::Statistics) => self.add_samples(chunk.payload, limits),
+            Some(Kind::Outside) => self.add_outside(chunk.payload, limits),
             // A reader of the whole recording doesn't need them.
             Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label) => Ok(()),
             None => {
@@ -151,17 +170,10 @@ impl Recording {
         self.malformed += u64::from(read.is_err());
     }
 
-    fn track(&mut self, device: i64) -> &mut Track {
-        let track = self.devices.entry(device);
-        track.trace.device = device;
-        track
-    }
-
-    fn add_events(&mut self, payload: &[u8]) -> Checked {
+    fn add_events(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let EventsChunk { device, first, mut events } = EventsChunk::decode(payload)?;
         let Self { tags, numbers, devices, .. } = self;
-        let track = devices.entry(device);
-        track.trace.device = device;
+        let track = track(devices, device, limits)?;
         track.advance(device, first, None);
         let mut known = track.sequence.known_from(first);
         let mut tag = None;
@@ -183,48 +195,60 @@ impl Recording {
             track.trace.events.push(event);
             track.sequence.count();
             self.events += 1;
+            self.pending += Events::BYTES_PER_EVENT;
         }
         Ok(())
     }
 
-    fn add_marks(&mut self, payload: &[u8]) -> Checked {
-        let MarksChunk { device, marks } = MarksChunk::decode(payload)?;
-        for mut mark in marks {
-            mark.name = self.numbers.string(mark.name.0);
-            self.track(device).trace.annotations.push(mark);
-        }
+    fn add_marks(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
+        let MarksChunk { device, mut marks } = MarksChunk::decode(payload)?;
+        let track = track(&mut self.devices, device, limits)?;
+        marks.iter_mut().for_each(|mark| mark.name = self.numbers.string(mark.name.0));
+        self.pending += size_of_val(marks.as_slice());
+        track.trace.annotations.append(&mut marks);
         Ok(())
     }
 
-    fn add_samples(&mut self, payload: &[u8]) -> Checked {
+    fn add_samples(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let StatisticsChunk { device, mut samples } = StatisticsChunk::decode(payload)?;
-        self.track(device).trace.samples.append(&mut samples);
+        let track = track(&mut self.devices, device, limits)?;
+        self.pending += size_of_val(samples.as_slice());
+        track.trace.samples.append(&mut samples);
         Ok(())
     }
 
-    fn add_outside(&mut self, payload: &[u8]) -> Checked {
+    fn add_outside(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let OutsideChunk { device, mut samples } = OutsideChunk::decode(payload)?;
-        let kept = &mut self.track(device).trace.outside;
+        let kept = &mut track(&mut self.devices, device, limits)?.trace.outside;
+        self.pending += size_of_val(samples.as_slice());
+        self.outside += samples.len();
         kept.append(&mut samples);
-        if kept.len() > OUTSIDE_SAMPLES {
+        while kept.len() > OUTSIDE_SAMPLES || self.outside > limits.outside_samples && kept.len() > LEAST_OUTSIDE {
+            let before = kept.len();
             *kept = kept.chunks(2).filter_map(OutsideSample::largest).collect();
+            self.outside -= before - kept.len();
         }
         Ok(())
     }
 
-    fn add_lost(&mut self, lost: &LostEvents) {
-        let track = self.track(lost.device);
+    fn add_lost(&mut self, lost: &LostEvents, limits: &ImportLimits) -> Checked {
+        let track = track(&mut self.devices, lost.device, limits)?;
         // Events missing before this run have no chunk of their own.
         track.advance(lost.device, lost.from, Some(lost));
         track.advance(lost.device, lost.to, Some(lost));
+        Ok(())
     }
 
-    fn add_segments(&mut self, chunk: SegmentsChunk) {
+    fn add_segments(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
+        let chunk = SegmentsChunk::decode(payload, limits.unfinished_device_bytes)?;
         let device = chunk.device;
-        let Self { numbers, devices, .. } = self;
-        let track = devices.entry(device);
-        track.trace.device = device;
-        let Some((at, mut segments)) = track.assembler.add(chunk, track.sequence.next) else { return };
+        let Self { numbers, devices, unfinished, .. } = self;
+        let track = track(devices, device, limits)?;
+        let others = unfinished.saturating_sub(track.assembler.bytes());
+        let room = limits.unfinished_bytes.saturating_sub(others).min(limits.unfinished_device_bytes);
+        let added = track.assembler.add(chunk, track.sequence.next, room);
+        *unfinished = others + track.assembler.bytes();
+        let Some((at, mut segments)) = added? else { return Ok(()) };
         for segment in &mut segments {
             segment.stack = numbers.stack(segment.stack.0);
             for block in &mut segment.blocks {
@@ -234,9 +258,24 @@ impl Recording {
         track.advance(device, at, None);
         let moment = Moment { position: track.position(), losses_before: track.lost.len(), segments };
         if self.keeps_moments {
+            self.pending += Segment::memory_of(&moment.segments);
             track.moments.push(moment);
         } else {
             track.moment = Some(moment);
         }
+        Ok(())
     }
+}
+
+/// The samples of the memory beside its allocator that every device may keep, however many all have together.
+const LEAST_OUTSIDE: usize = 1 << 12;
+
+/// Returns a device. Fails for one more than the limit.
+fn track<'a>(devices: &'a mut Numbered<Track>, device: i64, limits: &ImportLimits) -> Checked<&'a mut Track> {
+    if devices.len() >= limits.devices && devices.get(device).is_none() {
+        return Err(too_much(format!("it has more than {} devices", limits.devices)));
+    }
+    let track = devices.entry(device);
+    track.trace.device = device;
+    Ok(track)
 }

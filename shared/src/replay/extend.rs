@@ -26,6 +26,8 @@ pub(super) struct Extender {
     pending: Option<Vec<Segment>>,
     /// The recorded states that differed from the replayed ones.
     corrections: Vec<KnownState>,
+    /// Bytes of memory for these states.
+    kept: usize,
 }
 
 impl Index<Recorded<'_>> for Replay {
@@ -62,7 +64,7 @@ impl Index<Recorded<'_>> for Replay {
             + self.unrecorded.len() * 8
             + self.segments.bytes()
             + clock
-            + self.extender.as_ref().map_or(0, |extender| extender.forward.bytes())
+            + self.extender.as_ref().map_or(0, |extender| extender.bytes())
     }
 }
 
@@ -106,7 +108,7 @@ impl Replay {
         let Some(mut extender) = self.extender.take() else { return false };
         let position = self.positions();
         let is_different = extender.correct(&segments, position, self, tags);
-        extender.corrections.push(KnownState { position, segments });
+        extender.keep(KnownState { position, segments });
         self.checkpoints = Checkpoints::build(&self.allocations);
         self.extender = Some(extender);
         is_different
@@ -152,6 +154,16 @@ impl Extender {
         Self { forward, ..Self::default() }
     }
 
+    /// Keeps a recorded state that differed from the replayed one.
+    fn keep(&mut self, state: KnownState) {
+        self.kept += Segment::memory_of(&state.segments);
+        self.corrections.push(state);
+    }
+
+    fn bytes(&self) -> usize {
+        self.forward.bytes() + self.kept + self.pending.as_deref().map_or(0, Segment::memory_of)
+    }
+
     /// Makes a recorded state the start of a replay without events.
     fn start(&mut self, segments: &[Segment], replay: &mut Replay, tags: &mut Tags) {
         let mut ranges = Ranges::default();
@@ -179,7 +191,7 @@ impl Extender {
             if let Some(segments) = self.pending.take()
                 && self.correct(&segments, position, replay, tags)
             {
-                self.corrections.push(KnownState { position: position - 1, segments });
+                self.keep(KnownState { position: position - 1, segments });
             }
             let number = self.event(&event, position, replay, tags);
             replay.event_allocation.push(number);

@@ -96,6 +96,8 @@ pub struct Forward {
     pub(super) ranges: Ranges,
     /// Segments that were reserved where another one was, up to a limit.
     overlaps: u32,
+    /// Blocks and ranges that were visited because of that.
+    overlap_steps: usize,
     large: LargeBlocks,
     pub(super) live: FxHashMap<u64, ActiveBlock>,
     pub(super) sums: Sums,
@@ -241,8 +243,11 @@ impl Forward {
             let Some(part) = self.release(start, range.end() - start).filter(|part| part.size > 0) else { break };
             released.push(part);
         }
-        if !released.is_empty() && self.overlaps < limits::OVERLAPPING_SEGMENTS {
+        let steps = self.overlap_steps.saturating_add(self.live.capacity()).saturating_add(self.ranges.len());
+        let is_affordable = self.overlaps < limits::OVERLAPPING_SEGMENTS && steps <= limits::OVERLAP_STEPS;
+        if !released.is_empty() && is_affordable {
             self.overlaps += 1;
+            self.overlap_steps = steps;
             self.place_large();
         }
         released
@@ -295,7 +300,7 @@ impl Forward {
 
     /// Replaces the state by a recorded one. Blocks and ranges that are in both stay as they are.
     pub fn assume_state(&mut self, segments: &[Segment]) {
-        Differences::apply(self, segments);
+        Differences::apply_unlisted(self, segments);
     }
 
     /// Returns the sums over the current state.
@@ -331,13 +336,37 @@ impl Forward {
         segments
     }
 
-    /// Returns the approximate memory use in bytes.
+    /// Returns the approximate memory use in bytes. The cost does not depend on the number of blocks.
     pub fn bytes(&self) -> usize {
-        // A slot of the table is a key, a block, and a control byte.
-        self.live.capacity() * (size_of::<(u64, ActiveBlock)>() + 1)
-            + self.ranges.len() * size_of::<Range>()
-            + self.live.values().filter(|block| block.is_large).count() * size_of::<Placed>()
+        table_bytes(self.live.capacity()) + self.ranges.bytes() + self.large.bytes()
     }
+
+    /// Returns about how many bytes it uses once its state is `segments`.
+    pub(crate) fn bytes_of_state(&self, segments: &[Segment]) -> usize {
+        let (mut blocks, mut large) = (0, (0, 0));
+        for segment in segments {
+            blocks += segment.blocks.len();
+            if Range::of(segment).is_native_large() {
+                large = (large.0 + 1, large.1 + segment.blocks.len());
+            }
+        }
+        table_bytes(blocks.max(self.live.capacity()))
+            + Ranges::bytes_of(segments.len())
+            + LargeBlocks::bytes_of(large.0, large.1)
+    }
+
+    /// Returns about how many bytes it uses at most after `events` more events.
+    pub(crate) fn bytes_after(&self, events: usize) -> usize {
+        let blocks = self.live.len().saturating_add(events).max(self.live.capacity());
+        self.bytes() - table_bytes(self.live.capacity()) + table_bytes(blocks)
+    }
+}
+
+/// Returns the bytes of a table that has room for so many blocks. At most seven of eight slots are used, and the number
+/// of slots is a power of two. A slot is a key, a block, and a control byte.
+fn table_bytes(blocks: usize) -> usize {
+    let slots = if blocks == 0 { 0 } else { blocks.saturating_mul(8).div_ceil(7).next_power_of_two() };
+    slots * (size_of::<(u64, ActiveBlock)>() + 1)
 }
 
 impl ActiveBlock {
@@ -374,4 +403,41 @@ pub(super) fn tiled(range: &Range, active: &[Block]) -> Vec<Block> {
         blocks.push(free(at, range.end()));
     }
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::TagId;
+
+    fn event(action: Action, address: u64, size: u64) -> Event {
+        Event { action, address: Address(address), size, time_us: 0, tag: TagId(0), stack: StackId(0) }
+    }
+
+    #[test]
+    fn overlapping_segments_cost_a_bounded_time_however_many_blocks_are_live() {
+        const BLOCKS: u64 = 50_000;
+        let mut forward = Forward::default();
+        for i in 0..BLOCKS {
+            forward.apply(&event(Action::Alloc, (1 << 40) + i * 512, 512), Stream(0), None);
+        }
+        for i in 0..u64::from(limits::OVERLAPPING_SEGMENTS) {
+            forward.apply(&event(Action::SegmentAlloc, i * 512, 4_096), Stream(0), None);
+        }
+        let affordable = limits::OVERLAP_STEPS as u64 / BLOCKS;
+        assert!((1..=affordable).contains(&u64::from(forward.overlaps)), "{} times", forward.overlaps);
+        // The state itself is right all the same.
+        assert_eq!((forward.sums().blocks, forward.live.len() as u64), (BLOCKS as u32, BLOCKS));
+    }
+
+    #[test]
+    fn a_table_that_is_nearly_empty_gives_its_memory_back() {
+        let mut forward = Forward::default();
+        for i in 0..50_000 {
+            forward.apply(&event(Action::Alloc, (1 << 40) + i * 512, 512), Stream(0), None);
+        }
+        let before = forward.bytes();
+        forward.assume_state(&[]);
+        assert!(forward.bytes() * 100 < before, "{} of {before} bytes", forward.bytes());
+    }
 }

@@ -5,8 +5,9 @@
 //! blocks.
 
 use super::Forward;
-use crate::allocator::rounding::largest_servable;
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, largest_servable};
 use crate::trace::{BlockState, Segment};
+use crate::units::PoolId;
 
 /// Sums over the gaps of a state, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,15 @@ pub struct FreeSums {
     pub largest_small_gap: u64,
     /// The largest gap of the large pools.
     pub largest_large_gap: u64,
+    /// Bytes of the whole pages in gaps, of the pages that expandable segments would have: what they could join. Those of
+    /// private pools stay with them and are not counted.
+    pub whole_pages: u64,
+}
+
+/// Returns the bytes of the whole pages of an expandable segment that fit into a gap.
+pub(crate) const fn whole_pages(gap: u64, is_small: bool) -> u64 {
+    let page = if is_small { SMALL_BUFFER } else { LARGE_BUFFER };
+    gap / page * page
 }
 
 impl FreeSums {
@@ -31,15 +41,20 @@ impl FreeSums {
             let is_free = |state| state == BlockState::Inactive;
             let gaps = segment.blocks.iter().filter(|block| is_free(block.state)).map(|block| block.size);
             let is_whole = segment.blocks.iter().all(|block| is_free(block.state));
-            sums.add(segment.is_small, is_whole, gaps);
+            sums.add((segment.is_small, segment.pool), is_whole, gaps);
         }
         sums
     }
 
     /// Adds the gaps of a range.
-    fn add(&mut self, is_small: bool, is_whole: bool, gaps: impl Iterator<Item = u64>) {
-        let (free, largest) =
-            gaps.fold((0_u64, 0_u64), |(free, largest), gap| (free.saturating_add(gap), largest.max(gap)));
+    fn add(&mut self, (is_small, pool): (bool, PoolId), is_whole: bool, gaps: impl Iterator<Item = u64>) {
+        let (mut free, mut largest) = (0_u64, 0_u64);
+        for gap in gaps {
+            (free, largest) = (free.saturating_add(gap), largest.max(gap));
+            if !pool.is_private() {
+                self.whole_pages = self.whole_pages.saturating_add(whole_pages(gap, is_small));
+            }
+        }
         self.cached = self.cached.saturating_add(free);
         let sum = if is_whole { &mut self.cached_whole } else { &mut self.inactive_split };
         *sum = sum.saturating_add(free);
@@ -92,7 +107,7 @@ impl Forward {
                 at = at.max(block_end);
                 gap
             });
-            sums.add(range.is_small, inside.is_empty(), gaps);
+            sums.add((range.is_small, range.pool), inside.is_empty(), gaps);
         }
         sums
     }
@@ -118,7 +133,11 @@ mod tests {
             let ranges = space.ranges().filter(|own| own.range.is_small == is_small);
             ranges.flat_map(|own| space.gaps_of(&own.range)).map(|gap| gap.size).max().unwrap_or(0)
         };
+        let pages = space.ranges().flat_map(|own| {
+            space.gaps_of(&own.range).map(|gap| whole_pages(gap.size, own.range.is_small)).collect::<Vec<_>>()
+        });
         let want = FreeSums {
+            whole_pages: pages.sum(),
             cached: space.cached(),
             cached_whole: space.cached_whole(),
             inactive_split: space.cached() - space.cached_whole(),

@@ -8,7 +8,14 @@ use crate::allocator::rounding::LARGE_REMAINDER;
 #[derive(Clone, Debug, Default)]
 pub(super) struct LargeBlocks {
     segments: Sorted<Blocks>,
+    /// The number of blocks in all of them.
+    placed: usize,
 }
+
+/// Bytes of memory for a segment, with the lists that its first blocks need.
+const SEGMENT_BYTES: usize = 448;
+/// Bytes of memory for a block, with the unused part of its list.
+const BLOCK_BYTES: usize = 2 * (size_of::<Placed>() + size_of::<u64>());
 
 #[derive(Clone, Debug)]
 struct Blocks {
@@ -38,7 +45,8 @@ impl LargeBlocks {
 
     pub(super) fn remove(&mut self, range: &Range) {
         if let Some(place) = self.segments.at(range.address.0) {
-            self.segments.remove(place);
+            let removed = self.segments.remove(place).map_or(0, |segment| segment.blocks.len());
+            self.placed = self.placed.saturating_sub(removed);
         }
     }
 
@@ -47,6 +55,7 @@ impl LargeBlocks {
             && let Some(place) = segment.blocks.at(address)
         {
             segment.blocks.remove(place);
+            self.placed = self.placed.saturating_sub(1);
         }
     }
 
@@ -59,8 +68,12 @@ impl LargeBlocks {
 
     /// Inserts a block. Returns the block before it with the bytes between them, if there is one.
     pub(super) fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
-        let blocks = &mut self.find(block.address)?.blocks;
+        let at = self.segments.at_or_before(block.address)?;
+        let segment = self.segments.get_mut(at).filter(|segment| block.address < segment.end)?;
+        let blocks = &mut segment.blocks;
+        let before = blocks.len();
         let place = blocks.insert(block.address, block);
+        self.placed += blocks.len() - before;
         let before = blocks.previous(place).and_then(|place| blocks.get_mut(place))?;
         let between = block.address.checked_sub(before.end)?;
         Some((before, between))
@@ -72,5 +85,15 @@ impl LargeBlocks {
         let Some(free) = self.free_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
         let never_split = max_split.is_some_and(|max| rounded >= max);
         if free > rounded && (never_split || free - rounded <= LARGE_REMAINDER) { free } else { rounded }
+    }
+
+    /// Returns the approximate bytes of memory that it occupies.
+    pub(super) const fn bytes(&self) -> usize {
+        Self::bytes_of(self.segments.len(), self.placed)
+    }
+
+    /// Returns the approximate bytes of so many segments with so many blocks in all.
+    pub(super) const fn bytes_of(segments: usize, blocks: usize) -> usize {
+        segments * SEGMENT_BYTES + blocks * BLOCK_BYTES
     }
 }

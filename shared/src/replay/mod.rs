@@ -37,6 +37,7 @@ pub use ending::end;
 use extend::Extender;
 pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};
+pub(crate) use free::whole_pages;
 pub use free::{FreeSums, unusable_share};
 pub use segments::Range;
 use segments::SegmentHistory;

@@ -21,6 +21,10 @@ pub(super) struct NewBlock {
 /// What was changed to make the replayed state equal to a recorded one.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
+    /// Whether the changes are only counted.
+    is_unlisted: bool,
+    /// The number of changes.
+    changes: usize,
     /// Allocations that are no longer active.
     pub(super) ended: Vec<u32>,
     /// Ranges that are no longer reserved.
@@ -36,26 +40,45 @@ pub(super) struct Differences {
 impl Differences {
     /// Returns whether the states were equal.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { ended, released, reserved, allocated, freed } = self;
-        [ended.len(), released.len(), reserved.len(), allocated.len(), freed.len()] == [0; 5]
+        self.changes == 0
+    }
+
+    /// Changes `forward` so that its state is `segments`. Takes less memory than [`Self::apply`], which lists what
+    /// changed.
+    pub(super) fn apply_unlisted(forward: &mut Forward, segments: &[Segment]) {
+        Self { is_unlisted: true, ..Self::default() }.change(forward, segments);
     }
 
     /// Changes `forward` so that its state is `segments`, and returns what changed.
     pub(super) fn apply(forward: &mut Forward, segments: &[Segment]) -> Self {
         let mut found = Self::default();
-        found.remove_blocks(forward, segments);
-        found.replace_ranges(forward, segments);
-        found.add_blocks(forward, segments);
-        if !found.is_empty() {
-            forward.place_large();
-        }
+        found.change(forward, segments);
         found
     }
 
-    /// Removes the blocks that the recorded state does not have, or has with other sizes.
-    fn remove_blocks(&mut self, forward: &mut Forward, segments: &[Segment]) {
+    fn change(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<&Block> = active(segments).collect();
         written.sort_by_key(|block| block.address);
+        self.remove_blocks(forward, &written);
+        self.replace_ranges(forward, segments);
+        self.add_blocks(forward, &written);
+        if !self.is_empty() {
+            // Visiting a table costs its capacity, and states may follow each other closely.
+            if forward.live.capacity() / 8 > forward.live.len() {
+                forward.live.shrink_to_fit();
+            }
+            forward.place_large();
+        }
+    }
+
+    /// Counts a change. Returns whether it is listed too.
+    fn count(&mut self) -> bool {
+        self.changes += 1;
+        !self.is_unlisted
+    }
+
+    /// Removes the blocks that the recorded state does not have, or has with other sizes.
+    fn remove_blocks(&mut self, forward: &mut Forward, written: &[&Block]) {
         let is_kept = |address: u64, live: &ActiveBlock| {
             let found = written.binary_search_by_key(&address, |block| block.address.0);
             found.ok().and_then(|i| written.get(i)).is_some_and(|block| is_same(live, block))
@@ -67,7 +90,9 @@ impl Differences {
         gone.sort_by_key(|(number, _)| *number);
         for (number, address) in gone {
             forward.close(address);
-            self.ended.push(number);
+            if self.count() {
+                self.ended.push(number);
+            }
         }
     }
 
@@ -84,11 +109,16 @@ impl Differences {
         };
         let wanted = wanted.to_vec();
         for range in held.iter().filter(|range| !in_both(&wanted, range)) {
-            self.released.extend(forward.release(range.address.0, range.size));
+            let released = forward.release(range.address.0, range.size);
+            if released.is_some() && self.count() {
+                self.released.extend(released);
+            }
         }
         for range in wanted.iter().filter(|range| !in_both(&held, range)) {
             forward.reserve(*range);
-            self.reserved.push(*range);
+            if self.count() {
+                self.reserved.push(*range);
+            }
         }
         // A range may have been released and reserved again among the lost events, by another call site.
         for range in &wanted {
@@ -97,10 +127,8 @@ impl Differences {
     }
 
     /// Adds the blocks that only the recorded state has.
-    fn add_blocks(&mut self, forward: &mut Forward, segments: &[Segment]) {
-        let mut written: Vec<Block> = active(segments).copied().collect();
-        written.sort_by_key(|block| block.address);
-        for block in written {
+    fn add_blocks(&mut self, forward: &mut Forward, written: &[&Block]) {
+        for &&block in written {
             let is_pending = block.state == BlockState::Pending;
             let address = block.address.0;
             if let Some(live) = forward.live.get_mut(&address) {
@@ -108,13 +136,19 @@ impl Differences {
                 if is_pending && !live.is_pending {
                     live.is_pending = true;
                     forward.sums.allocated = forward.sums.allocated.saturating_sub(live.size);
-                    self.freed.push(live.number);
+                    let number = live.number;
+                    if self.count() {
+                        self.freed.push(number);
+                    }
                 }
                 continue;
             }
             let number = forward.number();
             let Block { requested, size, stack, .. } = block;
             forward.open(address, ActiveBlock { requested, size, stack, number, is_pending, is_large: false });
+            if !self.count() {
+                continue;
+            }
             let range = forward.ranges.find(address).copied();
             self.allocated.push(NewBlock { address: block.address, requested, size, stack, is_pending, range });
         }

@@ -170,6 +170,17 @@ impl Ranges {
         Some(Range { address: Address(address), size: end - address, ..whole })
     }
 
+    /// Returns the approximate bytes of memory that they occupy: a range and its address, and half as much again for
+    /// lists that are not full.
+    pub(super) const fn bytes(&self) -> usize {
+        Self::bytes_of(self.len())
+    }
+
+    /// Returns the approximate bytes of so many ranges.
+    pub(super) const fn bytes_of(ranges: usize) -> usize {
+        ranges * (size_of::<Range>() + size_of::<u64>()) * 3 / 2
+    }
+
     /// Returns how much work the copying of them is.
     fn weight(&self) -> usize {
         self.len().max(CHECKPOINT_CHANGES)

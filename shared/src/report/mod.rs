@@ -81,7 +81,7 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
-    /// What the memory was used for at the peak, the largest first. What no rule tells is `unknown`.
+    /// What the memory was used for at the peak, the largest first. What no rule fits is `unknown`.
     pub peak_categories: Vec<CategoryReport>,
     /// The memory beside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]

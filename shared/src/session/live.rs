@@ -17,7 +17,8 @@ use crate::index::Index;
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
 use crate::recording::{Recording, findings};
-use crate::trace::{Annotation, DeviceTrace, Events, OutsideSample, Sample, Snapshot};
+use crate::trace::{Annotation, DeviceTrace, OutsideSample, Sample, Snapshot};
+use crate::units::Bytes;
 
 /// What a refresh changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,8 @@ struct Stream {
     plain: u64,
     /// Whether the stream begins later than the recording.
     is_late: bool,
+    /// Whether it takes more memory than the limits allow.
+    is_full: bool,
 }
 
 impl LiveSession {
@@ -83,6 +86,7 @@ impl LiveSession {
             has_news: false,
             plain: 0,
             is_late: false,
+            is_full: false,
             recording,
             limits,
         };
@@ -93,8 +97,8 @@ impl LiveSession {
     /// repeated where a piece begins with a chunk, so that a stream can resume after its connection was lost. Damaged
     /// parts are skipped and become findings; repeated events are skipped.
     ///
-    /// Errs if the recording is of a later version, or unpacks to more than the limits allow. Nothing can be read after
-    /// an error.
+    /// Errs if the recording is of a later version, unpacks to more than the limits allow, or needs more memory than they
+    /// allow. Nothing can be read after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let Some(&first) = bytes.first() else { return Ok(()) };
         let Self { chunks, has_begun, stream } = self;
@@ -119,12 +123,19 @@ impl LiveSession {
                 refused = Some(ImportError::Bomb { packed, plain: stream.plain });
                 return;
             }
+            if stream.is_full {
+                let limit = Bytes(stream.limits.bytes as u64);
+                let what = format!("it needs more than {limit} of memory to be shown while it runs");
+                refused = Some(ImportError::TooMuch { byte: chunk.byte, what });
+                return;
+            }
             stream.has_news = true;
             stream.lend_names();
             stream.recording.add(chunk, &stream.limits.import);
             stream.lend_names();
+            let Stream { recording, limits, .. } = &*stream;
             // Bounds the memory when a long recording is pushed without refreshes.
-            if stream.recording.events > stream.limits.events / 4 {
+            if recording.events > limits.events / 4 || recording.pending > limits.pending_bytes {
                 stream.extend();
             }
         });
@@ -181,18 +192,7 @@ impl LiveSession {
 
     /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
-        let Stream { session, live, recording, .. } = &self.stream;
-        let names = &session.snapshot.symbols;
-        // The table in which a name is looked up takes roughly as much as the name.
-        let mut bytes = 2 * names.string_bytes() + 8 * names.stack_frames() + 24 * names.frame_count();
-        bytes += recording.events * Events::BYTES_PER_EVENT + self.chunks.unfinished();
-        for (trace, (device, live)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(live)) {
-            bytes += trace.events.memory() + trace.annotations.len() * size_of::<Annotation>();
-            bytes += trace.samples.len() * size_of::<Sample>();
-            bytes += trace.outside.len() * size_of::<OutsideSample>();
-            bytes += device.bytes() + live.bytes();
-        }
-        bytes
+        self.stream.bytes() + self.chunks.unfinished()
     }
 }
 
@@ -203,6 +203,18 @@ const COPIED_PER_EVENT: usize = 4;
 const LEAST_SHARE: usize = 256;
 
 impl Stream {
+    fn bytes(&self) -> usize {
+        let Self { session, live, recording, .. } = self;
+        let mut bytes = recording.bytes() + session.snapshot.symbols.memory() + session.snapshot.tags.memory();
+        for (trace, (device, live)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(live)) {
+            bytes += trace.events.memory() + trace.annotations.len() * size_of::<Annotation>();
+            bytes += trace.samples.len() * size_of::<Sample>();
+            bytes += trace.outside.len() * size_of::<OutsideSample>();
+            bytes += device.bytes() + live.bytes();
+        }
+        bytes
+    }
+
     /// Moves the names from the session to the recording, which adds to them, or back.
     fn lend_names(&mut self) {
         std::mem::swap(&mut self.recording.symbols, &mut self.session.snapshot.symbols);
@@ -212,7 +224,7 @@ impl Stream {
     /// Moves what was decoded into the session.
     fn extend(&mut self) {
         let Self { recording, session, live, update, limits, .. } = self;
-        recording.events = 0;
+        recording.drained();
         let has_ended = recording.end.is_some();
         if let Some(header) = &recording.header
             && header.settings != session.snapshot.settings
@@ -254,6 +266,7 @@ impl Stream {
         }
         session.extend_sites();
         self.trim(&added);
+        self.is_full |= self.bytes() > self.limits.bytes;
     }
 
     /// Removes the older half of the events if there are too many. The copies that replace the devices are begun well

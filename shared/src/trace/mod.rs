@@ -57,6 +57,12 @@ impl Tags {
         self.tags.get(id.0 as usize).copied().unwrap_or_default()
     }
 
+    /// Returns the approximate bytes of memory that they occupy: a list, and a table in which they are looked up.
+    pub fn memory(&self) -> usize {
+        let slots = (self.numbers.capacity() * 8).div_ceil(7).next_power_of_two();
+        self.tags.capacity() * size_of::<Tag>() + slots * (size_of::<(Tag, TagId)>() + 1)
+    }
+
     /// Returns the number of tags.
     pub fn len(&self) -> usize {
         self.tags.len()
@@ -234,6 +240,14 @@ pub struct Segment {
     pub stack: StackId,
     /// Its blocks by address; they tile it.
     pub blocks: Vec<Block>,
+}
+
+impl Segment {
+    /// Returns the bytes of memory that a list of segments with their blocks occupies.
+    pub(crate) fn memory_of(segments: &[Self]) -> usize {
+        let blocks = segments.iter().map(|segment| segment.blocks.capacity() * size_of::<Block>());
+        size_of_val(segments) + blocks.sum::<usize>()
+    }
 }
 
 /// One end of a named span of time (`record_function`, `external_annotations`), or a named instant.

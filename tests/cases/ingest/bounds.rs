@@ -15,6 +15,7 @@ use shared::wire::{Batch, Code, Message};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
+use vramscope::access::Caller;
 use vramscope::ingest::{Conversation, Retention};
 
 use crate::inside::{Inside, small};
@@ -33,7 +34,7 @@ fn a_list_of_thousands_is_limited() -> Result<()> {
     runtime.block_on(async {
         for seed in 0..SESSIONS {
             let hello = Stream::new(1_000 + seed, 1, 1).hello;
-            let mut conversation = Conversation::new(server.sessions.clone(), true);
+            let mut conversation = Conversation::new(server.sessions.clone(), Caller::default());
             conversation.push(&Message::Hello(hello).to_bytes(), &mut Vec::new()).await?;
             conversation.finish().await;
         }

@@ -229,7 +229,7 @@ fn folders_of_earlier_versions_open_whatever_their_record_says() -> Result<()> {
     let stream = Stream::new(204, 5, EVENTS as usize);
     let id = stream.session();
     let segment = json!({ "number": 1, "first": 1, "head": 12, "bytes": 12, "to_us": i64::MAX });
-    let key = vramscope::ingest::Secret::of(&stream.hello.key);
+    let key = vramscope::access::Secret::of(&stream.hello.key);
     let whole = json!({ "id": id, "key_hash": key.as_str(), "mode": "every event", "segments": [segment] });
     let ended = json!({ "id": id, "key_hash": key.as_str(), "segments": [segment], "ended_us": 9, "last": 5 });
     let cases = [

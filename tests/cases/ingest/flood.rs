@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use shared::limits::WireLimits;
 use shared::wire::Message;
 use tests::peer::Peer;
@@ -36,9 +36,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 fn start(folder: &Folder) -> Result<Server> {
-    let file = folder.join("token");
-    fs::write(&file, TOKEN)?;
-    Server::start_with(&["--token-file", file.to_str().context("a path")?])
+    Server::start_with(&["--token-file", &folder.secret("token", TOKEN)?])
 }
 
 /// Returns a value of the process's status in MiB.

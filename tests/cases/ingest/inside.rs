@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use shared::limits::ServerLimits;
+use vramscope::access::Access;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
@@ -24,21 +25,21 @@ impl Inside {
 
     /// Starts a server with a store.
     pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Retention) -> Result<Self> {
-        Self::guarded(store, limits, keep, None)
+        Self::guarded(store, limits, keep, Arc::default())
     }
 
-    /// Starts a server with a store that may require a token.
+    /// Starts a server with a store and tokens.
     pub(crate) fn guarded(
         store: Arc<dyn TraceStore>,
         limits: ServerLimits,
         keep: Retention,
-        token: Option<&str>,
+        access: Arc<Access>,
     ) -> Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
-        let app = App::new(Sessions::open(store, bus, limits, keep, token)?, Hosts::new(address, &[]));
+        let app = App::new(Sessions::open(store, bus, limits, keep, access)?, Hosts::new(address, &[]));
         let sessions = Arc::clone(&app.sessions);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         std::thread::spawn(move || {

@@ -2,14 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use shared::format::seal;
-use tests::http;
 use tests::peer::Peer;
 use tests::stream::{Random, Stream};
+use tests::{Folder, http};
+use vramscope::access::Access;
 use vramscope::ingest::Retention;
+use vramscope::store::SegmentStore;
 
 use crate::inside::{Inside, small};
 
@@ -68,6 +72,35 @@ fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<
 }
 
 #[test]
+fn a_token_beyond_its_quota_of_bytes_makes_room_among_its_own_sessions() -> Result<()> {
+    let mut streams: Vec<Stream> = (38..42).map(|seed| Stream::new(seed, 10, 500)).collect();
+    let size = streams[0].file.len() as u64;
+    let [jobs, others] = ["token-of-the-jobs", "token-of-others-"];
+    let folder = Folder::new("quota")?;
+    // Two sessions and a half.
+    let quota = size * 5 / 2 / 1_000;
+    let tokens = folder.secret("tokens", &format!("jobs ingest {jobs} bytes={quota}KB\nothers ingest {others}\n"))?;
+    let access = Arc::new(Access::with_file(tokens.as_ref()).map_err(anyhow::Error::msg)?);
+    let keep = Retention::default();
+    let server = Inside::guarded(Arc::new(SegmentStore::in_memory(keep.bytes)), small(), keep, access)?;
+    for (stream, token) in streams.iter_mut().zip([others, jobs, jobs, jobs]) {
+        stream.hello.token = token.to_owned();
+        send(&server, stream, true)?.close();
+    }
+    let kept = || streams.iter().map(|stream| server.sessions.get(stream.session()).is_some()).collect::<Vec<_>>();
+    assert_eq!(kept(), [true; 4]);
+    let begun = Instant::now();
+    // A session counts as live until its collector's connection is gone.
+    while kept() == [true; 4] && begun.elapsed() < Duration::from_secs(10) {
+        server.sessions.sweep();
+    }
+    assert_eq!(kept(), [true, false, true, true], "the oldest of the token that has a quota");
+    server.sessions.sweep();
+    assert_eq!(kept(), [true, false, true, true]);
+    Ok(())
+}
+
+#[test]
 fn sessions_that_are_too_old_are_evicted() -> Result<()> {
     let server =
         Inside::start(small(), Retention { micros: 1_500_000, grace_micros: 500_000, ..Retention::default() })?;
@@ -80,13 +113,13 @@ fn sessions_that_are_too_old_are_evicted() -> Result<()> {
     peer.acked(live.last() - 1)?;
     server.sessions.sweep();
     assert_eq!(server.sessions.all().len(), 2, "nothing is old yet");
-    std::thread::sleep(std::time::Duration::from_millis(1_700));
+    std::thread::sleep(Duration::from_millis(1_700));
     server.sessions.sweep();
     let announced = json(&server, &format!("/api/v1/sessions/{}", ended.session()))?;
     ensure!(announced["delete_us"].as_i64() > announced["last_us"].as_i64(), "announced before it goes: {announced}");
     server.sessions.sweep();
     assert!(server.sessions.get(ended.session()).is_some(), "deleted without a time of grace");
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(600));
     server.sessions.sweep();
     assert!(server.sessions.get(ended.session()).is_none());
     let session = json(&server, &format!("/api/v1/sessions/{}", live.session()))?;
@@ -144,7 +177,7 @@ fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
     let mut begin = [0; 15];
     socket.read_exact(&mut begin)?;
     assert_eq!(&begin, b"HTTP/1.1 200 OK");
-    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    std::thread::sleep(Duration::from_millis(2_500));
     // Announced, and then deleted.
     server.sessions.sweep();
     server.sessions.sweep();
@@ -240,7 +273,7 @@ fn pinned_sessions_stay() -> Result<()> {
     assert_eq!((put(&pinned, "{\"pinned\":true}")?, put(&pinned, "{}")?), (204, 400));
     let shown = json(&server, &format!("/api/v1/sessions/{}", pinned.session()))?;
     assert_eq!(shown["pinned"], true);
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20));
     for _ in 0..3 {
         server.sessions.sweep();
     }

@@ -10,6 +10,7 @@ mod gauges;
 mod hostile;
 mod inside;
 mod keeping;
+mod memory;
 mod peaks;
 mod post;
 mod security;

@@ -1,7 +1,5 @@
 //! Authentication, and protection from pages of other sites.
 
-use std::fs;
-
 use anyhow::{Context, Result};
 use shared::wire::{Code, Message, PROTOCOL, Watch};
 use tests::http::{self, Response};
@@ -74,9 +72,8 @@ fn an_unknown_host_is_refused_on_every_route_and_an_additional_one_is_not() -> R
 #[test]
 fn a_server_with_a_token_refuses_requests_without_it() -> Result<()> {
     let folder = Folder::new("token")?;
-    let file = folder.join("token");
-    fs::write(&file, format!("{TOKEN}\n"))?;
-    let server = Server::start_with(&["--token-file", file.to_str().context("a path")?])?;
+    let file = folder.secret("token", &format!("{TOKEN}\n"))?;
+    let server = Server::start_with(&["--token-file", &file])?;
     let mut stream = Stream::new(61, 2, 100);
     let session = format!("/api/v1/sessions/{}", stream.session());
 
@@ -126,15 +123,14 @@ fn a_server_with_a_token_refuses_requests_without_it() -> Result<()> {
 #[test]
 fn an_address_for_other_machines_requires_a_valid_token() -> Result<()> {
     let folder = Folder::new("short")?;
-    let short = folder.join("short");
-    fs::write(&short, "short")?;
+    let short = folder.secret("short", "short")?;
     let missing = folder.join("missing");
     let path = |path: &std::path::Path| path.to_str().map(str::to_owned).context("a path");
     let data = path(&folder.join("data"))?;
     let cases = [
         (vec!["serve", "--listen", "0.0.0.0:0"], "--token-file"),
         (vec!["serve", "--listen", "[::]:0"], "VRAMSCOPE_TOKEN"),
-        (vec!["serve", "--listen", "127.0.0.1:0", "--token-file", &path(&short)?], "16 characters"),
+        (vec!["serve", "--listen", "127.0.0.1:0", "--token-file", &short], "16 characters"),
         (vec!["serve", "--listen", "127.0.0.1:0", "--token-file", &path(&missing)?], "can't be read"),
     ]
     .map(|(arguments, word)| (arguments.into_iter().map(str::to_owned).collect::<Vec<_>>(), word));

@@ -11,6 +11,7 @@ use shared::wire::{Ack, Batch, Code, HEAD_BYTES, Hello, Message, PROTOCOL, Watch
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
+use vramscope::access::Access;
 use vramscope::ingest::Retention;
 use vramscope::store::SegmentStore;
 
@@ -21,7 +22,8 @@ const TOKEN: &str = "correct-horse-battery-staple";
 /// Starts a server that requires the token.
 fn guarded(limits: ServerLimits) -> Result<Inside> {
     let keep = Retention::default();
-    Inside::guarded(Arc::new(SegmentStore::in_memory(keep.bytes)), limits, keep, Some(TOKEN))
+    let access = Arc::new(Access::with_token(TOKEN).map_err(anyhow::Error::msg)?);
+    Inside::guarded(Arc::new(SegmentStore::in_memory(keep.bytes)), limits, keep, access)
 }
 
 /// The ways to send a first message.

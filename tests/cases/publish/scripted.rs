@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::limits::WireLimits;
-use shared::wire::{Ack, Ask, Code, Decoder, Message, PROTOCOL, Refused, Welcome, is_session};
+use shared::wire::{Ack, Ask, Code, Decoder, Hello, Message, PROTOCOL, Refused, Welcome, is_session};
 use tungstenite::{Message as WsMessage, WebSocket};
 
 /// What the server does with one connection.
@@ -51,7 +51,7 @@ pub(crate) struct Serve {
 pub(crate) struct Store {
     pub(crate) script: VecDeque<Act>,
     /// The first hello: session and key, mode, token, header.
-    pub(crate) hello: Option<shared::wire::Hello>,
+    pub(crate) hello: Option<Hello>,
     pub(crate) batches: Vec<Vec<u8>>,
     pub(crate) ended: Option<u64>,
     /// A request for the first connection, followed by a ping.
@@ -293,6 +293,12 @@ fn answer(socket: &mut WebSocket<Rewound>, answers: &[Message<'_>], is_torn: boo
 fn handle(message: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
     match message {
         Message::Hello(hello) => {
+            // It may have missed acknowledgements, and never knows of more than were sent.
+            let first = hello.first;
+            if first == 0 || first > store.batches.len() as u64 + 1 {
+                store.faults.push(format!("a hello from batch {first}, after {}", store.batches.len()));
+            }
+            let hello = Hello { first: 1, ..hello };
             if hello.protocol != PROTOCOL || !is_session(&hello.session) || !is_session(&hello.key) {
                 store.faults.push(format!("a hello of {hello:?}"));
             }

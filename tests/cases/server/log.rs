@@ -1,8 +1,6 @@
 //! What the server writes to its log, and what it never writes there.
 #![cfg(unix)]
 
-use std::fs;
-
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tests::server::Server;
@@ -39,8 +37,10 @@ fn requests(events: &[Value]) -> Vec<String> {
 #[test]
 fn each_request_has_one_line_with_what_operators_need() -> Result<()> {
     let id = Stream::new(70, 1, 10).session().to_owned();
+    let bytes = std::cell::Cell::new(0);
     let events = logged(&[], |server| {
         let sessions = server.get("/api/v1/sessions")?;
+        bytes.set(sessions.body.len());
         assert!(sessions.header("x-request-id").parse::<u64>().is_ok(), "{}", sessions.header("x-request-id"));
         server.get(&format!("/api/v1/sessions/{id}?secret=hush"))?;
         // Polled routes and the page's files have lines at a lower level.
@@ -49,12 +49,14 @@ fn each_request_has_one_line_with_what_operators_need() -> Result<()> {
         server.get("/favicon.svg")?;
         Ok(())
     })?;
-    let lines = requests(&events).into_iter().filter(|line| !line.ends_with("503")).collect::<Vec<_>>();
+    let mut lines = requests(&events).into_iter().filter(|line| !line.ends_with("503")).collect::<Vec<_>>();
+    // The harness asks for the list as well, until the server has looked through its store.
+    lines.dedup();
     assert_eq!(lines, ["GET /api/v1/sessions 200", "GET /api/v1/sessions/{id} 404"]);
-    let first = events.iter().find(|event| event["route"] == "/api/v1/sessions").context("no line")?;
-    assert_eq!(first["level"], "INFO");
-    assert!(first["duration_ms"].is_f64() && first["span"]["id"].is_u64(), "{first}");
-    assert_eq!(first["bytes"], "{\"sessions\":[]}".len());
+    let list = events.iter().rfind(|event| event["route"] == "/api/v1/sessions").context("no line")?;
+    assert_eq!(list["level"], "INFO");
+    assert!(list["duration_ms"].is_f64() && list["span"]["id"].is_u64(), "{list}");
+    assert!(bytes.get() > 0 && list["bytes"] == bytes.get(), "{list}");
     let messages: Vec<_> = events.iter().filter_map(|event| event["message"].as_str()).collect();
     assert!(messages.contains(&"server started") && messages.last() == Some(&"server stopped"), "{messages:?}");
     Ok(())
@@ -63,9 +65,8 @@ fn each_request_has_one_line_with_what_operators_need() -> Result<()> {
 #[test]
 fn no_secret_and_no_control_character_gets_into_the_log() -> Result<()> {
     let folder = Folder::new("secret")?;
-    let file = folder.join("token");
-    fs::write(&file, TOKEN)?;
-    let arguments = ["--token-file", file.to_str().context("a path")?];
+    let file = folder.secret("token", TOKEN)?;
+    let arguments = ["--token-file", &*file];
     for level in ["info", "trace"] {
         for format in ["text", "json"] {
             let all = [&arguments[..], &["--log", level, "--log-format", format]].concat();

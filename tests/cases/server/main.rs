@@ -1,5 +1,6 @@
 //! What the server answers, to whom, and what it logs.
 
+mod access;
 mod log;
 mod tls;
 

@@ -21,7 +21,7 @@ fn limits() -> LiveLimits {
         lost_symbols: 1 << 10,
         ..ImportLimits::default()
     };
-    LiveLimits { events: 64, marks: 16, import }
+    LiveLimits { events: 64, marks: 16, pending_bytes: 1 << 14, bytes: 16 << 20, import }
 }
 
 /// Makes chunks from a kind, a length and that many bytes, repeatedly.

@@ -2,14 +2,12 @@
 
 use shared::format::{Chunk, Kind, StatisticsChunk};
 use shared::tracker::Tracker;
+use shared::units::Bytes;
 
 use super::SessionWriter;
 use super::survey::push_range;
 use crate::ingest::IngestError;
 use crate::store::{DeviceTotals, SessionTotals};
-
-/// Events between two checks of how much memory the state occupies.
-const CHECK_EVENTS: u64 = 1 << 20;
 
 impl SessionWriter {
     /// Reads a batch that will be written at the offset `from` of the last log segment.
@@ -18,6 +16,7 @@ impl SessionWriter {
         let start = self.chunks.byte();
         let (mut next, mut fault) = (start, None);
         let most = self.limits.devices;
+        self.chunks.allow(self.limits.batch_plain_bytes);
         let Self { chunks: reader, tracker, base, totals, header, symbols, symbol_bytes, .. } = self;
         let pushed = reader.push(chunks, &mut |chunk| {
             let kind = chunk.known_kind();
@@ -46,6 +45,10 @@ impl SessionWriter {
             tracker.add(chunk);
             count(chunk, tracker, base, totals);
         });
+        if reader.is_exceeded() {
+            let limit = Bytes(self.limits.batch_plain_bytes);
+            return Err(IngestError::TooMuch(format!("the batch unpacks to more than {limit}")));
+        }
         if pushed.is_err() || next != start + chunks.len() as u64 {
             fault.get_or_insert("the batch holds bytes that are not a chunk");
         }
@@ -68,25 +71,28 @@ impl SessionWriter {
     }
 
     /// Checks what grows in memory, and not only on the disk.
-    fn check_limits(&mut self) -> Result<(), IngestError> {
+    pub(super) fn check_limits(&self) -> Result<(), IngestError> {
         let limits = &self.limits;
         if self.symbol_bytes > limits.symbols_bytes {
             let bytes = limits.symbols_bytes >> 20;
             return Err(IngestError::TooMuch(format!("the session has more than {bytes} MiB of names")));
         }
-        let events = self.totals.events();
-        if events >= self.check_at {
-            self.check_at = events.saturating_add(CHECK_EVENTS);
-            if self.tracker.bytes() > limits.state_bytes {
-                let what = "the session's allocator holds more blocks than this server can keep in memory";
-                return Err(IngestError::TooMuch(what.to_owned()));
+        let what = match self.tracker.overflow() {
+            Some(what) => format!("the session needs more memory than this server can give it: {what}"),
+            None if self.tracker.bytes() > limits.state_bytes => {
+                "the session's allocator holds more blocks than this server can keep in memory".to_owned()
             }
-        }
-        Ok(())
+            None => return Ok(()),
+        };
+        Err(IngestError::TooMuch(what))
     }
 
-    /// Reads a chunk that is in the store already.
+    /// Reads a chunk that is in the store already. Beyond the limits nothing more is read, which
+    /// [`Self::check_limits`] then tells.
     pub(super) fn add_stored(&mut self, chunk: Chunk<'_>) {
+        if self.totals.devices.len() > self.limits.devices || self.tracker.overflow().is_some() {
+            return;
+        }
         let place = chunk.byte..chunk.end();
         match chunk.known_kind() {
             Some(Kind::Header) => self.header = place,

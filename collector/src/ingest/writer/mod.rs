@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use shared::format::{BatchEnd, ChunkReader};
-use shared::limits::{ImportLimits, ServerLimits};
+use shared::limits::ServerLimits;
 use shared::tracker::Tracker;
 
 use super::IngestError;
@@ -74,8 +74,6 @@ pub(super) struct SessionWriter {
     symbol_bytes: u64,
     /// Bytes that are not synced.
     unsynced_bytes: u64,
-    /// The number of events at which the size of the state is checked again.
-    check_at: u64,
 }
 
 impl SessionWriter {
@@ -85,7 +83,7 @@ impl SessionWriter {
     }
 
     fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
-        let import = ImportLimits::default();
+        let import = limits.import();
         let mut tracker = Tracker::new(import);
         for device in &record.totals.devices {
             // Earlier totals stay in `base`; the series is continued.
@@ -107,7 +105,6 @@ impl SessionWriter {
             symbols: Vec::new(),
             symbol_bytes: 0,
             unsynced_bytes: 0,
-            check_at: 0,
         }
     }
 

@@ -39,6 +39,7 @@ impl SessionWriter {
         let to = growing.as_ref().map_or(last.bytes, |growing| growing.log.length());
         let (said, ended) = (writer.totals.clone(), writer.last);
         let has_label = writer.load(last.number, to, &mut |at, most| store.read(session, last.number, at, most))?;
+        writer.check_limits()?;
         if !has_label || ended > writer.last {
             // What the last label says of the end holds, whatever can be read of the segment.
             writer.last = writer.last.max(ended);
@@ -116,7 +117,7 @@ impl SessionWriter {
     fn begin_at(&mut self, label: &Label) {
         self.base.clone_from(&label.record.totals);
         self.totals.clone_from(&label.record.totals);
-        self.tracker = Tracker::new(ImportLimits::default());
+        self.tracker = Tracker::new(self.limits.import());
         for device in &self.base.devices {
             // Earlier totals stay in `base`; the series is continued.
             self.tracker.course(device.number).clone_from(&device.series);

@@ -31,9 +31,9 @@ pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let failed = |reason: String| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "demo", format!("The demo could not be started: {reason}."))
     };
-    let (demo, address, token) = (app.demo.clone(), app.address, app.token.clone());
+    let (demo, address) = (app.demo.clone(), app.address);
     let address = address.ok_or_else(|| failed("this server has no address".to_owned()))?;
-    let token = token.map(|token| token.to_string());
+    let token = app.sessions.access().own_token().map(str::to_owned);
     let certificate = app.tls.as_ref().and_then(|tls| tls.certificate());
     let (status, id) = match blocking(move || demo.start(address, token, certificate)).await?.map_err(failed)? {
         Started::New(id) => (StatusCode::CREATED, id),

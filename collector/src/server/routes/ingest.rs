@@ -8,20 +8,21 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_stream::StreamExt;
 use tracing::{Instrument, Span};
 
 use super::binary::Binary;
+use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError};
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;
 use crate::server::refusal::refuse;
 use crate::server::request_body::is_too_slow;
-use crate::server::{App, ingest_socket, socket, token};
+use crate::server::{App, ingest_socket, socket};
 
 const FULL: &str = "This server has as many collectors as it allows. Try again later.";
 
@@ -44,17 +45,16 @@ const FULL: &str = "This server has as many collectors as it allows. Try again l
 pub(crate) async fn ingest_socket(
     State(app): State<App>,
     place: Option<Extension<Arc<Place>>>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let has_token = token::has_token(&headers, &app.sessions)?;
     check_free(&app)?;
     let span = Span::current();
-    let has_shown_token = has_token && app.sessions.wants_token() && headers.contains_key(AUTHORIZATION);
+    let has_shown_token = app.sessions.access().wants_token() && matches!(caller.grant, Ok(Some(_)));
     let upgrade = socket::bounded(upgrade, has_shown_token, app.limits().socket_bytes);
     let place = place.map(|Extension(place)| place);
-    Ok(upgrade.on_upgrade(move |socket| ingest_socket::serve(socket, app, has_token, place).instrument(span)))
+    Ok(upgrade.on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, place).instrument(span)))
 }
 
 /// Fails if no collector could be admitted now. A place is taken when the hello is accepted.
@@ -87,18 +87,21 @@ fn check_free(app: &App) -> Result<(), ApiError> {
 pub(crate) async fn ingest_post(
     State(app): State<App>,
     place: Option<Extension<Arc<Place>>>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let has_token = token::has_token(&headers, &app.sessions)?;
     check_free(&app)?;
-    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
+    let mut conversation = Conversation::new(app.sessions.clone(), caller);
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
     let place = place.as_ref().map(|Extension(place)| &**place);
     let read = timeout(time, read(body, &mut conversation, &mut answer, (&app, place))).await;
     // Complete batches are stored, whatever followed them.
     answer.extend(conversation.finish().await);
+    // A collector that exceeds its quota of events waits for the answer before it sends more.
+    if let Some(pause) = conversation.pause() {
+        sleep(pause).await;
+    }
     match read {
         Err(_) | Ok(Err(ReadError::TooSlow)) => {
             let message = "The body did not arrive in time.";
@@ -109,7 +112,7 @@ pub(crate) async fn ingest_post(
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
         }
         Ok(Err(ReadError::Refused(error))) => {
-            refuse(&app.sessions, "collector", None, &error).encode(&mut answer);
+            refuse(&app.sessions, "collector", conversation.caller(), None, &error).encode(&mut answer);
         }
         Ok(Err(ReadError::ClientGone) | Ok(())) => {}
     }

@@ -6,14 +6,14 @@ use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use tracing::{Instrument, Span};
 
 use super::find;
+use crate::access::Caller;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;
-use crate::server::{App, socket, token, viewer};
+use crate::server::{App, socket, viewer};
 
 /// Opens the WebSocket of a viewer.
 ///
@@ -37,13 +37,12 @@ pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,
     place: Option<Extension<Arc<Place>>>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let has_token = token::has_token(&headers, &app.sessions)?;
     // A stranger gets the same answers for every id.
-    if has_token {
+    if matches!(caller.grant, Ok(Some(_))) {
         find(&app, &id)?;
     }
     if app.sessions.viewers.available_permits() == 0 {
@@ -53,5 +52,5 @@ pub(crate) async fn live(
     // Viewers send nothing but the watch, which is as small as a hello.
     let upgrade = socket::bounded(upgrade, false, app.limits().hello_bytes);
     let place = place.map(|Extension(place)| place);
-    Ok(upgrade.on_upgrade(move |socket| viewer::serve(socket, app, id, has_token, place).instrument(span)))
+    Ok(upgrade.on_upgrade(move |socket| viewer::serve(socket, app, id, caller, place).instrument(span)))
 }

@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn every_name_type_and_label_stays() {
         let (store, bus) = (Arc::new(SegmentStore::in_memory(1 << 20)), Arc::new(LocalBus::new(1)));
-        let sessions = Sessions::open(store, bus, ServerLimits::default(), Retention::default(), None).unwrap();
+        let sessions =
+            Sessions::open(store, bus, ServerLimits::default(), Retention::default(), Arc::default()).unwrap();
         sessions.counters.events.add(3);
         sessions.counters.refuse(Code::Token);
         insta::assert_snapshot!(text(&Arc::new(sessions)).unwrap(), @r#"

@@ -1,13 +1,14 @@
 //! `/api/v1/sessions/{id}/pin`: whether retention keeps a session.
 
-use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{blocking, find};
+use crate::access::{Caller, audit};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 
@@ -38,6 +39,7 @@ pub(crate) struct Pin {
 )]
 pub(crate) async fn pin(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     pin: Result<Json<Pin>, JsonRejection>,
 ) -> Result<StatusCode, ApiError> {
@@ -46,5 +48,6 @@ pub(crate) async fn pin(
         return Err(ApiError::malformed("Send {\"pinned\":true} or {\"pinned\":false} as application/json."));
     };
     blocking(move || app.sessions.pin(&session, pinned)).await??;
+    audit::session_pinned(&caller, &id, pinned);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{blocking, find};
+use crate::access::{Caller, audit};
 use crate::ingest::Session;
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
@@ -120,13 +121,17 @@ pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Resul
         (status = 409, description = "The session is live.", body = ErrorJson),
     )
 )]
-pub(crate) async fn delete(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
     if session.state(app.limits()) == shared::wire::SessionState::Live {
         let message = "The session is live. It can be deleted when its job has ended.";
         return Err(ApiError::new(StatusCode::CONFLICT, "state", message));
     }
     blocking(move || app.sessions.remove(&session)).await??;
-    tracing::info!(session = id, "session deleted");
+    audit::session_deleted(&caller, &id);
     Ok(StatusCode::NO_CONTENT)
 }

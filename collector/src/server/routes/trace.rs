@@ -104,7 +104,7 @@ pub(crate) async fn trace(
 ) -> Result<Response, ApiError> {
     let session = find(&app, &id)?;
     let place = place.map(|Extension(place)| place);
-    if let Some(place) = place.as_ref().filter(|_| app.sessions.wants_token()) {
+    if let Some(place) = place.as_ref().filter(|_| app.sessions.access().wants_token()) {
         place.know();
     }
     let malformed = "format must be vramscope or pickle; from_us and to_us must be microseconds since the epoch.";

@@ -58,9 +58,12 @@ impl fmt::Display for Report {
         if let Some(outside) = &self.outside {
             writeln!(f, "  {outside}")?;
         }
-        writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
-        for remedy in &self.verdict.remedies {
-            writeln!(f, "    try: {}", remedy.text)?;
+        // What a device's verdict says stands in that device's section.
+        if self.trace.devices.iter().all(|device| device.verdict.sentence != self.cause.message) {
+            writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
+            for remedy in &self.verdict.remedies {
+                writeln!(f, "    try: {}", remedy.text)?;
+            }
         }
         for finding in self.findings() {
             writeln!(f, "  ! {}", finding.message)?;

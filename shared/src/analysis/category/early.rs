@@ -1,4 +1,4 @@
-//! Allocations that are older than the recording and have no stack: told by comparing their sizes with those of
+//! Classifies allocations that are older than the recording and have no stack, by comparing their sizes with those of
 //! gradients.
 
 use rustc_hash::FxHashMap;
@@ -7,7 +7,7 @@ use super::Rule;
 use super::phase::Phases;
 use crate::replay::Allocations;
 
-/// Tells parameters and optimizer state among the allocations before the recording that no rule fits.
+/// Finds parameters and optimizer state among the allocations before the recording that no rule fits.
 ///
 /// Each parameter has a gradient of its size, and an optimizer keeps one or two tensors of that size beside it. The
 /// parameters were made first, so they have the lower addresses.

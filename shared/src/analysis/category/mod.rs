@@ -4,9 +4,9 @@
 //! stacks ─► traits ─┐
 //! annotations ──────┴► phase of each allocation ─► lifetime: what of the next phase it outlives ─► rule ─► category
 //! ```
-//! A snapshot does not say what a tensor is. It says where it was made and when it was freed, and a training step has
+//! A snapshot does not say what a tensor is for. It says where it was made and when it was freed, and a training step has
 //! an order: what the backward pass makes and the optimizer finds is a gradient. [`Rule`] is the whole table, and
-//! [`UserRule`]s come before it. What no rule tells is [`Category::Unknown`].
+//! [`UserRule`]s come before it. What no rule fits is [`Category::Unknown`].
 //!
 //! `CATEGORIES.md` in this folder has the share that is right, measured against jobs whose tensors are known.
 
@@ -30,7 +30,7 @@ use crate::diagnosis::HeldCategory;
 use crate::frames::{StackId, Symbols};
 use crate::replay::{Allocation, Replay, Replayed};
 
-/// The category of every allocation of a device, and the rule that told it.
+/// The category of every allocation of a device, and the rule that decided it.
 #[derive(Clone, Debug, Default)]
 pub struct Categories {
     /// For each allocation a [`Rule`]'s number, or, from [`Rule::ALL`]'s length on, a user rule's.
@@ -78,7 +78,7 @@ impl Categories {
         }
     }
 
-    /// Returns the rule that told an allocation's category, or the number of the user's rule that did.
+    /// Returns the rule that decided an allocation's category, or the number of the user's rule that did.
     pub fn rule(&self, id: u32) -> Result<Rule, usize> {
         let number = usize::from(self.rules.get(id as usize).copied().unwrap_or(Rule::Unknown as u8));
         Rule::ALL.get(number).copied().ok_or_else(|| number - Rule::ALL.len())

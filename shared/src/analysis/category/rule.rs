@@ -4,7 +4,7 @@ use super::Category;
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident, $category:ident, $name:literal, $looks_at:literal, $reason:literal;)*) => {
-        /// A rule that tells a category. The order is that of the documentation; `rule_of` decides which one fits.
+        /// A rule that decides a category. The order is that of the documentation; `rule_of` decides which one fits.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Rule { $($(#[$doc])* #[doc = $reason] $rule,)* }
@@ -13,7 +13,7 @@ macro_rules! rules {
             /// All rules, by number.
             pub const ALL: [Self; [$(Self::$rule),*].len()] = [$(Self::$rule),*];
 
-            /// Returns the category that it tells.
+            /// Returns the category that it decides on.
             pub const fn category(self) -> Category {
                 match self { $(Self::$rule => Category::$category,)* }
             }
@@ -28,7 +28,7 @@ macro_rules! rules {
                 match self { $(Self::$rule => $looks_at,)* }
             }
 
-            /// Returns why that tells the category: a sentence for the user.
+            /// Returns why the category follows from that: a sentence for the user.
             pub const fn reason(self) -> &'static str {
                 match self { $(Self::$rule => $reason,)* }
             }

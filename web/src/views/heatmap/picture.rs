@@ -374,16 +374,7 @@ mod tests {
         };
         let plot = Area { x: 100.0, y: 20.0, width: 500.0, height: 200.0 };
         let bytes = Window { start: 0.0, end: 100_000.0 };
-        let plot_area = PlotArea {
-            plot,
-            window,
-            extent: window,
-            bytes,
-            fit: bytes,
-            is_height_free: false,
-            grows_down: true,
-            is_following: false,
-        };
+        let plot_area = PlotArea { grows_down: true, ..PlotArea::at_rest(plot, window, bytes) };
         let palette = Rc::new(Palette::dark());
         let (axis, marks) = (Axis::Event, Marks::default());
         Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis, marks, ghost: None }

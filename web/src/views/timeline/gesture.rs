@@ -31,6 +31,21 @@ pub struct PlotArea {
 }
 
 impl PlotArea {
+    /// Returns a plot at rest, as tests need it: what is visible is everything.
+    #[cfg(test)]
+    pub fn at_rest(plot: Area, window: Window, bytes: Window) -> Self {
+        Self {
+            plot,
+            window,
+            extent: window,
+            bytes,
+            fit: bytes,
+            is_height_free: false,
+            grows_down: false,
+            is_following: false,
+        }
+    }
+
     /// Returns the scale of the x axis.
     pub fn x(&self) -> Scale {
         Scale::new(self.window, self.plot.x, self.plot.right())

@@ -82,16 +82,7 @@ mod tests {
         let plot = Area { x: 100.0, y: 20.0, width: 400.0, height: 200.0 };
         let bytes = Window { start: 0.0, end: 200.0 };
         let window = Window { start: 0.0, end: 400.0 };
-        let plot_area = PlotArea {
-            plot,
-            window,
-            extent: window,
-            bytes,
-            fit: bytes,
-            is_height_free: false,
-            grows_down: false,
-            is_following: false,
-        };
+        let plot_area = PlotArea::at_rest(plot, window, bytes);
         let failure = FailedRequest {
             reserved: 100,
             requested,

@@ -352,16 +352,7 @@ mod tests {
     fn plot_area() -> PlotArea {
         let window = Window { start: 0.0, end: 1000.0 };
         let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
-        PlotArea {
-            plot: plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0),
-            window,
-            extent: window,
-            bytes,
-            fit: bytes,
-            is_height_free: false,
-            grows_down: false,
-            is_following: false,
-        }
+        PlotArea::at_rest(plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0), window, bytes)
     }
 
     fn drawn(marks: &Marks) -> Vec<String> {

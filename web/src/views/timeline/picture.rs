@@ -244,16 +244,7 @@ mod tests {
         Scene {
             answer: Rc::new(Answer::Timeline(answer())),
             palette: Rc::new(Palette::dark()),
-            plot_area: PlotArea {
-                plot,
-                window,
-                extent: window,
-                bytes,
-                fit: bytes,
-                is_height_free: false,
-                grows_down: false,
-                is_following: false,
-            },
+            plot_area: PlotArea::at_rest(plot, window, bytes),
             axis: Axis::Event,
             newest: None,
             marks: Marks::default(),

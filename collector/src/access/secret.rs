@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// The hash of a token or of a session's key. Both are long and random, so a plain hash is enough.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Secret(String);
 
 impl Secret {
@@ -25,8 +25,23 @@ impl Secret {
 
     /// Whether a text is the secret.
     pub fn is(&self, text: &str) -> bool {
-        self.0.as_bytes().ct_eq(Self::of(text).0.as_bytes()).into()
+        self.is_same(&Self::of(text))
     }
+
+    /// Whether two secrets are the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+/// Bytes of a new token.
+const FRESH_BYTES: usize = 32;
+
+/// Returns a new token: 256 random bits in hexadecimal digits. Returns a sentence for people on failure.
+pub fn fresh_token() -> Result<String, String> {
+    let mut bytes = [0; FRESH_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| format!("The system has no random numbers: {error}."))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,88 @@
+//! The audit log: who did what, from where.
+//!
+//! Each line is an event with the target `audit`. `who` is the name of the token (empty if none was shown), `peer` the
+//! address, `session` the session's id. Lines hold no secret, and no text of a client's but ids that were checked.
+
+use std::net::IpAddr;
+
+use axum::http::Method;
+use shared::wire::is_session;
+
+use super::{Caller, Denied};
+
+/// The target of the events, as filters name it.
+pub const TARGET: &str = "audit";
+
+/// Notes that a collector began a session.
+pub fn session_begun(caller: &Caller, session: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), "session begun");
+}
+
+/// Notes that a collector continues a session.
+pub fn session_resumed(caller: &Caller, session: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), "session resumed");
+}
+
+/// Notes that a collector ended its session.
+pub fn session_ended(caller: &Caller, session: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), "session ended");
+}
+
+/// Notes that a client deleted a session.
+pub fn session_deleted(caller: &Caller, session: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), "session deleted");
+}
+
+/// Notes that the server will delete a session because it was kept for so many days.
+pub fn session_announced(session: &str, days: i64) {
+    tracing::info!(target: TARGET, session = id(session), days, "session will be deleted for its age");
+}
+
+/// Notes that the server deleted a session of a producer; `reason` names the limit that was exceeded.
+pub fn session_evicted(producer: &str, session: &str, (seq, bytes): (u64, u64), reason: &'static str) {
+    tracing::info!(target: TARGET, producer, session = id(session), seq, bytes, reason, "session evicted");
+}
+
+/// Notes that the server deleted the beginning of a session of a producer, up to the batch before `first`; `reason` names the
+/// limit that was exceeded.
+pub fn session_truncated(producer: &str, session: &str, (first, bytes): (u64, u64), reason: &'static str) {
+    tracing::info!(target: TARGET, producer, session = id(session), first, bytes, reason, "session truncated");
+}
+
+/// Notes that a client pinned a session, so that the server keeps it, or unpinned it.
+pub fn session_pinned(caller: &Caller, session: &str, is_pinned: bool) {
+    let (who, peer) = (caller.name(), caller.peer);
+    tracing::info!(target: TARGET, who, %peer, session = id(session), is_pinned, "session pinned or unpinned");
+}
+
+/// Notes that a collector or a viewer was refused. `outcome` is the word for the reason.
+pub fn refused(caller: &Caller, session: &str, outcome: &'static str) {
+    tracing::warn!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), outcome, "refused");
+}
+
+/// Notes that a request or a connection was denied. A wrong token is a failed login.
+pub fn denied(caller: &Caller, session: &str, denied: &Denied) {
+    if denied.is_failed_login() {
+        login_failed(caller.peer, denied);
+    } else {
+        refused(caller, session, denied.outcome());
+    }
+}
+
+/// Notes that a request to a route was denied.
+pub fn request_denied(caller: &Caller, (method, route): (&Method, &str), denied: &Denied) {
+    if denied.is_failed_login() {
+        return login_failed(caller.peer, denied);
+    }
+    let (who, peer, outcome) = (caller.name(), caller.peer, denied.outcome());
+    tracing::warn!(target: TARGET, who, %peer, %method, route, outcome, "refused");
+}
+
+fn login_failed(peer: IpAddr, denied: &Denied) {
+    tracing::warn!(target: TARGET, %peer, outcome = denied.outcome(), "login failed");
+}
+
+/// Returns a session's id, or nothing if it is not one: a client may send any text.
+fn id(session: &str) -> &str {
+    if is_session(session) { session } else { "" }
+}

@@ -1,0 +1,100 @@
+//! Files that hold secrets: read only if nobody else can read them.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// The file's number in its file system, where there is one: a renamed file may have any time.
+    number: u64,
+    /// Its permissions, where there are some: changing them changes no time.
+    mode: u32,
+}
+
+impl Stamp {
+    /// Returns the version of a file that is there now; `None` if there is none.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|metadata| Self::from(&metadata))
+    }
+}
+
+impl From<&Metadata> for Stamp {
+    fn from(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let (number, mode) = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.ino(), metadata.mode())
+        };
+        #[cfg(not(unix))]
+        let (number, mode) = (0, 0);
+        Self { bytes: metadata.len(), modified: metadata.modified().ok(), number, mode }
+    }
+}
+
+/// Reads a file of at most `most` bytes that, on Unix, only its owner may read. Returns a sentence for people on failure.
+pub fn read_private(path: &Path, most: u64) -> Result<String, String> {
+    let shown = path.display();
+    let failed = |error: std::io::Error| format!("The token in {shown} can't be read: {error}.");
+    let file = File::open(path).map_err(failed)?;
+    // Of the open file: the path could lead to another one by now.
+    let metadata = file.metadata().map_err(failed)?;
+    if is_open_to_others(&metadata) {
+        return Err(format!(
+            "Other users of this machine can read {shown}, which holds a token. Run: chmod 600 {shown}"
+        ));
+    }
+    let mut text = String::new();
+    file.take(most.saturating_add(1)).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > most {
+        return Err(format!("{shown} is too long: a file of tokens has at most {most} bytes."));
+    }
+    Ok(text)
+}
+
+#[cfg(unix)]
+fn is_open_to_others(metadata: &Metadata) -> bool {
+    const GROUP_AND_OTHERS: u32 = 0o077;
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & GROUP_AND_OTHERS != 0
+}
+
+/// Other systems have no such bits; their folders of users are private by default.
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Metadata) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_files_of_their_owner_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        fs::write(&path, "12345678").unwrap();
+        for (mode, most, wanted) in [
+            (0o600, 8, None),
+            (0o400, 8, None),
+            (0o600, 7, Some("at most 7 bytes")),
+            (0o640, 8, Some("chmod 600 ")),
+            (0o604, 8, Some("chmod 600 ")),
+            (0o620, 8, Some("chmod 600 ")),
+        ] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = read_private(&path, most);
+            match wanted {
+                None => assert_eq!(read.as_deref(), Ok("12345678"), "{mode:o}"),
+                Some(wanted) => assert!(read.as_ref().is_err_and(|error| error.contains(wanted)), "{mode:o}: {read:?}"),
+            }
+        }
+        assert!(read_private(&folder.path().join("none"), 8).unwrap_err().contains("can't be read"));
+    }
+}

@@ -1,0 +1,28 @@
+//! The part of a run in which leaks are looked for.
+
+/// The positions behind the warm-up are divided into this many parts. What is live for less than one does not count as
+/// held, so that a step's own rise and fall doesn't look like a trend.
+pub(super) const PARTS: usize = 16;
+
+/// The positions that count: from the end of the warm-up to the end.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub(super) from: u32,
+    pub(super) until: u32,
+}
+
+impl Span {
+    pub(super) const fn length(self) -> u32 {
+        self.until - self.from
+    }
+
+    /// Returns how long an allocation has to live to count as held.
+    pub(super) const fn held(self) -> u32 {
+        self.length() / PARTS as u32
+    }
+
+    /// Returns the position at which part `i` ends.
+    pub(super) fn at(self, i: usize) -> u32 {
+        self.from + (u64::from(self.length()) * i as u64 / PARTS as u64) as u32
+    }
+}

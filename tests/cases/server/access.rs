@@ -1,0 +1,532 @@
+//! Who may do what: tokens with roles, quotas and an end, guesses, and other users of the machine.
+#![cfg(unix)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use shared::limits::WireLimits;
+use shared::wire::{Batch, Code, Decoder, Message};
+use tests::http::{self, Response};
+use tests::peer::Peer;
+use tests::server::Server;
+use tests::stream::Stream;
+use tests::{Folder, program};
+
+/// The roles; each has a token of its name.
+const ROLES: [&str; 4] = ["ingest", "read", "share", "admin"];
+
+fn token(role: &str) -> String {
+    format!("token-with-the-role-{role}")
+}
+
+/// A tokens file with one token for each role.
+fn one_each() -> String {
+    ROLES.iter().map(|role| format!("{role} {role} {}\n", token(role))).collect()
+}
+
+/// A server with a tokens file.
+struct Guarded {
+    server: Server,
+    folder: Folder,
+}
+
+impl Guarded {
+    fn start(tokens: &str) -> Result<Self> {
+        let folder = Folder::new("tokens")?;
+        let file = folder.secret("tokens", tokens)?;
+        Ok(Self { server: Server::start_with(&["--tokens", &file])?, folder })
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Sends a request with a token.
+    fn ask(&self, method: &str, path: &str, token: &str) -> Result<Response> {
+        ask(self.address(), method, path, token)
+    }
+
+    /// Opens a collector's socket and sends its hello with a token.
+    fn collector(&self, stream: &mut Stream, token: &str) -> Result<Peer> {
+        stream.hello.token = token.to_owned();
+        let mut peer = Peer::collector(self.address())?;
+        peer.say(&Message::Hello(stream.hello.clone()))?;
+        Ok(peer)
+    }
+}
+
+fn ask(server: SocketAddr, method: &str, path: &str, token: &str) -> Result<Response> {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\nConnection: \
+         close\r\n\r\n"
+    );
+    http::send(server, &request)
+}
+
+/// Returns the code and the message of an error.
+fn error(response: &Response) -> Result<(String, String)> {
+    let json: Value = serde_json::from_slice(&response.body)?;
+    let field = |name: &str| json["error"][name].as_str().map(str::to_owned).context("no error");
+    Ok((field("code")?, field("message")?))
+}
+
+#[test]
+fn the_start_line_tells_who_is_let_in() -> Result<()> {
+    let folder = Folder::new("start")?;
+    let single = folder.secret("single", "correct-horse-battery-staple\n")?;
+    let tokens = folder.secret("tokens", &one_each())?;
+    let alone = if cfg!(target_os = "linux") { "open to this user only" } else { "open to every user of this machine" };
+    for (arguments, wanted) in [
+        (vec![], alone),
+        (vec!["--allow-other-users"], "open to every user of this machine"),
+        (vec!["--token-file", &single], "with a token"),
+        (vec!["--tokens", &tokens], "with 4 tokens"),
+    ] {
+        let server = Server::start_with(&arguments)?;
+        assert_eq!(server.access(), wanted, "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_others_can_read_starts_no_server() -> Result<()> {
+    let folder = Folder::new("open")?;
+    let file = folder.secret("file", &one_each())?;
+    for mode in [0o644, 0o640, 0o604] {
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+        for option in ["--token-file", "--tokens"] {
+            let output = program::run(&["serve", "--listen", "127.0.0.1:0", option, &file])?;
+            let line = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{option} {mode:o}: {line}");
+            assert!(line.contains(&format!("chmod 600 {file}")), "{option} {mode:o}: {line}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
+    let guarded = Guarded::start(&one_each())?;
+    let mut stream = Stream::new(80, 1, 50);
+    let mut peer = guarded.collector(&mut stream, &token("ingest"))?;
+    ensure!(matches!(peer.frame()?, Message::Welcome(_)), "no welcome");
+    peer.batch(1, stream.batch(1))?;
+    peer.goodbye(1)?;
+    peer.acked(1)?;
+
+    // Each route that needs a role, and the status for a token that has it.
+    let table = [
+        ("GET", "/api/v1/sessions", "read", 200),
+        ("GET", "/api/v1/sessions/{id}", "read", 200),
+        ("GET", "/api/v1/sessions/{id}/stats", "read", 200),
+        ("GET", "/api/v1/sessions/{id}/trace", "read", 200),
+        ("POST", "/api/v1/sessions/{id}/ask", "read", 400),
+        ("PUT", "/api/v1/sessions/{id}/pin", "admin", 400),
+        ("POST", "/api/v1/demo", "read", 200),
+        ("GET", "/metrics", "read", 200),
+        // The role is needed before a socket is opened.
+        ("GET", "/api/v1/ingest", "ingest", 426),
+        ("POST", "/api/v1/ingest", "ingest", 200),
+        ("GET", "/api/v1/sessions/{id}/live", "read", 426),
+        ("DELETE", "/api/v1/sessions/{id}", "admin", 204),
+    ];
+    for (method, path, needed, status) in table {
+        let place = path.replace("{id}", stream.session());
+        // The demo is started by whoever comes first.
+        let status = |response: &Response| if response.status == 201 { 200 } else { response.status } == status;
+        for role in ROLES {
+            let response = guarded.ask(method, &place, &token(role))?;
+            if role == needed || role == "admin" {
+                assert!(status(&response), "{role} {method} {path}: {} {}", response.status, response.text());
+                continue;
+            }
+            let (code, message) = error(&response)?;
+            assert_eq!((response.status, &*code), (403, "role"), "{role} {method} {path}");
+            assert!(message.contains(&format!("the role {needed}")), "{role} {method} {path}: {message}");
+        }
+    }
+
+    // A new route must be in the table.
+    let api: Value = serde_json::from_slice(&guarded.server.get("/api/v1/openapi.json")?.body)?;
+    let mut described = BTreeSet::new();
+    for (path, methods) in api["paths"].as_object().context("no paths")? {
+        for (method, operation) in methods.as_object().context("no methods")? {
+            if operation["responses"].get("429").is_some() {
+                described.insert((method.to_uppercase(), path.clone()));
+            } else {
+                let place = path.replace("{id}", "x");
+                assert!(guarded.server.get(&place)?.status < 400, "{path} is neither described nor public");
+            }
+        }
+    }
+    let listed: BTreeSet<_> =
+        table.iter().map(|(method, path, ..)| ((*method).to_owned(), (*path).to_owned())).collect();
+    assert_eq!(described, listed);
+    Ok(())
+}
+
+#[test]
+fn a_socket_needs_the_role_in_its_first_message() -> Result<()> {
+    let guarded = Guarded::start(&one_each())?;
+    let mut stream = Stream::new(81, 1, 50);
+    for role in ["read", "share"] {
+        assert_eq!(guarded.collector(&mut stream, &token(role))?.refused()?, (Code::Token, false), "{role}");
+    }
+    let mut peer = guarded.collector(&mut stream, &token("admin"))?;
+    assert!(matches!(peer.frame()?, Message::Welcome(_)));
+    peer.batch(1, stream.batch(1))?;
+    peer.acked(1)?;
+    for role in ["ingest", "share"] {
+        let mut viewer = Peer::viewer_with(guarded.address(), stream.session(), &token(role))?;
+        assert_eq!(viewer.refused()?, (Code::Token, false), "{role}");
+    }
+    for role in ["read", "admin"] {
+        let mut viewer = Peer::viewer_with(guarded.address(), stream.session(), &token(role))?;
+        assert_eq!(viewer.batches(1)?.0.len(), 1, "{role}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_token_that_is_removed_ends_what_uses_it_and_nothing_else() -> Result<()> {
+    let guarded = Guarded::start(&one_each())?;
+    let (mut first, mut second) = (Stream::new(82, 2, 50), Stream::new(83, 2, 50));
+    let mut revoked = guarded.collector(&mut first, &token("ingest"))?;
+    let mut kept = guarded.collector(&mut second, &token("admin"))?;
+    for (peer, stream) in [(&mut revoked, &first), (&mut kept, &second)] {
+        assert!(matches!(peer.frame()?, Message::Welcome(_)));
+        peer.batch(1, stream.batch(1))?;
+        peer.acked(1)?;
+    }
+    let mut viewer = Peer::viewer_with(guarded.address(), first.session(), &token("read"))?;
+    viewer.batches(1)?;
+    let mut other = Peer::viewer_with(guarded.address(), second.session(), &token("admin"))?;
+    other.batches(1)?;
+
+    let begun = Instant::now();
+    guarded.folder.secret("tokens", &format!("admin admin {}\nnew read {}x\n", token("admin"), token("read")))?;
+    assert_eq!(revoked.refused()?, (Code::Token, false));
+    assert_eq!(viewer.refused()?, (Code::Token, false));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    kept.batch(2, second.batch(2))?;
+    kept.acked(2)?;
+    assert_eq!(other.batches(2)?.0.len(), 1);
+    assert_eq!(guarded.ask("GET", "/api/v1/sessions", &token("read"))?.status, 401);
+    assert_eq!(guarded.ask("GET", "/api/v1/sessions", &format!("{}x", token("read")))?.status, 200);
+    // What the revoked collector sent is kept.
+    let session = guarded.ask("GET", &format!("/api/v1/sessions/{}", first.session()), &token("admin"))?;
+    assert_eq!(serde_json::from_slice::<Value>(&session.body)?["events"], 50);
+    Ok(())
+}
+
+#[test]
+fn a_quota_of_sessions_refuses_the_next_one_until_one_has_ended() -> Result<()> {
+    let guarded = Guarded::start(&format!("jobs ingest {} sessions=1\n", token("ingest")))?;
+    let (mut first, mut second) = (Stream::new(84, 1, 50), Stream::new(85, 1, 50));
+    let mut peer = guarded.collector(&mut first, &token("ingest"))?;
+    assert!(matches!(peer.frame()?, Message::Welcome(_)));
+    let mut refused = guarded.collector(&mut second, &token("ingest"))?;
+    match refused.frame()? {
+        Message::Refused(refused) => {
+            assert_eq!((refused.code, refused.retry), (Code::Busy, true));
+            assert!(refused.message.contains("1 live sessions, which is its quota"), "{}", refused.message);
+        }
+        other => anyhow::bail!("not refused but {other:?}"),
+    }
+    // The same session may reconnect.
+    let mut peer = {
+        drop(peer);
+        guarded.collector(&mut first, &token("ingest"))?
+    };
+    assert!(matches!(peer.frame()?, Message::Welcome(_)));
+    peer.goodbye(0)?;
+    peer.acked(0)?;
+    peer.close();
+    let begun = Instant::now();
+    loop {
+        let mut peer = guarded.collector(&mut second, &token("ingest"))?;
+        if matches!(peer.frame()?, Message::Welcome(_)) {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(5), "an ended session still counts");
+    }
+}
+
+#[test]
+fn a_quota_of_events_slows_a_collector_and_loses_nothing() -> Result<()> {
+    let guarded = Guarded::start(&format!(
+        "jobs ingest {} events_per_second=1000\nme admin {}\n",
+        token("ingest"),
+        token("admin")
+    ))?;
+    for (number, role, is_slow) in [(86, "ingest", true), (87, "admin", false)] {
+        let mut stream = Stream::new(number, 5, 500);
+        let mut peer = guarded.collector(&mut stream, &token(role))?;
+        assert!(matches!(peer.frame()?, Message::Welcome(_)));
+        let begun = Instant::now();
+        // One after the other, so that the server knows the events of each before the next one comes.
+        for seq in 1..=stream.last() {
+            peer.batch(seq, stream.batch(seq))?;
+            peer.acked(seq)?;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        // The first second's worth passes at once; the last batch is not waited for.
+        assert_eq!((0.9..5.0).contains(&seconds), is_slow, "{role}: {} events in {seconds} s", stream.events);
+    }
+    // By requests: the answer comes later. The sockets above left a debt.
+    for (number, role, is_slow) in [(91, "ingest", true), (92, "admin", false)] {
+        let mut stream = Stream::new(number, 2, 500);
+        stream.hello.token = token(role);
+        let mut body = Message::Hello(stream.hello.clone()).to_bytes();
+        for seq in 1..=2 {
+            Message::Batch(Batch { seq, sent_us: 1, chunks: stream.batch(seq) }).encode(&mut body);
+        }
+        let head = format!(
+            "POST /api/v1/ingest HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            guarded.address(),
+            body.len()
+        );
+        let mut socket = TcpStream::connect(guarded.address())?;
+        let begun = Instant::now();
+        socket.write_all(&[head.as_bytes(), &body].concat())?;
+        let response = http::receive(socket)?;
+        let (mut acked, seconds) = (0, begun.elapsed().as_secs_f64());
+        Decoder::new(&WireLimits::default()).push(&response.body, &mut |message| {
+            if let Message::Ack(ack) = message {
+                acked = ack.seq;
+            }
+        })?;
+        assert_eq!((response.status, acked), (200, 2), "{role}");
+        assert_eq!((0.5..5.0).contains(&seconds), is_slow, "{role}: {} events in {seconds} s", stream.events);
+    }
+    Ok(())
+}
+
+/// Tries different tokens over one connection for a while, as fast as the server answers. Returns how many were compared
+/// (401), and how many were not (429).
+fn guess(server: SocketAddr, time: Duration) -> Result<(usize, usize)> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    let (mut compared, mut slowed) = (0, 0);
+    let begun = Instant::now();
+    let mut buffer = vec![0; 64 << 10];
+    while begun.elapsed() < time {
+        let request = format!(
+            "GET /api/v1/sessions HTTP/1.1\r\nHost: {server}\r\nAuthorization: Bearer guess-number-{}\r\n\r\n",
+            compared + slowed
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        // The body is one line of JSON.
+        while !answer.ends_with("\"}}") {
+            let read = stream.read(&mut buffer)?;
+            ensure!(read > 0, "the connection ended after {answer:?}");
+            answer += std::str::from_utf8(&buffer[..read])?;
+        }
+        match answer.split(' ').nth(1) {
+            Some("401") => compared += 1,
+            Some("429") => {
+                ensure!(answer.contains("retry-after: ") && answer.contains("\"rate\""), "{answer}");
+                slowed += 1;
+            }
+            _ => anyhow::bail!("{answer}"),
+        }
+    }
+    Ok((compared, slowed))
+}
+
+#[test]
+fn guesses_are_slowed_by_address_and_honest_clients_are_not() -> Result<()> {
+    let folder = Folder::new("guesses")?;
+    let file = folder.secret("tokens", &one_each())?;
+    let data = folder.join("data");
+    // On every address, so that two of the machine's own can be told apart.
+    let server = Server::run(&data, &["--listen", "[::]:0", "--tokens", &file])?;
+    let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), server.address().port());
+    let list = |address: SocketAddr, token: &str| {
+        Ok::<_, anyhow::Error>(ask(address, "GET", "/api/v1/sessions", token)?.status)
+    };
+    assert_eq!(list(here, &token("read"))?, 200);
+    // A job with an outdated token tries it again and again.
+    for _ in 0..200 {
+        assert_eq!(list(here, "token-of-last-year")?, 401);
+    }
+    let (compared, slowed) = guess(here, Duration::from_secs(2))?;
+    println!("{compared} guesses in 2 s were compared, {slowed} were not");
+    // 50 at once, then 5 a second.
+    assert!((40..=61).contains(&compared) && slowed > compared, "{compared} compared, {slowed} slowed");
+    // Who was let in before still is.
+    assert_eq!(list(here, &token("read"))?, 200);
+    // So is everybody at another address.
+    let other = SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), here.port());
+    assert_eq!(list(other, &token("admin"))?, 200);
+    // A collector that comes now is told to come again.
+    let mut stream = Stream::new(88, 1, 10);
+    stream.hello.token = "another-wrong-token".to_owned();
+    while let Message::Refused(refused) = {
+        let mut peer = Peer::collector(here)?;
+        peer.say(&Message::Hello(stream.hello.clone()))?;
+        peer.frame()?
+    } {
+        if refused.code == Code::Busy {
+            assert!(refused.retry && refused.message.contains("too many wrong tokens"), "{}", refused.message);
+            return Ok(());
+        }
+        // One more was regained meanwhile.
+        stream.hello.token.push('x');
+    }
+    anyhow::bail!("a wrong token was welcome")
+}
+
+/// Runs a script of bash as a user who is nobody in particular. Returns its output; `None` if that is not possible here.
+fn as_nobody(script: &str) -> Result<Option<String>> {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c", script]);
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
+        other => {
+            println!("skipped: no client can be run as another user: {other:?}");
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_token_only_the_user_who_started_the_server_is_let_in() -> Result<()> {
+    let server = Server::start()?;
+    let stream = Stream::new(89, 1, 50);
+    let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+    peer.batch(1, stream.batch(1))?;
+    peer.goodbye(1)?;
+    peer.acked(1)?;
+    let path = format!("/api/v1/sessions/{}", stream.session());
+    let (address, port) = (server.address(), server.address().port());
+    let request = |method: &str, path: &str| {
+        format!(
+            "{method} {path} HTTP/1.1\\r\\nHost: {address}\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n"
+        )
+    };
+    let script = |method: &str, path: &str| {
+        format!("exec 3<>/dev/tcp/127.0.0.1/{port} && printf '{}' >&3 && cat <&3", request(method, path))
+    };
+    for (method, path, wanted) in [
+        ("GET", "/api/v1/sessions", "HTTP/1.1 403 "),
+        ("GET", "/metrics", "HTTP/1.1 403 "),
+        ("DELETE", &*path, "HTTP/1.1 403 "),
+        ("POST", "/api/v1/demo", "HTTP/1.1 403 "),
+        ("GET", "/healthz", "HTTP/1.1 200 "),
+    ] {
+        let Some(answer) = as_nobody(&script(method, path))? else { return Ok(()) };
+        assert!(answer.starts_with(wanted), "{method} {path}: {answer}");
+        if wanted.contains("403") {
+            assert!(answer.contains("\"user\"") && answer.contains("--token-file"), "{answer}");
+        }
+    }
+    let server = Server::start_with(&["--allow-other-users"])?;
+    let port = server.address().port();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && printf '{}' >&3 && cat <&3", request("GET", "/metrics"));
+    let answer = as_nobody(&script)?.context("a client ran before")?;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn a_new_token_is_shown_once_and_its_line_lets_it_in() -> Result<()> {
+    let command = ["token", "new", "--name", "people", "--role", "read", "--role", "share", "--bytes", "20GiB"];
+    let output = program::run(&command)?;
+    assert_eq!(output.status.code(), Some(0));
+    let (line, told) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    let token = told.trim_end().rsplit(' ').next().context("no token")?;
+    assert_eq!(token.len(), 64, "{told}");
+    assert!(line.starts_with("people read,share sha256:") && line.ends_with(" bytes=20GiB\n"), "{line}");
+    assert!(!line.contains(token) && program::run(&command)?.stdout != line.as_bytes());
+    let guarded = Guarded::start(&line)?;
+    assert_eq!(guarded.ask("GET", "/api/v1/sessions", token)?.status, 200);
+
+    for (arguments, wanted) in [
+        (vec!["--name", "a b", "--role", "read"], "no spaces"),
+        (vec!["--name", "a", "--role", "write"], "the roles"),
+        (vec!["--name", "a", "--role", "read", "--expires", "soon"], "expires="),
+    ] {
+        let output = program::run(&[&["token", "new"], &arguments[..]].concat())?;
+        let line = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), line.lines().count(), output.stdout.len()), (Some(2), 1, 0), "{line}");
+        assert!(line.contains(wanted), "{line}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_audit_log_has_a_line_for_each_deed_and_each_denial() -> Result<()> {
+    let folder = Folder::new("audit")?;
+    let file = folder.secret("tokens", &one_each())?;
+    let server = Server::start_logging(&folder, &["--tokens", &file, "--log-format", "json"], &[])?;
+    let address = server.address();
+    let mut stream = Stream::new(90, 2, 20);
+    let path = format!("/api/v1/sessions/{}", stream.session());
+    stream.hello.token = token("ingest");
+    for part in 1..=2 {
+        let (mut peer, _) = Peer::hello(address, &stream.hello)?;
+        peer.batch(part, stream.batch(part))?;
+        peer.acked(part)?;
+        if part == 2 {
+            peer.goodbye(2)?;
+            peer.acked(2)?;
+            // An ended session takes no more.
+            peer.batch(3, stream.batch(1))?;
+            assert_eq!(peer.refused()?.0, Code::Ended);
+        }
+        peer.close();
+    }
+    let mut viewer = Peer::viewer_with(address, stream.session(), "a-token-that-nobody-has")?;
+    viewer.refused()?;
+    let mut viewer = Peer::viewer_with(address, stream.session(), &token("share"))?;
+    viewer.refused()?;
+    assert_eq!(ask(address, "GET", "/api/v1/sessions", "the-guess-of-somebody")?.status, 401);
+    assert_eq!(ask(address, "DELETE", &path, &token("read"))?.status, 403);
+    assert_eq!(server.get(&path)?.status, 401);
+    assert_eq!(ask(address, "DELETE", &path, &token("admin"))?.status, 204);
+    let log = server.log(&folder)?;
+
+    let mut lines = Vec::new();
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        if event["target"] != "audit" {
+            continue;
+        }
+        assert_eq!(event["peer"], "127.0.0.1", "{line}");
+        let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        let is_ours = text("session") == stream.session();
+        assert!(is_ours || text("session").is_empty(), "{line}");
+        let what = if is_ours { "session".to_owned() } else { text("method") + &text("route") };
+        lines.push([text("level"), text("message"), text("who"), what, text("outcome")].join("|"));
+    }
+    assert_eq!(
+        lines,
+        [
+            "INFO|session begun|ingest|session|",
+            "INFO|session resumed|ingest|session|",
+            "INFO|session ended|ingest|session|",
+            "WARN|refused|ingest|session|ended",
+            "WARN|login failed|||wrong token",
+            "WARN|refused|share|session|role",
+            "WARN|login failed|||wrong token",
+            "WARN|refused|read|DELETE/api/v1/sessions/{id}|role",
+            "WARN|refused||GET/api/v1/sessions/{id}|no token",
+            "INFO|session deleted|admin|session|",
+        ]
+    );
+    for secret in
+        ROLES.map(token).iter().map(String::as_str).chain(["nobody-has", "guess-of", stream.hello.key.as_str()])
+    {
+        assert!(!log.contains(secret), "{secret} is in the log: {log}");
+    }
+    Ok(())
+}
