@@ -137,7 +137,9 @@ impl Sessions {
         }
         for sessions in producers.values_mut() {
             // The oldest last, where it is taken from.
-            sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
+            sessions.sort_by_key(|session| {
+                std::cmp::Reverse(session.look(|view| (view.record.kept_us, view.record.last_us)))
+            });
         }
         let bytes_of = |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(View::bytes)).sum();
         let mut bytes: BTreeMap<&String, u64> =
@@ -165,7 +167,9 @@ impl Sessions {
             let mut sessions: Vec<_> = self.all().into_iter().filter(is_of).collect();
             let mut bytes: u64 = sessions.iter().map(|session| session.look(View::bytes)).sum();
             sessions.retain(|session| !session.is_pinned(self.store()));
-            sessions.sort_by_key(|session| std::cmp::Reverse(session.look(|view| view.record.kept_us)));
+            sessions.sort_by_key(|session| {
+                std::cmp::Reverse(session.look(|view| (view.record.kept_us, view.record.last_us)))
+            });
             while bytes > most {
                 match self.make_room(&mut sessions, "quota") {
                     0 => break,

@@ -133,7 +133,7 @@ impl fmt::Debug for ObjectArchive {
 
 impl Objects {
     fn place(&self, path: &str) -> Path {
-        path.split('/').fold(self.prefix.clone(), |place, part| place.join(part))
+        path.split('/').fold(self.prefix.clone(), Path::join)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Sealed>>> {
