@@ -172,7 +172,10 @@ fn collect(server: &Place, seed: u8, messages: &[Vec<u8>]) -> Result<(), Failure
     let (mut acked, mut sent) = (0, 0);
     while acked < messages.len() as u64 {
         while sent < messages.len() as u64 && sent < acked + UNACKNOWLEDGED {
-            peer.socket.send(WsMessage::Binary(messages[sent as usize].clone().into()))?;
+            // As collectors do: the server takes no longer messages of a client that has shown no token in its request.
+            for piece in messages[sent as usize].chunks(ServerLimits::default().socket_bytes) {
+                peer.socket.send(WsMessage::Binary(piece.to_vec().into()))?;
+            }
             sent += 1;
         }
         let mut refused = None;

@@ -259,10 +259,15 @@ impl Default for PublishLimits {
 /// Limits of one server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Concurrent HTTP connections; a browser opens six. When all are in use, the one that was idle for longest is
-    /// closed. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024
+    /// Concurrent connections of clients that are not admitted collectors or viewers; a browser opens six. When all are in
+    /// use, one that waits for its client is closed. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024
     /// files that a system lets a program open by default.
     pub connections: usize,
+    /// Connections that the system holds until the server takes them, in tenths of a second if they all come at once.
+    pub backlog: u32,
+    /// Bytes of each connection that the system holds until the client reads them; Linux doubles the number. Without a limit
+    /// it holds up to four MiB of each client that does not read.
+    pub send_buffer_bytes: u32,
     /// Bytes of a request's line and headers together. A browser sends roughly one KiB.
     pub head_bytes: usize,
     /// Seconds to receive a request's head, including the idle time between requests.
@@ -282,8 +287,26 @@ pub struct ServerLimits {
     pub live_sessions: usize,
     /// Concurrent viewers, each with a socket.
     pub viewers: usize,
-    /// Seconds to receive a socket's hello.
+    /// Seconds to receive the hello of a socket or of a request: a strong token or an accepted hello comes within one round
+    /// trip of an honest client.
     pub hello_seconds: u64,
+    /// Bytes of a hello, and so of what is held of a client before its hello was accepted. The longest part is the header
+    /// of a recording: names, devices and settings, some KiB.
+    pub hello_bytes: usize,
+    /// Bytes of one WebSocket message of a client whose request carried no token. Collectors cut their messages into pieces
+    /// of this length.
+    pub socket_bytes: usize,
+    /// Bytes a second that a client must send or read on average while the server waits for it: a hundredth of the slowest
+    /// mobile connection.
+    pub least_bytes_per_second: u64,
+    /// Downloads of sessions at once, each with a thread and some MiB of memory.
+    pub downloads: usize,
+    /// Seconds without a byte read after which a download gives way to another one if there are too many.
+    pub stall_seconds: u64,
+    /// Seconds that a download waits for others to end.
+    pub turn_seconds: u64,
+    /// Milliseconds for which the store counts as ready after a check.
+    pub probe_millis: u64,
     /// Seconds between two pings of the server.
     pub ping_seconds: u64,
     /// Seconds without a byte from the other side, including answers to pings, after which a socket is closed; and
@@ -321,7 +344,8 @@ pub struct ServerLimits {
     pub history_bytes: u64,
     /// Bytes behind the newest batch from which on a viewer skips batches instead of reading all.
     pub behind_bytes: u64,
-    /// Bytes of a session that can be exported as a pickle, which takes roughly 20 times as much memory.
+    /// Bytes of all sessions together that are exported as pickles at once, which takes roughly 20 times as much memory. A
+    /// larger session can't be exported.
     pub pickle_bytes: u64,
     /// Devices of live sessions that have gauges of their own, the newest sessions first: some ten lines each, of which
     /// a Prometheus server keeps the history.
@@ -339,6 +363,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 256,
+            backlog: 512,
+            send_buffer_bytes: 256 << 10,
             head_bytes: 16 << 10,
             head_seconds: 30,
             drain_seconds: 2,
@@ -348,7 +374,14 @@ impl Default for ServerLimits {
             devices: 128,
             live_sessions: 256,
             viewers: 128,
-            hello_seconds: 10,
+            hello_seconds: 5,
+            hello_bytes: 64 << 10,
+            socket_bytes: 256 << 10,
+            least_bytes_per_second: 4 << 10,
+            downloads: 32,
+            stall_seconds: 5,
+            turn_seconds: 10,
+            probe_millis: 500,
             ping_seconds: 10,
             idle_seconds: 30,
             lost_seconds: 10,

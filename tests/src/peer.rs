@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use shared::limits::WireLimits;
+use shared::limits::{ServerLimits, WireLimits};
 use shared::wire::{Batch, Code, Decoder, Goodbye, Hello, Message, PROTOCOL, Refused, Status, Watch, Welcome};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::{HeaderName, HeaderValue};
@@ -110,8 +110,18 @@ impl Peer {
         self.send(frame.to_bytes())
     }
 
-    /// Sends bytes.
+    /// Sends bytes, in pieces of the length that the server takes from strangers.
     pub fn send(&mut self, bytes: Vec<u8>) -> Result<()> {
+        let bytes = tungstenite::Bytes::from(bytes);
+        let most = ServerLimits::default().socket_bytes;
+        (0..bytes.len()).step_by(most).try_for_each(|from| {
+            let piece = bytes.slice(from..bytes.len().min(from + most));
+            Ok(self.socket.send(WsMessage::Binary(piece))?)
+        })
+    }
+
+    /// Sends bytes as one message of the WebSocket.
+    pub fn send_whole(&mut self, bytes: Vec<u8>) -> Result<()> {
         Ok(self.socket.send(WsMessage::Binary(bytes.into()))?)
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use shared::limits::ServerLimits;
-use tokio::net::TcpListener;
 
 use super::log::LogOptions;
 use super::setting;
@@ -129,7 +128,8 @@ impl Serve {
             .build()
             .map_err(|error| format!("The server could not start: {error}."))?;
         let served = runtime.block_on(async {
-            let listener = TcpListener::bind(address).await.map_err(|error| refused(address, &error))?;
+            let listener =
+                server::listen(address, &ServerLimits::default()).map_err(|error| refused(address, &error))?;
             let address = listener.local_addr().map_err(|error| refused(address, &error))?;
             let sessions = self.sessions(&access)?;
             println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it), {}", access.describe());

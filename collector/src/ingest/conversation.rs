@@ -1,10 +1,15 @@
 //! The protocol with one collector, message by message, whatever transport carries the bytes.
+//!
+//! Until its hello was accepted, a collector may be anybody. So the first message must be a hello, its length has a limit of
+//! its own, and a place of the collectors is taken only after it has shown the token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shared::limits::WireLimits;
 use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::pipe::Pipe;
 use super::{IngestError, Reply, Session, Sessions};
@@ -23,6 +28,8 @@ pub struct Conversation {
     charged: Option<(Arc<Session>, u64)>,
     pauses: Pauses,
     pipe: Option<Pipe>,
+    /// A place of the collectors, from the hello on.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// A message that was received, copied out of the decoder's buffer.
@@ -34,15 +41,37 @@ enum Incoming {
         chunks: Vec<u8>,
     },
     Goodbye(u64),
+    /// A message of a later version.
+    Later,
     /// A message that collectors must not send.
     Other,
+}
+
+/// Copies a message out of the decoder's buffer.
+fn own(message: Message<'_>) -> Incoming {
+    match message {
+        Message::Hello(hello) => Incoming::Hello(hello),
+        Message::Batch(Batch { seq, sent_us, chunks }) => Incoming::Batch { seq, sent_us, chunks: chunks.to_vec() },
+        Message::Goodbye(Goodbye { seq }) => Incoming::Goodbye(seq),
+        Message::Unknown(_) => Incoming::Later,
+        _ => Incoming::Other,
+    }
 }
 
 impl Conversation {
     /// Creates a conversation with the sender of a request.
     pub fn new(sessions: Arc<Sessions>, caller: Caller) -> Self {
-        let decoder = Decoder::new(&WireLimits::default());
-        Self { sessions, decoder, caller, seat: None, charged: None, pauses: Pauses::default(), pipe: None }
+        let first = WireLimits { frame_bytes: sessions.limits().hello_bytes, ..WireLimits::default() };
+        Self {
+            sessions,
+            decoder: Decoder::new(&first),
+            caller,
+            seat: None,
+            charged: None,
+            pauses: Pauses::default(),
+            pipe: None,
+            place: None,
+        }
     }
 
     /// Returns the sender.
@@ -67,23 +96,16 @@ impl Conversation {
 
     /// Reads more bytes and appends the messages to answer with at once. Waits while too much is queued for the disk.
     pub async fn push(&mut self, bytes: &[u8], answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        let mut incoming = Vec::new();
-        let read = self.decoder.push(bytes, &mut |message| {
-            incoming.push(match message {
-                Message::Hello(hello) => Incoming::Hello(hello),
-                Message::Batch(Batch { seq, sent_us, chunks }) => {
-                    Incoming::Batch { seq, sent_us, chunks: chunks.to_vec() }
-                }
-                Message::Goodbye(Goodbye { seq }) => Incoming::Goodbye(seq),
-                // A message of a later version: the protocol allows to ignore it.
-                Message::Unknown(_) => return,
-                _ => Incoming::Other,
-            });
-        });
-        for message in incoming {
-            self.receive(message, answer).await?;
+        let mut bytes = bytes;
+        // One at a time: the next one is not even decoded before this one was dealt with.
+        loop {
+            let incoming = match self.decoder.read(&mut bytes) {
+                Ok(Some(message)) => own(message),
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.refused(IngestError::Malformed(error.to_string()))),
+            };
+            self.receive(incoming, answer).await?;
         }
-        read.map_err(|error| self.refused(IngestError::Malformed(error.to_string())))
     }
 
     async fn receive(&mut self, message: Incoming, answer: &mut Vec<u8>) -> Result<(), IngestError> {
@@ -106,20 +128,30 @@ impl Conversation {
             }
             (Incoming::Hello(_), Some(_)) => Err(self.malformed("only the first message may be a hello")),
             (_, None) => Err(self.malformed("the first message must be a hello")),
+            // The protocol allows to ignore it.
+            (Incoming::Later, _) => Ok(()),
             (Incoming::Other, _) => Err(self.malformed("collectors must not send this kind of message")),
         }
     }
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
+        let mut place = None;
         // A collector of another version is told so, whatever its token.
         if hello.protocol == PROTOCOL {
             let identified = self.sessions.access().identify(&self.caller, &hello.token);
             let grant = identified.map_err(|denied| self.refused(denied.into()))?;
+            if grant.check(Role::Ingest).is_ok() {
+                let free = Arc::clone(&self.sessions.collectors).try_acquire_owned();
+                let busy = |_| self.refused(IngestError::Busy("this server has as many collectors as it allows"));
+                place = Some(free.map_err(busy)?);
+            }
             self.caller = Caller::with(self.caller.peer, grant);
         }
         let (sessions, caller) = (Arc::clone(&self.sessions), self.caller.clone());
         let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, &caller)).await;
         let mut joined = joined.unwrap_or(Err(IngestError::Restart))?;
+        self.place = place;
+        self.decoder.set_limit(WireLimits::default().frame_bytes);
         self.seat = joined.seat.take();
         let events = joined.session.look(|view| view.totals.events());
         self.charged = Some((Arc::clone(&joined.session), events));
@@ -136,6 +168,11 @@ impl Conversation {
     fn refused(&self, error: IngestError) -> IngestError {
         error.log_refusal(self.pipe.as_ref().map_or("", |pipe| pipe.session.id()));
         error
+    }
+
+    /// Ends the conversation. Returns the place of the collectors that it had, for as long as the connection exists.
+    pub(crate) fn into_place(self) -> Option<OwnedSemaphorePermit> {
+        self.place
     }
 
     /// Waits for something to send to the collector. Never resolves before the hello.

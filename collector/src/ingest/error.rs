@@ -65,7 +65,8 @@ impl IngestError {
             Self::Ended => Code::Ended,
             Self::Order { .. } => Code::Order,
             Self::Malformed(_) => Code::Malformed,
-            Self::TooMuch(_) | Self::Store(_) => Code::Full,
+            Self::TooMuch(_) | Self::Store(StoreError::Full) => Code::Full,
+            Self::Store(_) => Code::Store,
             Self::Busy(_) | Self::Replaced => Code::Busy,
             Self::Restart => Code::Restart,
         }
@@ -108,5 +109,6 @@ pub fn word(code: Code) -> &'static str {
         Code::Full => "full",
         Code::Busy => "busy",
         Code::Restart => "restart",
+        Code::Store => "store",
     }
 }

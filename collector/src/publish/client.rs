@@ -16,6 +16,10 @@ use super::state::SharedState;
 use super::stream::Stream;
 use super::trust::{self, unwrap};
 
+/// The longest header of a recording that is sent in a hello: half of
+/// [`ServerLimits::hello_bytes`](shared::limits::ServerLimits), as there are other fields.
+const HEADER_BYTES: usize = 32 << 10;
+
 /// One session, as its server sees it.
 pub(super) struct Client {
     pub(super) shared: Arc<SharedState>,
@@ -103,8 +107,12 @@ impl Client {
     /// Encodes the first message of every connection.
     pub(super) fn hello(&self) -> Vec<u8> {
         let state = self.shared.lock();
-        let (header, first) = (state.header.clone(), state.queue.acked() + 1);
+        let (mut header, first) = (state.header.clone(), state.queue.acked() + 1);
         drop(state);
+        // The first batch has it, too. A server refuses a hello that is much longer.
+        if header.len() > HEADER_BYTES {
+            header.clear();
+        }
         let hello = Hello {
             protocol: PROTOCOL,
             session: self.session.clone(),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use shared::limits::ServerLimits;
 
+use super::budget::Budget;
 use super::demo::Demo;
 use super::host::Hosts;
 use super::proxies::Proxies;
+use super::readiness::Readiness;
 use super::tls::Tls;
 use crate::ingest::Sessions;
 
@@ -21,6 +23,11 @@ pub struct App {
     pub(super) demo: Arc<Demo>,
     /// The address at which the server reaches itself; `None` if it does not listen.
     pub(super) address: Option<SocketAddr>,
+    pub(super) readiness: Arc<Readiness>,
+    /// Downloads, by their number.
+    pub(super) downloads: Arc<Budget>,
+    /// Downloads as pickles, by the KiB that are stored.
+    pub(super) pickles: Arc<Budget>,
     /// How connections are encrypted, if they are.
     pub(super) tls: Option<Arc<Tls>>,
     /// The proxies that are trusted.
@@ -30,7 +37,11 @@ pub struct App {
 impl App {
     /// Creates the state of a server that does not listen.
     pub fn new(sessions: Sessions, hosts: Hosts) -> Self {
+        let limits = sessions.limits();
         Self {
+            readiness: Arc::default(),
+            downloads: Arc::new(Budget::new(limits.downloads, limits)),
+            pickles: Arc::new(Budget::new(in_kib(limits.pickle_bytes), limits)),
             sessions: Arc::new(sessions),
             hosts: Arc::new(hosts),
             demo: Arc::default(),
@@ -71,4 +82,9 @@ impl App {
     pub fn limits(&self) -> &ServerLimits {
         self.sessions.limits()
     }
+}
+
+/// Returns bytes in KiB, at least one.
+pub(super) fn in_kib(bytes: u64) -> usize {
+    usize::try_from(bytes >> 10).unwrap_or(usize::MAX).max(1)
 }

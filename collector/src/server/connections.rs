@@ -1,13 +1,12 @@
 //! Connections: how many, for how long, and how they end.
 //!
-//! `axum::serve` does not limit the time that a client may take to send its request head; this loop does. When every slot
-//! is taken, the oldest connection without a request is closed: a client that opens thousands of connections shuts nobody
-//! out.
+//! `axum::serve` limits neither the time that a client may take to send its request nor the time that it may take to read
+//! the response; this loop does. [`super::place`] tells who gets a place, and who gives way when all are taken.
 
-use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -20,18 +19,35 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use shared::limits::ServerLimits;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tower::ServiceExt;
 
+use super::client_io::ClientIo;
 use super::guarded_body::GuardedBody;
+use super::pace::PaceLimits;
 use super::peer::{Encrypted, Peer};
+use super::place::{Place, Places, Work};
+use super::request_body::RequestBody;
 use super::throttle::Throttle;
 use super::tls::Tls;
 use crate::access::PeerSocket;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens at an address. The system refuses bursts of connections beyond a number, and a client that was refused tries again
+/// after a second, so this number is larger than by default.
+pub fn listen(address: SocketAddr, limits: &ServerLimits) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that was restarted gets its port back at once. Elsewhere than on Unix this would share it with others.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(limits.send_buffer_bytes)?;
+    socket.bind(address)?;
+    socket.listen(limits.backlog)
+}
 
 /// Serves `router` on `listener` until `stop` resolves, then gives open connections a moment to end.
 pub(super) async fn serve(
@@ -41,8 +57,8 @@ pub(super) async fn serve(
     tls: Option<Arc<Tls>>,
     stop: impl Future<Output = ()>,
 ) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
-    let open = OpenConnections::default();
+    let places = Places::new(limits.connections);
+    let pace = PaceLimits::from(&limits);
     let (stops, stopping) = watch::channel(false);
     let mut http = http1::Builder::new();
     let head_time = Duration::from_secs(limits.head_seconds);
@@ -53,23 +69,20 @@ pub(super) async fn serve(
         loop {
             match listener.accept().await {
                 Ok((socket, address)) => {
-                    if slots.available_permits() == 0 {
-                        if let Some(suppressed) = full.pass() {
-                            tracing::warn!(limit = limits.connections, suppressed, "connection limit reached");
-                        }
-                        open.close_oldest_idle();
+                    if places.is_full()
+                        && let Some(suppressed) = full.pass()
+                    {
+                        tracing::warn!(limit = limits.connections, suppressed, "connection limit reached");
                     }
-                    let Ok(permit) = Arc::clone(&slots).acquire_owned().await else { return };
-                    let connection = open.add();
                     let peer = Peer(address.ip().to_canonical());
+                    let Some(place) = places.enter(peer).await else { return };
                     tokio::spawn(answer(
                         http.clone(),
                         (socket, peer),
                         tls.clone().map(|tls| (tls, head_time)),
                         router.clone(),
-                        connection,
+                        (place, pace),
                         stopping.clone(),
-                        permit,
                     ));
                 }
                 Err(error) => {
@@ -87,8 +100,7 @@ pub(super) async fn serve(
     }
     drop(listener);
     stops.send_replace(true);
-    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), slots.acquire_many(all)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), places.empty()).await;
 }
 
 /// Serves one connection until it ends, after the handshake if the server has TLS.
@@ -97,13 +109,12 @@ async fn answer(
     (socket, peer): (TcpStream, Peer),
     tls: Option<(Arc<Tls>, Duration)>,
     router: Router,
-    connection: Arc<Connection>,
+    (place, pace): (Arc<Place>, PaceLimits),
     mut stopping: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
 ) {
     let ends = PeerSocket::of(&socket);
     let Some((tls, head_time)) = tls else {
-        return answer_on(http, (socket, peer, ends), None, router, connection, stopping).await;
+        return answer_on(http, (socket, peer, ends), None, router, (place, pace), stopping).await;
     };
     let begun = Instant::now();
     let stream = tokio::select! {
@@ -112,12 +123,12 @@ async fn answer(
             Ok(None) => return,
             Err(_) => return tracing::debug!("TLS handshake took too long"),
         },
-        () = connection.close.notified() => return,
+        () = place.closed() => return,
         _ = stopping.changed() => return,
     };
     // The handshake's time counts, so that a client gains none by it.
     http.header_read_timeout(head_time.saturating_sub(begun.elapsed()));
-    answer_on(http, (stream, peer, ends), Some(Encrypted), router, connection, stopping).await;
+    answer_on(http, (stream, peer, ends), Some(Encrypted), router, (place, pace), stopping).await;
 }
 
 /// Serves one connection whose bytes are HTTP until it ends.
@@ -126,7 +137,7 @@ async fn answer_on(
     (socket, peer, ends): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Peer, PeerSocket),
     encrypted: Option<Encrypted>,
     router: Router,
-    connection: Arc<Connection>,
+    (place, pace): (Arc<Place>, PaceLimits),
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -135,10 +146,13 @@ async fn answer_on(
         if let Some(encrypted) = encrypted {
             request.extensions_mut().insert(encrypted);
         }
-        let guard = RequestGuard::new(&connection);
-        let answered = router.clone().oneshot(request.map(Body::new));
-        async move { answered.await.map(|response| hold(response, guard)) }
+        request.extensions_mut().insert(Arc::clone(&place));
+        let work = place.work();
+        let request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&place), pace)));
+        let answered = router.clone().oneshot(request);
+        async move { answered.await.map(|response| hold(response, work)) }
     });
+    let socket = ClientIo::new(socket, Arc::clone(&place), pace);
     let mut served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         result = served.as_mut() => {
@@ -148,70 +162,16 @@ async fn answer_on(
             }
             return;
         }
-        () = connection.close.notified() => return,
+        () = place.closed() => return,
         _ = stopping.changed() => {}
     }
     served.as_mut().graceful_shutdown();
     let _ = served.await;
 }
 
-/// Keeps the guard until the response was sent.
-fn hold(response: Response, guard: RequestGuard) -> Response {
-    response.map(|body| Body::new(GuardedBody::new(body, guard)))
-}
-
-/// An open connection.
-#[derive(Debug, Default)]
-struct Connection {
-    /// Requests that are being answered.
-    requests: AtomicUsize,
-    /// Notified when the connection has to close in favor of another.
-    close: Notify,
-}
-
-/// The open connections, the oldest first.
-#[derive(Debug, Default)]
-struct OpenConnections(Mutex<VecDeque<Weak<Connection>>>);
-
-impl OpenConnections {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Weak<Connection>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self) -> Arc<Connection> {
-        let connection = Arc::new(Connection::default());
-        let mut open = self.lock();
-        open.retain(|connection| connection.strong_count() > 0);
-        open.push_back(Arc::downgrade(&connection));
-        connection
-    }
-
-    /// Closes the oldest connection that has no request.
-    fn close_oldest_idle(&self) {
-        let mut open = self.lock();
-        let is_idle = |connection: &Arc<Connection>| connection.requests.load(Ordering::Relaxed) == 0;
-        let found = open.iter().position(|connection| connection.upgrade().as_ref().is_some_and(is_idle));
-        if let Some(connection) = found.and_then(|at| open.remove(at)).and_then(|connection| connection.upgrade()) {
-            connection.close.notify_one();
-        }
-    }
-}
-
-/// Counts one request of a connection while it lives.
-#[derive(Debug)]
-struct RequestGuard(Arc<Connection>);
-
-impl RequestGuard {
-    fn new(connection: &Arc<Connection>) -> Self {
-        connection.requests.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(connection))
-    }
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Counts the request as in progress until its response was handed to the connection.
+fn hold(response: Response, work: Work) -> Response {
+    response.map(|body| Body::new(GuardedBody::new(body, work)))
 }
 
 #[cfg(test)]

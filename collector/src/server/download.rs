@@ -39,6 +39,14 @@ impl Download {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
+    /// Returns the time that the selected log segments cover, in microseconds since the epoch. The start is `None` if they
+    /// begin with the session, and the end if they may reach beyond the last event.
+    pub(super) fn span(&self) -> (Option<i64>, Option<i64>) {
+        let from_us = self.segments.iter().map(|segment| segment.from_us).min();
+        let to_us = self.segments.iter().map(|segment| segment.to_us).max();
+        (from_us.filter(|from_us| *from_us > i64::MIN), to_us.filter(|to_us| *to_us < i64::MAX))
+    }
+
     /// Reads the recording piece by piece. Waits for the disk.
     pub(super) fn read(&self, send: &mut dyn FnMut(Vec<u8>) -> Result<(), BodyError>) -> Result<(), BodyError> {
         send(prelude().to_vec())?;

@@ -15,6 +15,10 @@ use crate::access::Denied;
 use crate::ingest::{IngestError, word};
 use crate::store::StoreError;
 
+/// Seconds after which a client should try again when a limit is reached. Clients that keep a place without using it have
+/// lost it by then.
+const RETRY: HeaderValue = HeaderValue::from_static("5");
+
 /// An error that a route answers with. The cause is logged and never sent.
 #[derive(Debug)]
 pub(super) struct ApiError {
@@ -135,6 +139,9 @@ impl IntoResponse for ApiError {
         let body = Json(ErrorJson { error: ErrorDetail { code: self.code, message: self.message } });
         let mut response = (self.status, body).into_response();
         response.extensions_mut().insert(Failure { code: self.code, cause });
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY);
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

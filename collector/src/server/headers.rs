@@ -3,7 +3,9 @@
 use axum::extract::Request;
 use axum::http::HeaderName;
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -31,13 +33,23 @@ const HEADERS: [(HeaderName, &str); 6] = [
 /// left out and the time is short.
 const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=2592000");
 
+/// Whether a path belongs to the API or is that of the metrics: what they answer is for the client that asked, and for the
+/// moment.
+fn is_api(path: &str) -> bool {
+    path.starts_with("/api/") || path == "/api" || path == "/metrics"
+}
+
 /// Adds the headers to every response.
 pub(super) async fn add(request: Request, next: Next) -> Response {
     // Behind a proxy, the policy of the public name is the proxy's.
     let is_encrypted = request.extensions().get::<Encrypted>().is_some();
+    let is_api = is_api(request.uri().path());
     let mut response = next.run(request).await;
     if is_encrypted {
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, TRANSPORT);
+    }
+    if is_api {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -1,22 +1,23 @@
 //! The socket of a collector.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::App;
+use super::place::Place;
 use super::refusal::refuse;
-use super::socket::{Received, Socket, stopped};
+use super::socket::{Received, Socket, closed, stopped};
 use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError, Outgoing};
 
-/// Serves a collector until it disconnects. Holds its permit until then.
-pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, _permit: OwnedSemaphorePermit) {
+/// Serves a collector until it disconnects. It keeps the place of its connection until its hello was accepted.
+pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, place: Option<Arc<Place>>) {
     let mut socket = Socket::new(socket, app.limits());
     let mut conversation = Conversation::new(app.sessions.clone(), caller);
-    match converse(&mut socket, &mut conversation, &app).await {
+    match converse(&mut socket, &mut conversation, &app, place.as_ref()).await {
         Ok(()) => tracing::debug!("collector disconnected"),
         Err(error) => {
             let message = refuse(&app.sessions, "collector", conversation.caller(), None, &error);
@@ -24,11 +25,19 @@ pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, _permit: 
         }
     }
     // Everything received is stored by now, so the collector may disconnect.
-    drop(conversation);
-    socket.close().await;
+    let _place = conversation.into_place();
+    tokio::select! {
+        () = socket.close() => {}
+        () = closed(place.as_ref()) => {}
+    }
 }
 
-async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &App) -> Result<(), IngestError> {
+async fn converse(
+    socket: &mut Socket,
+    conversation: &mut Conversation,
+    app: &App,
+    place: Option<&Arc<Place>>,
+) -> Result<(), IngestError> {
     let mut stopping = app.sessions.stopping();
     let deadline = sleep(Duration::from_secs(app.limits().hello_seconds));
     tokio::pin!(deadline);
@@ -39,8 +48,12 @@ async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &Ap
                 Received::Closed => return Ok(()),
                 Received::Control => {}
                 Received::Bytes(bytes) => {
+                    let _work = place.map(Place::work);
                     let mut answer = Vec::new();
                     let pushed = conversation.push(&bytes, &mut answer).await;
+                    if conversation.is_open() && let Some(place) = place {
+                        place.give_up();
+                    }
                     if !socket.send(answer).await {
                         return Ok(());
                     }
@@ -63,6 +76,7 @@ async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &Ap
             () = &mut deadline, if !conversation.is_open() => {
                 return Err(IngestError::Malformed("no hello arrived in time".to_owned()));
             }
+            () = closed(place) => return Ok(()),
             () = stopped(&mut stopping) => return Err(IngestError::Restart),
         }
     }

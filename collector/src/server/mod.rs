@@ -6,8 +6,11 @@
 mod access_log;
 mod app;
 mod assets;
+mod budget;
+mod client_io;
 mod coding;
 mod connections;
+mod crowd;
 mod demo;
 mod download;
 mod error;
@@ -19,11 +22,15 @@ mod host;
 mod ingest_socket;
 mod json;
 mod openapi;
+mod pace;
 mod peer;
+mod place;
 #[cfg(test)]
 mod power_tests;
 mod proxies;
+mod readiness;
 mod refusal;
+mod request_body;
 mod router;
 mod routes;
 mod socket;
@@ -39,6 +46,7 @@ use std::time::Duration;
 
 pub use app::App;
 pub use assets::has_page;
+pub use connections::listen;
 pub use host::Hosts;
 pub use proxies::{Network, Proxies};
 pub use router::router;

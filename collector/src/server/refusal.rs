@@ -34,3 +34,27 @@ pub(super) fn refuse(
     }
     Message::Refused(refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use shared::wire::Code;
+
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn only_a_full_store_is_called_full() {
+        for (error, code) in [
+            (StoreError::Full, Code::Full),
+            (StoreError::Damaged("a segment".to_owned()), Code::Store),
+            (StoreError::Io(io::Error::other("a disk")), Code::Store),
+            (StoreError::Missing, Code::Store),
+        ] {
+            let refused = IngestError::from(error).refused();
+            // Collectors keep what they have: the store may be mended.
+            assert_eq!((refused.code, refused.retry), (code, true), "{}", refused.message);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! What all sockets have in common: size limits, pings, a limit on silence, an orderly end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -9,13 +10,28 @@ use shared::wire::HEAD_BYTES;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
+use super::place::Place;
+
 /// Time that a client has to read why its socket ends.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Limits the messages of an upgrade: each holds at most one message of the wire.
-pub(super) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
-    let most = WireLimits::default().frame_bytes + HEAD_BYTES;
-    upgrade.max_message_size(most).max_frame_size(most)
+/// Bytes that are read at once. Each socket holds as many.
+const READ_BYTES: usize = 64 << 10;
+
+/// Limits the messages of a socket, for as long as it is open: each holds at most one message of the wire. Without a token
+/// in the request the client may be anybody, and a message holds at most `most` bytes.
+pub(super) fn bounded(upgrade: WebSocketUpgrade, has_shown_token: bool, most: usize) -> WebSocketUpgrade {
+    let whole = WireLimits::default().frame_bytes + HEAD_BYTES;
+    let most = if has_shown_token { whole } else { most.min(whole) };
+    upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BYTES.min(most))
+}
+
+/// Resolves when the connection gives way to another one.
+pub(super) async fn closed(place: Option<&Arc<Place>>) {
+    match place {
+        Some(place) => place.closed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Resolves when the server stops.

@@ -9,7 +9,7 @@ use super::error::chain;
 use crate::store::StoreError;
 
 /// Pieces that may wait for the connection.
-const PIECES: usize = 4;
+const PIECES: usize = 2;
 
 /// Why a body ended too early.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,11 @@ pub(super) enum BodyError {
 pub(super) struct BodyWriter(mpsc::Sender<Result<Bytes, BodyError>>);
 
 impl BodyWriter {
+    /// Fails if the client has disconnected, for work that sends nothing for some time.
+    pub(super) fn check(&self) -> Result<(), BodyError> {
+        if self.0.is_closed() { Err(BodyError::ClientGone) } else { Ok(()) }
+    }
+
     /// Sends a piece. Waits while the client is slow.
     pub(super) fn send(&self, bytes: Vec<u8>) -> Result<(), BodyError> {
         if bytes.is_empty() {

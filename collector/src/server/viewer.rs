@@ -12,13 +12,13 @@ use std::time::Duration;
 use axum::extract::ws::WebSocket;
 use shared::limits::WireLimits;
 use shared::wire::{Batch, Decoder, Message, PROTOCOL, SessionState, Status, Watch};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use super::App;
 use super::history::{History, Stored};
+use super::place::Place;
 use super::refusal::refuse;
-use super::socket::{Received, Socket, stopped};
+use super::socket::{Received, Socket, closed, stopped};
 use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
 use crate::ingest::{IngestError, Session, View, now_us};
@@ -43,58 +43,73 @@ impl From<IngestError> for End {
     }
 }
 
-/// Serves a viewer until it disconnects. Holds its permit as long.
-pub(super) async fn serve(
-    socket: WebSocket,
-    app: App,
-    session: Arc<Session>,
-    mut caller: Caller,
-    _permit: OwnedSemaphorePermit,
-) {
+/// Serves a viewer until it disconnects. It keeps the place of its connection until its watch was accepted, and then has one
+/// of the viewers' places.
+pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: Caller, place: Option<Arc<Place>>) {
     let mut socket = Socket::new(socket, app.limits());
-    session.viewers.fetch_add(1, Ordering::Relaxed);
-    let end = match receive_watch(&mut socket, &app, &mut caller).await {
-        Ok((watch, grant)) => Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await,
-        Err(end) => end,
+    let received = tokio::select! {
+        received = receive_watch(&mut socket, &app, &mut caller) => received,
+        () = closed(place.as_ref()) => Err(End::Gone),
     };
-    session.viewers.fetch_sub(1, Ordering::Relaxed);
+    let admitted = received.and_then(|(watch, grant)| {
+        let session = app.sessions.get(&id).ok_or(IngestError::Session)?;
+        let free = Arc::clone(&app.sessions.viewers).try_acquire_owned();
+        let permit = free.map_err(|_| IngestError::Busy("this server has as many viewers as it allows"))?;
+        Ok((session, (watch, grant), permit))
+    });
+    let (admitted, end) = match admitted {
+        Ok((session, (watch, grant), permit)) => {
+            if let Some(place) = &place {
+                place.give_up();
+            }
+            session.viewers.fetch_add(1, Ordering::Relaxed);
+            let end = Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await;
+            session.viewers.fetch_sub(1, Ordering::Relaxed);
+            (Some((session, permit)), end)
+        }
+        Err(end) => (None, end),
+    };
+    // What a stranger wrote into the address must not enter the log.
+    let session = admitted.as_ref().map(|(session, _)| session.id());
     match end {
-        End::Gone => tracing::debug!(session = session.id(), "viewer disconnected"),
+        End::Gone => tracing::debug!(session, "viewer disconnected"),
         End::Refused(error) => {
-            let message = refuse(&app.sessions, "viewer", &caller, Some(session.id()), &error);
+            let message = refuse(&app.sessions, "viewer", &caller, session, &error);
             socket.send(message.to_bytes()).await;
         }
     }
-    socket.close().await;
+    tokio::select! {
+        () = socket.close() => {}
+        () = closed(place.as_ref()) => {}
+    }
 }
 
 /// Waits for the first message, and checks the token if it comes with it.
 async fn receive_watch(socket: &mut Socket, app: &App, caller: &mut Caller) -> Result<(Watch, Grant), End> {
-    let mut decoder = Decoder::new(&WireLimits::default());
+    let limits = app.limits();
+    let mut decoder = Decoder::new(&WireLimits { frame_bytes: limits.hello_bytes, ..WireLimits::default() });
+    let mut stopping = app.sessions.stopping();
     let first = async {
         loop {
-            match socket.receive().await {
+            let bytes = match socket.receive().await {
                 Received::Closed => return Err(End::Gone),
-                Received::Control => {}
-                Received::Bytes(bytes) => {
-                    let (mut watch, mut has_other) = (None, false);
-                    let read = decoder.push(&bytes, &mut |message| match message {
-                        Message::Watch(message) => watch = watch.take().or(Some(message)),
-                        _ => has_other = true,
-                    });
-                    if read.is_err() || has_other {
-                        return Err(IngestError::Malformed("the first message must be a watch".to_owned()).into());
-                    }
-                    if let Some(watch) = watch {
-                        return Ok(watch);
-                    }
+                Received::Control => continue,
+                Received::Bytes(bytes) => bytes,
+            };
+            match decoder.read(&mut &*bytes) {
+                Ok(None) => {}
+                Ok(Some(Message::Watch(watch))) => return Ok(watch),
+                Ok(Some(_)) | Err(_) => {
+                    return Err(IngestError::Malformed("the first message must be a watch".to_owned()).into());
                 }
             }
         }
     };
     let late = || End::Refused(IngestError::Malformed("no watch arrived in time".to_owned()));
-    let seconds = Duration::from_secs(app.limits().hello_seconds);
-    let watch = timeout(seconds, first).await.map_err(|_| late())??;
+    let watch = tokio::select! {
+        watch = timeout(Duration::from_secs(limits.hello_seconds), first) => watch.map_err(|_| late())??,
+        () = stopped(&mut stopping) => return Err(IngestError::Restart.into()),
+    };
     if watch.protocol != PROTOCOL {
         return Err(IngestError::Protocol(watch.protocol).into());
     }

@@ -14,7 +14,7 @@ const PAIR: u8 = 0x92;
 /// The kind of [`Watch`].
 const WATCH: u8 = 8;
 
-const CODES: [(Code, &str); 10] = [
+const CODES: [(Code, &str); 11] = [
     (Code::Protocol, "protocol"),
     (Code::Token, "token"),
     (Code::Key, "key"),
@@ -24,6 +24,7 @@ const CODES: [(Code, &str); 10] = [
     (Code::Full, "full"),
     (Code::Busy, "busy"),
     (Code::Restart, "restart"),
+    (Code::Store, "store"),
     (Code::Malformed, "malformed"),
 ];
 

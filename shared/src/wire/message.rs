@@ -82,6 +82,9 @@ pub enum Code {
     Busy,
     /// The server is stopping.
     Restart,
+    /// The server's store failed, or what it holds of the session is damaged. Earlier builds read it as
+    /// [`Self::Malformed`], and decide by [`Refused::retry`] as with any code.
+    Store,
     /// A message or chunk is malformed. Also stands for unknown codes.
     #[default]
     Malformed,

@@ -120,3 +120,43 @@ fn a_code_of_a_later_build_is_read_as_one_that_is_known() {
     let body = [&[0x92, 6, 0x81, 0xa4][..], b"code", &[0xa3], b"new"].concat();
     assert_eq!(Message::decode(&body), Some(Message::Refused(Refused::default())));
 }
+
+#[test]
+fn messages_are_read_one_at_a_time_and_a_limit_can_be_raised_between_them() {
+    let hello = Message::Hello(Hello::default()).to_bytes();
+    let batch = Message::Batch(Batch { seq: 1, sent_us: 2, chunks: &[7; 10_000] }).to_bytes();
+    let stream = [&hello[..], &batch, &hello].concat();
+    let small = WireLimits { frame_bytes: 1_000, ..WireLimits::default() };
+    for (raised, want) in [
+        (None, Err(WireError::TooLong { found: batch.len() as u64 - HEAD_BYTES as u64, limit: 1_000 })),
+        (Some(20_000), Ok(vec![hello.clone(), batch.clone(), hello.clone()])),
+    ] {
+        for piece in [1, 9, 500, 40_000] {
+            let (mut decoder, mut read) = (Decoder::new(&small), Vec::new());
+            let mut all = || {
+                for mut bytes in stream.chunks(piece) {
+                    while let Some(message) = decoder.read(&mut bytes)? {
+                        read.push(message.to_bytes());
+                        if let Some(limit) = raised {
+                            decoder.set_limit(limit);
+                        }
+                    }
+                    assert_eq!(bytes, b"", "all was taken");
+                }
+                Ok(())
+            };
+            let done = all();
+            assert_eq!(done.map(|()| read), want, "{raised:?}, pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_held_of_a_message_beyond_the_limit() {
+    let mut decoder = Decoder::new(&WireLimits { frame_bytes: 1_000, ..WireLimits::default() });
+    let head = [&1_001_u32.to_le_bytes()[..], &[0; 4]].concat();
+    let [first, last] = [&head[..7], &[&head[7..], &[0; 900][..]].concat()];
+    assert_eq!(decoder.push(first, &mut |_| panic!("a message")), Ok(()));
+    assert!(decoder.push(last, &mut |_| panic!("a message")).is_err());
+    assert!(decoder.unfinished() <= HEAD_BYTES, "{} bytes are held", decoder.unfinished());
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use shared::event::Action;
+use shared::format::{Header, LostEvents, Writer};
 use shared::limits::ServerLimits;
 use shared::trace::{Event, TagId};
 use shared::units::Address;
@@ -169,5 +170,36 @@ fn the_alerting_rules_name_metrics_that_exist() -> Result<()> {
     ensure!(named.len() > 10, "the rules name {named:?}");
     let unknown: Vec<_> = named.difference(&known).collect();
     assert!(unknown.is_empty(), "the rules name unknown metrics: {unknown:?}");
+    Ok(())
+}
+
+/// Prometheus clients keep gauges as signed integers, and a collector may claim any number of lost events.
+#[test]
+fn no_gauge_wraps_whatever_collectors_claim() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
+    let mut peers = Vec::new();
+    for seed in 86..89 {
+        let stream = Stream::new(seed, 1, 50);
+        let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+        peer.batch(1, stream.batch(1))?;
+        let lost = LostEvents { device: 0, from: 50, to: u64::MAX, by_action: [u64::MAX; Action::ALL.len()] };
+        let (mut unused, mut chunk) = (Vec::new(), Vec::new());
+        Writer::new(&Header::default(), &mut unused).lost_events(&lost, &mut chunk);
+        peer.batch(2, &chunk)?;
+        peer.acked(2)?;
+        peers.push(peer);
+    }
+    let text = metrics(&server)?;
+    let gauges: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.strip_suffix(" gauge")?.strip_prefix("# TYPE ")).collect();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').expect("a name and a value");
+        if gauges.contains(name.split('{').next().unwrap_or_default()) && !value.contains('.') {
+            let value: i64 = value.parse().map_err(|error| anyhow::anyhow!("{line}: {error}"))?;
+            ensure!(value >= 0, "{line}");
+        }
+    }
+    let most = format!("{{action=\"alloc\"}} {}", i64::MAX);
+    ensure!(text.contains(&format!("vramscope_events_lost{most}")), "{text}");
     Ok(())
 }

@@ -186,7 +186,9 @@ fn collectors_and_viewers_beyond_the_limit_are_refused_with_retry() -> Result<()
     let (one, _) = Peer::hello(server.address, &streams[0].hello)?;
     let (two, _) = Peer::hello(server.address, &streams[1].hello)?;
     assert_eq!(Peer::connect(server.address, "/api/v1/ingest", &[])?.err(), Some(503));
-    let viewer = Peer::viewer(server.address, streams[0].session(), 0)?;
+    let mut viewer = Peer::viewer(server.address, streams[0].session(), 0)?;
+    // It has its place once its watch was accepted.
+    viewer.status(|_| true)?;
     let path = format!("/api/v1/sessions/{}/live", streams[0].session());
     assert_eq!(Peer::connect(server.address, &path, &[])?.err(), Some(503));
     drop((one, two, viewer));

@@ -5,6 +5,7 @@ mod bounds;
 mod damage;
 mod durable;
 mod faults;
+mod flood;
 mod gauges;
 mod hostile;
 mod inside;
@@ -13,6 +14,8 @@ mod memory;
 mod peaks;
 mod post;
 mod security;
+mod slow;
+mod strangers;
 mod watching;
 
 use anyhow::Result;

@@ -5,13 +5,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use shared::allocator::TraceSink;
+use shared::format::Header;
 use shared::limits::PublishLimits;
 use shared::wire::Code;
 use tests::Folder;
-use vramscope::recorder::WhenFull;
+use tests::server::Server;
+use vramscope::publish::{Destination, Publisher};
+use vramscope::recorder::{Recorder, WhenFull};
 
 use crate::scripted::{Act, Scripted, Serve};
-use crate::session::{LONG, Session, check, limits, run};
+use crate::session::{LONG, Session, check, entry, header, limits, run};
 
 #[test]
 fn everything_arrives_whatever_happens_to_connections() -> Result<()> {
@@ -114,4 +118,22 @@ fn under_any_script_everything_arrives_once_in_order() {
         go().map_err(|error| TestCaseError::fail(format!("{error:#}")))
     });
     result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_long_header_is_sent_with_the_first_batch_only() -> Result<()> {
+    let server = Server::start()?;
+    let names = ["n", "j"].map(|letter| letter.repeat(60_000));
+    let long = Header { name: names[0].clone(), job: names[1].clone(), ..header() };
+    let destination = Destination::parse(&server.url())?;
+    let (output, publisher) = Publisher::start(destination, limits())?;
+    let (mut sinks, recorder) = Recorder::new(long).start_to(Box::new(output), "test")?;
+    (0..100).for_each(|i| sinks[0].record(entry(i)));
+    drop(sinks);
+    recorder.finish(Vec::new());
+    let published = publisher.finish(LONG);
+    assert!(published.is_ended, "{published:?}");
+    let listed = server.get("/api/v1/sessions")?.text();
+    assert!(listed.contains(&names[0][..1_000]) && listed.contains(&names[1][..1_000]), "{listed}");
+    Ok(())
 }

@@ -4,7 +4,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::blocking;
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 
@@ -27,6 +26,8 @@ pub(crate) async fn live() -> &'static str {
 }
 
 /// Whether sessions can be stored.
+///
+/// Requests that come at the same time share one check of the store.
 #[utoipa::path(
     get,
     path = "/api/v1/health/ready",
@@ -37,11 +38,9 @@ pub(crate) async fn live() -> &'static str {
     )
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
-    match blocking(move || app.sessions.check_store()).await? {
-        Ok(()) => Ok("ok\n".into_response()),
-        Err(error) => {
-            let message = format!("Nothing can be stored: {error}.");
-            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "full", message).caused_by(error))
-        }
-    }
+    app.readiness.check(&app.sessions).await.map_err(|error| {
+        let message = format!("Nothing can be stored: {}.", error.reason);
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.code, message).caused_by(error.reason)
+    })?;
+    Ok("ok\n".into_response())
 }

@@ -1,5 +1,6 @@
 //! `/api/v1/ingest`: the socket of collectors, or requests with the same messages where sockets can't pass.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -10,7 +11,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_stream::StreamExt;
 use tracing::{Instrument, Span};
 
@@ -18,14 +19,17 @@ use super::binary::Binary;
 use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError};
 use crate::server::error::{ApiError, ErrorJson};
+use crate::server::place::Place;
 use crate::server::refusal::refuse;
+use crate::server::request_body::is_too_slow;
 use crate::server::{App, ingest_socket, socket};
 
 const FULL: &str = "This server has as many collectors as it allows. Try again later.";
 
 /// Opens the WebSocket of a collector.
 ///
-/// The socket carries messages of the wire protocol, a hello first. The token is sent in the header or in the hello.
+/// The socket carries messages of the wire protocol, a hello first. The token is sent in the header or in the hello. Without
+/// a token in the header, a WebSocket message holds at most 256 KiB; a message of the wire protocol may span several.
 #[utoipa::path(
     get,
     path = "/api/v1/ingest",
@@ -40,14 +44,22 @@ const FULL: &str = "This server has as many collectors as it allows. Try again l
 )]
 pub(crate) async fn ingest_socket(
     State(app): State<App>,
+    place: Option<Extension<Arc<Place>>>,
     Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
+    check_free(&app)?;
     let span = Span::current();
-    Ok(socket::bounded(upgrade)
-        .on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, permit).instrument(span)))
+    let has_shown_token = app.sessions.access().wants_token() && matches!(caller.grant, Ok(Some(_)));
+    let upgrade = socket::bounded(upgrade, has_shown_token, app.limits().socket_bytes);
+    let place = place.map(|Extension(place)| place);
+    Ok(upgrade.on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, place).instrument(span)))
+}
+
+/// Fails if no collector could be admitted now. A place is taken when the hello is accepted.
+fn check_free(app: &App) -> Result<(), ApiError> {
+    if app.sessions.collectors.available_permits() > 0 { Ok(()) } else { Err(ApiError::busy(FULL)) }
 }
 
 /// Sends messages of a collector where WebSockets can't pass.
@@ -74,14 +86,16 @@ pub(crate) async fn ingest_socket(
 )]
 pub(crate) async fn ingest_post(
     State(app): State<App>,
+    place: Option<Extension<Arc<Place>>>,
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let _permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
+    check_free(&app)?;
     let mut conversation = Conversation::new(app.sessions.clone(), caller);
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
-    let read = timeout(time, read(body, &mut conversation, &mut answer, app.limits().body_bytes)).await;
+    let place = place.as_ref().map(|Extension(place)| &**place);
+    let read = timeout(time, read(body, &mut conversation, &mut answer, (&app, place))).await;
     // Complete batches are stored, whatever followed them.
     answer.extend(conversation.finish().await);
     // A collector that exceeds its quota of events waits for the answer before it sends more.
@@ -89,7 +103,7 @@ pub(crate) async fn ingest_post(
         sleep(pause).await;
     }
     match read {
-        Err(_) => {
+        Err(_) | Ok(Err(ReadError::TooSlow)) => {
             let message = "The body did not arrive in time.";
             return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
         }
@@ -108,20 +122,41 @@ pub(crate) async fn ingest_post(
 /// Why a body was not read to its end.
 enum ReadError {
     TooLong,
+    TooSlow,
     ClientGone,
     Refused(IngestError),
 }
 
-async fn read(body: Body, conversation: &mut Conversation, answer: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
+async fn read(
+    body: Body,
+    conversation: &mut Conversation,
+    answer: &mut Vec<u8>,
+    (app, place): (&App, Option<&Place>),
+) -> Result<(), ReadError> {
+    let hello_end = Instant::now() + Duration::from_secs(app.limits().hello_seconds);
     let mut bytes = 0_usize;
     let mut stream = body.into_data_stream();
-    while let Some(data) = stream.next().await {
-        let data = data.map_err(|_| ReadError::ClientGone)?;
+    loop {
+        let next = if conversation.is_open() {
+            stream.next().await
+        } else {
+            timeout_at(hello_end, stream.next()).await.map_err(|_| ReadError::TooSlow)?
+        };
+        let Some(data) = next else { break };
+        let data =
+            data.map_err(|error| if is_too_slow(&error) { ReadError::TooSlow } else { ReadError::ClientGone })?;
         bytes = bytes.saturating_add(data.len());
-        if bytes > most {
+        if bytes > app.limits().body_bytes {
             return Err(ReadError::TooLong);
         }
+        let was_open = conversation.is_open();
         conversation.push(&data, answer).await.map_err(ReadError::Refused)?;
+        if !was_open
+            && conversation.is_open()
+            && let Some(place) = place
+        {
+            place.know();
+        }
     }
     if conversation.is_open() {
         Ok(())

@@ -1,5 +1,7 @@
 //! `/api/v1/sessions/{id}/live`: the socket of viewers.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -10,11 +12,13 @@ use tracing::{Instrument, Span};
 use super::find;
 use crate::access::Caller;
 use crate::server::error::{ApiError, ErrorJson};
+use crate::server::place::Place;
 use crate::server::{App, socket, viewer};
 
 /// Opens the WebSocket of a viewer.
 ///
-/// The socket carries messages of the wire protocol, a watch first. The token is sent in the header or in the watch.
+/// The socket carries messages of the wire protocol, a watch first. The token is sent in the header or in the watch. A client
+/// that sends it in the watch learns only then whether there is such a session.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/live",
@@ -32,14 +36,21 @@ use crate::server::{App, socket, viewer};
 pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,
+    place: Option<Extension<Arc<Place>>>,
     Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
-    let session = find(&app, &id)?;
-    let busy = || ApiError::busy("This server has as many viewers as it allows. Try again later.");
-    let permit = app.sessions.viewers.clone().try_acquire_owned().map_err(|_| busy())?;
+    // A stranger gets the same answers for every id.
+    if matches!(caller.grant, Ok(Some(_))) {
+        find(&app, &id)?;
+    }
+    if app.sessions.viewers.available_permits() == 0 {
+        return Err(ApiError::busy("This server has as many viewers as it allows. Try again later."));
+    }
     let span = Span::current();
-    Ok(socket::bounded(upgrade)
-        .on_upgrade(move |socket| viewer::serve(socket, app, session, caller, permit).instrument(span)))
+    // Viewers send nothing but the watch, which is as small as a hello.
+    let upgrade = socket::bounded(upgrade, false, app.limits().hello_bytes);
+    let place = place.map(|Extension(place)| place);
+    Ok(upgrade.on_upgrade(move |socket| viewer::serve(socket, app, id, caller, place).instrument(span)))
 }

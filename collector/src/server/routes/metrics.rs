@@ -82,20 +82,20 @@ impl Collector for SessionMetrics {
         metrics.family("refused", "Collectors and viewers refused, by code.", refused)?;
 
         let full = u64::from(self.0.is_full());
-        metrics.one("store_bytes", "Bytes of all log segments.", &ConstGauge::new(self.0.store().usage()))?;
+        metrics.one("store_bytes", "Bytes of all log segments.", &gauge(self.0.store().usage()))?;
         metrics.one("store_full", "Whether the store refused the last write.", &ConstGauge::new(full))?;
         let states = [SessionState::Live, SessionState::Ended, SessionState::Lost];
-        let by_state = states.map(|state| ([("state", state.name())], ConstGauge::new(sums.states[state as usize])));
+        let by_state = states.map(|state| ([("state", state.name())], gauge(sums.states[state as usize])));
         metrics.family("sessions", "Sessions kept, by state.", by_state)?;
         metrics.one("viewers", "Viewers connected.", &ConstGauge::new(sums.viewers as u64))?;
         let lag = sums.behind_us as f64 / 1e6;
         let help = "Seconds since the last batch of the live session that is furthest behind.";
         metrics.one("ingest_lag_seconds", help, &ConstGauge::new(lag))?;
         // A gauge, because deleting a session takes its lost events away.
-        let known: u64 = sums.lost_by_action.iter().sum();
+        let known = sums.lost_by_action.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
         let by_action = Action::ALL.iter().map(|action| action.name()).zip(sums.lost_by_action);
         let by_action = by_action.chain([("unknown", sums.lost.saturating_sub(known))]);
-        let by_action = by_action.map(|(action, count)| ([("action", action)], ConstGauge::new(count)));
+        let by_action = by_action.map(|(action, count)| ([("action", action)], gauge(count)));
         metrics.family("events_lost", "Events lost by collectors, of the sessions kept, by action.", by_action)?;
         SessionGauges::of(&self.0).encode(&mut metrics)
     }
@@ -123,6 +123,12 @@ impl Metrics<'_> {
     }
 }
 
+/// Returns a gauge. Prometheus clients commonly keep gauges as signed integers, so the value is limited to those: beyond, it
+/// would turn negative there.
+pub(super) fn gauge(value: u64) -> ConstGauge<u64> {
+    ConstGauge::new(value.min(i64::MAX as u64))
+}
+
 /// Sums over all sessions.
 #[derive(Default)]
 struct Sums {
@@ -141,9 +147,12 @@ impl Sums {
             sums.states[state as usize] += 1;
             sums.viewers += session.viewer_count();
             session.look(|view| {
-                sums.lost += view.totals.lost();
+                // A collector may claim any number of lost events.
+                sums.lost = sums.lost.saturating_add(view.totals.lost());
                 for device in &view.totals.devices {
-                    sums.lost_by_action.iter_mut().zip(device.lost_by_action).for_each(|(sum, count)| *sum += count);
+                    sums.lost_by_action.iter_mut().zip(device.lost_by_action).for_each(|(sum, count)| {
+                        *sum = sum.saturating_add(count);
+                    });
                 }
                 if state == SessionState::Live {
                     sums.behind_us = now_us.saturating_sub(view.record.last_us).max(sums.behind_us);

@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use shared::limits::ServerLimits;
 use shared::wire::SessionState;
 
-use super::metrics::Metrics;
+use super::metrics::{Metrics, gauge};
 use crate::ingest::{DeviceGaps, Session, Sessions};
 
 /// The labels of a device's gauge.
@@ -107,17 +107,13 @@ impl SessionGauges {
         let infos = self.infos.iter().map(|labels| (&labels[..], ConstGauge::new(1_u64)));
         metrics.family("session_info", "What is known of a live session; always 1.", infos)?;
         for (name, help, of) in FAMILIES {
-            let values =
-                self.devices.iter().filter_map(|device| Some((&device.labels[..], ConstGauge::new(of(device)?))));
+            let values = self.devices.iter().filter_map(|device| Some((&device.labels[..], gauge(of(device)?))));
             metrics.family(name, help, values)?;
         }
         let pools = self.devices.iter().filter_map(|device| device.gaps.map(|gaps| (&device.labels, gaps.sums)));
         let by_pool = pools.flat_map(|([session, device], sums)| {
-            [("small", sums.largest_servable_small()), ("large", sums.largest_servable_large())].map(
-                |(pool, largest)| {
-                    ([session.clone(), device.clone(), ("pool", pool.to_owned())], ConstGauge::new(largest))
-                },
-            )
+            [("small", sums.largest_servable_small()), ("large", sums.largest_servable_large())]
+                .map(|(pool, largest)| ([session.clone(), device.clone(), ("pool", pool.to_owned())], gauge(largest)))
         });
         let help = "The largest request that a pool can serve without a driver call.";
         metrics.family("session_largest_servable_bytes", help, by_pool)?;

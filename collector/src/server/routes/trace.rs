@@ -1,29 +1,40 @@
 //! `/api/v1/sessions/{id}/trace`: a session as a file.
+//!
+//! Each download has a thread and some MiB of pieces, so there is a [`Budget`](crate::server::budget::Budget) for them. Writing
+//! a pickle takes roughly 20 times the memory of what is stored, from the first byte that is read to the last byte that the
+//! connection takes. All pickles together are limited to [`ServerLimits::pickle_bytes`](shared::limits::ServerLimits) of
+//! stored bytes, and so to 20 times as much memory: small sessions don't wait for each other, and one of the largest size has
+//! to be alone.
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde::Deserialize;
 use shared::export;
 use shared::limits::ImportLimits;
 use shared::recording::Decoder;
-use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use super::binary::Binary;
 use super::find;
-use crate::server::App;
+use crate::server::app::{App, in_kib};
 use crate::server::download::Download;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::stream::{self, BodyError};
+use crate::server::place::Place;
+use crate::server::stream::{self, BodyError, BodyWriter};
 use crate::server::timestamp::in_file_name;
 
-/// Pickles that are written at once: each takes much memory.
-static PICKLES: Semaphore = Semaphore::const_new(1);
+/// The start and the end of the span that a file covers: stored parts that overlap the requested one are never cut.
+const FROM_US: HeaderName = HeaderName::from_static("x-vramscope-from-us");
+const TO_US: HeaderName = HeaderName::from_static("x-vramscope-to-us");
+
+const BUSY: &str = "There are too many downloads. Try again later.";
+const PICKLES_BUSY: &str = "Other pickles are being written. Try again later.";
 
 /// The query of a download.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -52,7 +63,12 @@ enum TraceFormat {
 
 /// Downloads a session as a file.
 ///
-/// The file holds the whole session, or the stored parts of it that overlap a time span.
+/// The file holds the whole session, or the stored parts of it that overlap a time span, in either format. A part is never
+/// cut, so the file may cover a longer span than the requested one; the headers `x-vramscope-from-us` and
+/// `x-vramscope-to-us` tell which. Without the former the file begins with the session, without the latter it reaches to the
+/// end.
+///
+/// A client that reads nothing for 30 seconds, or less than 4 KiB a second, is disconnected.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions/{id}/trace",
@@ -67,21 +83,30 @@ enum TraceFormat {
             status = 200,
             description = "The file, as an attachment.",
             content_type = "application/octet-stream",
-            body = inline(Binary)
+            body = inline(Binary),
+            headers(
+                ("x-vramscope-from-us" = i64, description = "The start of the span that the file covers, in microseconds since the epoch."),
+                ("x-vramscope-to-us" = i64, description = "The end of that span.")
+            )
         ),
         (status = 400, description = "A parameter is invalid.", body = ErrorJson),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
         (status = 404, description = "There is no such session, or nothing is stored of the time span.", body = ErrorJson),
         (status = 413, description = "The session is too large for a pickle; the message says what to do.", body = ErrorJson),
-        (status = 503, description = "Another pickle is being written.", body = ErrorJson),
+        (status = 503, description = "There are too many downloads, or other pickles are being written.", body = ErrorJson),
     )
 )]
 pub(crate) async fn trace(
     State(app): State<App>,
     Path(id): Path<String>,
+    place: Option<Extension<Arc<Place>>>,
     query: Result<Query<TraceQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let session = find(&app, &id)?;
+    let place = place.map(|Extension(place)| place);
+    if let Some(place) = place.as_ref().filter(|_| app.sessions.access().wants_token()) {
+        place.know();
+    }
     let malformed = "format must be vramscope or pickle; from_us and to_us must be microseconds since the epoch.";
     let Query(query) = query.map_err(|_| ApiError::malformed(malformed))?;
     let store = Arc::clone(app.sessions.store());
@@ -96,9 +121,15 @@ pub(crate) async fn trace(
         // Several sessions of one script need several names.
         [&file_name(&view.record.name, &view.record.id), "-", &in_file_name(view.record.created_us)].concat()
     });
+    let (from_us, to_us) = download.span();
     let (extension, body) = match query.format {
         TraceFormat::Vramscope => {
-            ("vramscope", stream::body(move |writer| download.read(&mut |bytes| writer.send(bytes))))
+            let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
+            let body = stream::body(move |writer| {
+                let _share = share;
+                download.read(&mut |bytes| writer.send(bytes))
+            });
+            ("vramscope", body)
         }
         TraceFormat::Pickle => {
             let most = app.limits().pickle_bytes;
@@ -111,34 +142,38 @@ pub(crate) async fn trace(
                 );
                 return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
             }
-            let permit = PICKLES
-                .try_acquire()
-                .map_err(|_| ApiError::busy("Another pickle is being written. Try again later."))?;
+            let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
+            let memory = app.pickles.take(in_kib(download.bytes()), place.as_ref()).await;
+            let memory = memory.ok_or_else(|| ApiError::busy(PICKLES_BUSY))?;
             let body = stream::body(move |writer| {
-                let _permit = permit;
-                write_pickle(&download, &mut |bytes| writer.send(bytes))
+                let _shares = (share, memory);
+                write_pickle(&download, writer)
             });
             ("pickle", body)
         }
     };
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (CACHE_CONTROL, "no-store".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}.{extension}\"")),
     ];
-    Ok((headers, body).into_response())
+    let span = [(FROM_US, from_us), (TO_US, to_us)];
+    let span = span.into_iter().filter_map(|(name, time_us)| Some((name, time_us?.to_string())));
+    Ok((headers, AppendHeaders(span), body).into_response())
 }
 
 /// Decodes a recording and writes it as PyTorch would.
-fn write_pickle(download: &Download, send: &mut dyn FnMut(Vec<u8>) -> Result<(), BodyError>) -> Result<(), BodyError> {
+fn write_pickle(download: &Download, writer: &BodyWriter) -> Result<(), BodyError> {
     let damaged = |error: &dyn std::error::Error| BodyError::Damaged(error.to_string());
     let mut decoder = Decoder::new(ImportLimits::default());
-    download.read(&mut |bytes| decoder.push(&bytes).map_err(|error| damaged(&error)))?;
+    download.read(&mut |bytes| {
+        writer.check()?;
+        decoder.push(&bytes).map_err(|error| damaged(&error))
+    })?;
     let (snapshot, ..) = decoder.finish().map_err(|error| damaged(&error))?;
     let mut sent = Ok(());
     export::pickle(&snapshot, &mut |bytes| {
         if sent.is_ok() {
-            sent = send(bytes.to_vec());
+            sent = writer.send(bytes.to_vec());
         }
     });
     sent

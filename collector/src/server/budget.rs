@@ -1,0 +1,109 @@
+//! A budget of what downloads take: threads, or memory.
+//!
+//! A download holds its share until everything was handed to its connection, so a client that doesn't read would keep it.
+//! When the budget is used up, a download whose client has read nothing for some seconds gives way, and the newcomer waits
+//! for a moment. A client that reads is never interrupted, however slow it is: [a pace](super::pace) limits that.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use shared::limits::ServerLimits;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use super::place::Place;
+
+/// The time between two looks for a download that gives way.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The budget.
+#[derive(Debug)]
+pub(super) struct Budget {
+    all: usize,
+    free: Arc<Semaphore>,
+    holders: Arc<Mutex<Holders>>,
+    /// The silence after which a download gives way.
+    stall: Duration,
+    /// How long a newcomer waits.
+    turn: Duration,
+}
+
+/// The downloads that hold a share.
+#[derive(Debug, Default)]
+struct Holders {
+    next: u64,
+    places: BTreeMap<u64, Weak<Place>>,
+}
+
+/// A share of a budget, returned when it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    holders: Arc<Mutex<Holders>>,
+    number: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Budget {
+    /// Creates a budget.
+    pub(super) fn new(all: usize, limits: &ServerLimits) -> Self {
+        let all = all.clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
+        Self {
+            all,
+            free: Arc::new(Semaphore::new(all)),
+            holders: Arc::default(),
+            stall: Duration::from_secs(limits.stall_seconds),
+            turn: Duration::from_secs(limits.turn_seconds),
+        }
+    }
+
+    /// Takes an amount for the download of a connection, at most the whole budget. Returns `None` if too little became free
+    /// in time.
+    pub(super) async fn take(&self, amount: usize, place: Option<&Arc<Place>>) -> Option<Share> {
+        // Clamped to the budget, which is one of these numbers.
+        let amount = u32::try_from(amount.clamp(1, self.all)).unwrap_or(u32::MAX);
+        let permit = match Arc::clone(&self.free).try_acquire_many_owned(amount) {
+            Ok(permit) => permit,
+            Err(_) => self.wait(amount, place).await?,
+        };
+        let mut holders = lock(&self.holders);
+        let number = holders.next;
+        holders.next += 1;
+        holders.places.insert(number, place.map(Arc::downgrade).unwrap_or_default());
+        drop(holders);
+        Some(Share { holders: Arc::clone(&self.holders), number, _permit: permit })
+    }
+
+    async fn wait(&self, amount: u32, place: Option<&Arc<Place>>) -> Option<OwnedSemaphorePermit> {
+        // The connection of a client that waits in line may give way to others.
+        let _wait = place.map(Place::wait);
+        let until = Instant::now() + self.turn;
+        let mut free = std::pin::pin!(Arc::clone(&self.free).acquire_many_owned(amount));
+        while Instant::now() < until {
+            self.close_stalled();
+            if let Ok(permit) = timeout(RETRY, &mut free).await {
+                return permit.ok();
+            }
+        }
+        None
+    }
+
+    /// Closes the connection whose client has read nothing for longest, and for too long.
+    fn close_stalled(&self) {
+        let mut places: Vec<Arc<Place>> = lock(&self.holders).places.values().filter_map(Weak::upgrade).collect();
+        places.retain(|place| place.waits_for().is_some_and(|waits| waits >= self.stall));
+        if let Some(place) = places.iter().max_by_key(|place| place.waits_for()) {
+            place.close();
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        lock(&self.holders).places.remove(&self.number);
+    }
+}
+
+fn lock(holders: &Mutex<Holders>) -> MutexGuard<'_, Holders> {
+    holders.lock().unwrap_or_else(PoisonError::into_inner)
+}
