@@ -69,8 +69,9 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
         }
         Err(end) => (None, end),
     };
-    // What a stranger wrote into the address must not enter the log.
-    let session = admitted.as_ref().map(|(session, _)| session.id());
+    // Only the name of a session: what else a stranger wrote into the address must not enter the log.
+    let known = admitted.as_ref().map(|(session, _)| Arc::clone(session)).or_else(|| app.sessions.get(&id));
+    let session = known.as_ref().map(|session| session.id());
     match end {
         End::Gone => tracing::debug!(session, "viewer disconnected"),
         End::Refused(error) => {
