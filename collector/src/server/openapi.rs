@@ -136,7 +136,7 @@ mod tests {
         get    /api/v1/ingest                 -                             101 401 403 426 429 503
         post   /api/v1/ingest                 -                             200 401 403 408 413 429 503
         get    /api/v1/openapi.json           -                             200
-        get    /api/v1/sessions               token limit                   200 400 401 403 429
+        get    /api/v1/sessions               token limit after             200 400 401 403 404 429
         delete /api/v1/sessions/{id}          token id                      204 401 403 404 409 429
         get    /api/v1/sessions/{id}          token id                      200 401 403 404 429
         post   /api/v1/sessions/{id}/ask      token id                      202 400 401 403 404 409 429
