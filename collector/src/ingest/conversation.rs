@@ -112,7 +112,7 @@ impl Conversation {
         if let (Some(_), Ok(Some(grant))) = (&self.pipe, &self.caller.grant) {
             grant.check(Role::Ingest)?;
         }
-        match (message, &self.pipe) {
+        match (message, &mut self.pipe) {
             (Incoming::Hello(hello), None) => self.hello(hello, answer).await,
             (Incoming::Batch { seq, sent_us, chunks }, Some(pipe)) => {
                 pipe.batch((seq, sent_us), chunks).await;

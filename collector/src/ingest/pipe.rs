@@ -21,6 +21,9 @@ pub struct Reply {
     pub refused: Option<Refused>,
 }
 
+/// What a batch takes of the queue at least: its place in the queue takes memory, even if it is empty.
+const COMMAND_BYTES: usize = 256;
+
 enum Command {
     Batch { seq: u64, sent_us: i64, chunks: Vec<u8>, _permit: OwnedSemaphorePermit },
     Goodbye(u64),
@@ -35,6 +38,7 @@ pub(super) struct Pipe {
     /// Bytes that may still be queued.
     space: Arc<Semaphore>,
     replies: watch::Receiver<Reply>,
+    has_goodbye: bool,
 }
 
 impl Pipe {
@@ -51,22 +55,25 @@ impl Pipe {
             return Err(error);
         }
         let space = Arc::new(Semaphore::new(sessions.limits().queue_bytes));
-        Ok(Self { session, number, commands: Some(commands), space, replies })
+        Ok(Self { session, number, commands: Some(commands), space, replies, has_goodbye: false })
     }
 
     /// Queues a batch; waits while the queue is full.
     pub(super) async fn batch(&self, (seq, sent_us): (u64, i64), chunks: Vec<u8>) {
         let Some(commands) = &self.commands else { return };
         // One message always fits the queue, and the semaphore is never closed.
-        let bytes = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(chunks.len().max(COMMAND_BYTES)).unwrap_or(u32::MAX);
         if let Ok(permit) = Arc::clone(&self.space).acquire_many_owned(bytes).await {
             // A thread that has ended gave its reason in the reply.
             let _ = commands.send(Command::Batch { seq, sent_us, chunks, _permit: permit });
         }
     }
 
-    pub(super) fn goodbye(&self, seq: u64) {
-        if let Some(commands) = &self.commands {
+    pub(super) fn goodbye(&mut self, seq: u64) {
+        // A second one says nothing new, and any number of them would fit the queue.
+        if !std::mem::replace(&mut self.has_goodbye, true)
+            && let Some(commands) = &self.commands
+        {
             let _ = commands.send(Command::Goodbye(seq));
         }
     }

@@ -63,6 +63,10 @@ impl Sessions {
     /// Closes what nobody writes to any more, deletes what is too old, and makes room if there is too much. Waits for the
     /// disk.
     pub fn sweep(&self) {
+        // Before, the sessions that tell the time may not be known.
+        if !self.is_loaded() {
+            return;
+        }
         let now = self.advance_keep_clock();
         for session in self.all() {
             let state = session.state(self.limits());

@@ -1,7 +1,7 @@
 //! All sessions of a server.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -100,7 +100,6 @@ impl Sessions {
         let begun = Instant::now();
         upgrade(&self.store, self.limits);
         let found = self.store.list()?;
-        self.advance_to_witnesses(&found);
         for (id, segments) in &found {
             if *self.stop.borrow() {
                 return Ok(());
@@ -119,6 +118,7 @@ impl Sessions {
         for session in self.all() {
             session.is_pinned(&self.store);
         }
+        self.ask_witnesses();
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())
@@ -165,14 +165,12 @@ impl Sessions {
         }
     }
 
-    /// Lets the clock of retention know the latest time that any stored session knows of.
-    fn advance_to_witnesses(&self, found: &BTreeMap<String, Vec<Found>>) {
+    /// Sets the clock of retention by the latest time that any stored session knows of, if its own file is gone.
+    fn ask_witnesses(&self) {
         if self.store.kept_us().is_some() {
             return;
         }
-        // Its file is gone, so the newest of the sessions has to tell the time.
-        let records = found.iter().filter_map(|(id, segments)| describe(&self.store, id, segments).ok());
-        let witness_us = records.map(|(record, _)| record.kept_us).max();
+        let witness_us = self.all().iter().map(|session| session.look(|view| view.record.kept_us)).max();
         let clock = KeepClock::start(None, witness_us, now_us());
         *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = (clock, Instant::now());
     }
