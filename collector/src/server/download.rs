@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{CheckedScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, index_byte, prelude};
+use shared::format::{ChunkScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, index_byte, prelude};
 
 use super::stream::BodyError;
 use crate::ingest::Session;
@@ -57,7 +57,7 @@ impl Download {
             let follows = before.replace(segment.number).is_some_and(|before| before + 1 == segment.number);
             let mut at = if follows { segment.head } else { 0 };
             let is_first = output.byte == PRELUDE_BYTES as u64;
-            let mut scanner = if at == 0 { CheckedScanner::at_start() } else { CheckedScanner::at_chunk(at) };
+            let mut scanner = if at == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk(at) };
             let mut damaged = 0;
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;

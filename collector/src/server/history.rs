@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, CheckedScanner, Kind, Piece};
+use shared::format::{BatchEnd, ChunkScanner, Kind, Piece};
 use shared::limits::ServerLimits;
 use shared::wire::Skipped;
 
@@ -37,7 +37,7 @@ pub(super) struct History {
     number: u32,
     /// The byte that is read next.
     at: u64,
-    scanner: CheckedScanner,
+    scanner: ChunkScanner,
     /// The byte at which what precedes the first batch ends.
     head: u64,
     /// What precedes the first batch, if it is needed; then the chunks of the next batch.
@@ -90,7 +90,7 @@ impl History {
             session: Arc::clone(session),
             number,
             at: byte,
-            scanner: if byte == 0 { CheckedScanner::at_start() } else { CheckedScanner::at_chunk(byte) },
+            scanner: if byte == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk(byte) },
             head: 0,
             before: Vec::new(),
             chunks: Vec::new(),
@@ -115,7 +115,7 @@ impl History {
                 let Some(next) = next else { return Ok(Vec::new()) };
                 // Its head repeats what is known by now.
                 (self.number, self.at) = (next.number, next.head);
-                self.scanner = CheckedScanner::at_chunk(next.head);
+                self.scanner = ChunkScanner::at_chunk(next.head);
                 continue;
             }
             let bytes = self.store.read(self.session.id(), self.number, self.at, most as usize)?;

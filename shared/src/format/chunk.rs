@@ -119,7 +119,7 @@ impl Envelope {
     }
 
     /// Reads an envelope without verifying its checksum; `None` without a marker.
-    pub(super) fn parse(bytes: &[u8; ENVELOPE_BYTES]) -> Option<Self> {
+    fn parse(bytes: &[u8; ENVELOPE_BYTES]) -> Option<Self> {
         let [a, b, c, d, kind, codec, _, _, fields @ ..] = *bytes;
         if [a, b, c, d] != MARKER {
             return None;

@@ -2,13 +2,13 @@
 //!
 //! # In this module
 //!
-//! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] only finds their boundaries.
+//! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] checks them and
+//! leaves them packed.
 //! Each kind of chunk has a type that decodes its payload: [`Header`], [`SymbolsChunk`], [`EventsChunk`],
 //! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 
 mod assembler;
-mod checked_scanner;
 mod chunk;
 mod columns;
 mod events;
@@ -25,7 +25,6 @@ mod varint;
 mod writer;
 
 pub use assembler::SegmentsAssembler;
-pub use checked_scanner::{CheckedScanner, Piece};
 pub(crate) use chunk::UPDATE;
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 pub use columns::{EventColumns, EventReader};
@@ -36,7 +35,7 @@ pub use outside::OutsideChunk;
 pub(crate) use reader::RECORDING;
 pub use reader::{Chunk, ChunkReader, Damage};
 pub use records::{BatchEnd, End, LostEvents, MarksChunk, StatisticsChunk};
-pub use scanner::{ChunkScanner, NotAChunk, RawChunk};
+pub use scanner::{ChunkScanner, Piece, RawChunk};
 pub use segments::{SegmentPiece, SegmentsChunk, encode_segments};
 pub use sequence::Sequence;
 pub use symbols::{SymbolMap, SymbolsChunk, TagStreams};

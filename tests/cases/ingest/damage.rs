@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use shared::format::{BatchEnd, ChunkReader, ChunkScanner, Kind, prelude};
+use shared::format::{BatchEnd, ChunkReader, ChunkScanner, Kind, Piece, prelude};
 use shared::limits::ImportLimits;
 use shared::recording::Decoder;
 use shared::tracker::Tracker;
@@ -60,16 +60,16 @@ fn find(bytes: &[u8], batch: &[u8]) -> usize {
 
 /// Returns the offset of the events in a batch.
 fn events_chunk(batch: &[u8]) -> usize {
-    let mut scanner = ChunkScanner::at_chunk();
+    let mut scanner = ChunkScanner::at_chunk(0);
     scanner.push(batch);
-    let mut at = 0;
-    while let Ok(Some(chunk)) = scanner.next_chunk() {
-        if chunk.is(Kind::Events) {
-            return at;
+    while let Some(piece) = scanner.next_piece() {
+        if let Piece::Chunk(byte, chunk) = piece
+            && chunk.is(Kind::Events)
+        {
+            return byte as usize;
         }
-        at += chunk.bytes.len();
     }
-    at
+    panic!("the batch has no events")
 }
 
 fn session(server: &Server, stream: &Stream) -> Result<Value> {

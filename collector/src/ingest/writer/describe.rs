@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{CheckedScanner, Piece};
+use shared::format::{ChunkScanner, Piece};
 use shared::units::Bytes;
 
 use super::survey::label;
@@ -99,7 +99,7 @@ fn first_label(store: &Arc<dyn TraceStore>, session: &str, segment: &Found) -> O
 /// Returns the last label in a range of bytes.
 fn search(store: &Arc<dyn TraceStore>, session: &str, number: u32, range: std::ops::Range<u64>) -> Option<Label> {
     let bytes = store.read(session, number, range.start, (range.end - range.start) as usize).ok()?;
-    let mut scanner = CheckedScanner::at_chunk(range.start);
+    let mut scanner = ChunkScanner::at_chunk(range.start);
     scanner.push(&bytes);
     let mut found = None;
     while let Some(piece) = scanner.next_piece() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use shared::format::{CheckedScanner, ChunkReader, Kind, Piece, RawChunk};
+use shared::format::{ChunkReader, ChunkScanner, Kind, Piece, RawChunk};
 use shared::limits::ImportLimits;
 
 use crate::store::{Label, StoreResult};
@@ -39,7 +39,7 @@ impl Survey {
     /// Looks through the segment `number` of a session.
     pub(super) fn of(session: &str, number: u32, read: Read<'_>) -> StoreResult<Self> {
         let mut found = Self::default();
-        let mut scanner = CheckedScanner::at_start();
+        let mut scanner = ChunkScanner::at_start();
         let (mut bytes, mut end) = (0, 0);
         // Chunks and damage since the last mark.
         let (mut pending, mut damaged) = (Vec::new(), 0);

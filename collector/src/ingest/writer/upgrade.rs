@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use shared::format::{BatchEnd, CheckedScanner, PRELUDE_BYTES, Piece, prelude};
+use shared::format::{BatchEnd, ChunkScanner, PRELUDE_BYTES, Piece, prelude};
 use shared::limits::ServerLimits;
 
 use super::SessionWriter;
@@ -123,7 +123,7 @@ fn copy_range(to: &mut dyn SegmentWriter, read: ReadAt<'_>, range: std::ops::Ran
 
 /// Returns the number of the first batch of a segment, by its first mark.
 fn first_batch(read: ReadAt<'_>) -> StoreResult<u64> {
-    let (mut scanner, mut at) = (CheckedScanner::at_start(), 0);
+    let (mut scanner, mut at) = (ChunkScanner::at_start(), 0);
     loop {
         let bytes = read(at, READ_BYTES)?;
         if bytes.is_empty() {
