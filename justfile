@@ -31,11 +31,11 @@ bench peer="" *files:
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
     node tests/measure/live.mjs
 
-# Fuzz a target, for a minute by default. Threads of `ingest` that are ending would be reported as leaks
+# Fuzz a target, for a minute by default. Threads of `ingest` and `store` that are ending would be reported as leaks
 fuzz target="import" seconds="60":
     cd tests/fuzz && VRAMSCOPE_PAGE=skip cargo +nightly fuzz run {{ target }} \
-        {{ if target == "ingest" { "--features server" } else { "" } }} \
-        -- -max_total_time={{ seconds }} {{ if target == "ingest" { "-detect_leaks=0" } else { "" } }}
+        {{ if target =~ "ingest|store" { "--features server" } else { "" } }} \
+        -- -max_total_time={{ seconds }} {{ if target =~ "ingest|store" { "-detect_leaks=0" } else { "" } }}
 
 # Check the driver on a real GPU; says skipped, and why, where there is none
 gpu-test:

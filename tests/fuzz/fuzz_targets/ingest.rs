@@ -9,6 +9,7 @@ use shared::format::{Header, PRELUDE_BYTES, Writer, seal};
 use shared::limits::ServerLimits;
 use shared::wire::{Batch, Goodbye, Hello, Message, PROTOCOL};
 use tokio::runtime::{Builder, Runtime};
+use vramscope::access::Caller;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Conversation, Retention, Sessions};
 use vramscope::store::{SegmentStore, TraceStore};
@@ -31,7 +32,7 @@ fn limits() -> ServerLimits {
 /// Returns a server's sessions over a store.
 fn open(store: &Arc<dyn TraceStore>) -> Arc<Sessions> {
     let bus = Arc::new(LocalBus::new(1 << 16));
-    let sessions = Sessions::open(Arc::clone(store), bus, limits(), Retention::default(), None);
+    let sessions = Sessions::open(Arc::clone(store), bus, limits(), Retention::default(), Arc::default());
     Arc::new(sessions.expect("a store in memory"))
 }
 
@@ -69,7 +70,7 @@ fuzz_target!(|data: &[u8]| {
     let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 22));
     let first = open(&store);
     RUNTIME.block_on(async {
-        let mut conversation = Conversation::new(Arc::clone(&first), true);
+        let mut conversation = Conversation::new(Arc::clone(&first), Caller::default());
         for piece in bytes.chunks(1 + usize::from(choice) * 16) {
             if conversation.push(piece, &mut Vec::new()).await.is_err() {
                 break;
@@ -78,5 +79,6 @@ fuzz_target!(|data: &[u8]| {
         conversation.finish().await;
     });
     let again = open(&store);
+    again.load().expect("a store in memory");
     assert!(again.all().len() <= first.all().len());
 });
