@@ -373,11 +373,14 @@ impl Session {
         }
         *lock(&self.growing) = None;
         let Some(mut writer) = held.take() else { return };
-        let closed = match writer.last() {
-            // Its only batch was refused: nothing is worth keeping.
-            0 if writer.record().ended_us.is_none() => store.remove(&self.id).map_err(IngestError::from),
-            last if writer.has_end() => self.end_with(&mut writer, last),
-            _ => writer.seal(),
+        let is_empty = writer.is_empty();
+        let closed = if is_empty {
+            store.remove(&self.id).map_err(IngestError::from)
+        } else if writer.has_end() {
+            let last = writer.last();
+            self.end_with(&mut writer, last)
+        } else {
+            writer.seal()
         };
         if let Err(error) = closed {
             // The segment stays in the log, and is sealed when the session is opened again.
@@ -386,6 +389,9 @@ impl Session {
         let mut view = lock(&self.view);
         view.update(&writer);
         view.lighten();
+        if is_empty {
+            view.segments.clear();
+        }
     }
 
     /// Deletes the oldest segment. Returns its bytes; 0 if only one is left.

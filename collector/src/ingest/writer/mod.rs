@@ -235,6 +235,12 @@ impl SessionWriter {
         self.totals.last_us().unwrap_or(self.record.started_us)
     }
 
+    /// Whether nothing was stored but the head of a first segment: its only batch was refused.
+    pub(in crate::ingest) fn is_empty(&self) -> bool {
+        let is_first = self.log.is_some() && self.record.segments.len() <= 1;
+        is_first && self.last == 0 && self.record.damaged_bytes == 0 && self.record.ended_us.is_none()
+    }
+
     /// Returns the number of the last batch.
     pub(in crate::ingest) fn last(&self) -> u64 {
         self.last
