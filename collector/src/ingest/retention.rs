@@ -72,7 +72,7 @@ impl Sessions {
             let state = session.state(self.limits());
             let is_idle = state != SessionState::Live && !session.is_connected();
             if is_idle {
-                session.close(&**self.store());
+                session.close(self.store(), *self.limits());
             }
             let (kept_us, last, is_stored) =
                 session.look(|view| (view.record.kept_us, view.last, !view.segments.is_empty()));
@@ -102,7 +102,7 @@ impl Sessions {
     /// Seals what nobody writes to any more and saves the catalogue: for a server that stops.
     pub fn close_all(&self) {
         for session in self.all() {
-            session.close(&**self.store());
+            session.close(self.store(), *self.limits());
         }
         self.save_catalogue_now();
     }
@@ -115,7 +115,7 @@ impl Sessions {
             Some(announced) if now.saturating_sub(announced) >= self.retention().grace_micros => {
                 self.evict(session, "age");
             }
-            Some(_) => {}
+            Some(announced) => session.announce(announced.saturating_add(self.retention().grace_micros)),
             None => {
                 marks.announced_us = Some(now);
                 match self.store().set_marks(session.id(), &marks) {

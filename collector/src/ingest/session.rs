@@ -353,7 +353,7 @@ impl Session {
     /// Says on it that a stored segment was found damaged when it was read.
     pub fn note_damage(&self, number: u32, bytes: u64) {
         let note = format!(
-            "{} of segment {number} are damaged on the server's disk. The events that they held are counted as lost.",
+            "{} of part {number} of this recording are damaged on the server's disk. Their events are counted as lost.",
             Bytes(bytes).exact()
         );
         let mut view = lock(&self.view);
@@ -366,12 +366,19 @@ impl Session {
 
     /// Closes the writer of a session whose collector disconnected, and seals its last segment. A session whose recording
     /// has ended, but whose collector said no goodbye, is ended.
-    pub(super) fn close(&self, store: &dyn TraceStore) {
+    pub(super) fn close(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) {
         let mut held = lock(&self.writer);
         if self.is_connected() {
             return;
         }
-        *lock(&self.growing) = None;
+        let growing = lock(&self.growing).take();
+        if held.is_none() && growing.is_some() {
+            // It was closed after an error, and nobody came back.
+            *held = SessionWriter::open(store, &self.id, limits, growing).unwrap_or_else(|error| {
+                tracing::error!(session = self.id, "the session could not be opened again: {error}");
+                None
+            });
+        }
         let Some(mut writer) = held.take() else { return };
         let is_empty = writer.is_empty();
         let closed = if is_empty {

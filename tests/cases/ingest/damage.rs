@@ -296,7 +296,10 @@ fn a_missing_segment_is_a_gap_with_its_reason() -> Result<()> {
     fs::remove_file(&sealed[1])?;
     let server = Server::start_in(&folder, &[])?;
     let shown = session(&server, &stream)?;
-    ensure!(shown["notes"].to_string().contains("Segment 2") && shown["damaged_bytes"].as_u64() > Some(0), "{shown}");
+    ensure!(
+        shown["notes"].to_string().contains("Part 2 of this recording") && shown["damaged_bytes"].as_u64() > Some(0),
+        "{shown}"
+    );
     let (events, lost, _) = counts(&download(&server, stream.session())?)?;
     assert_eq!((events, lost), (25 * 2_000, 15 * 2_000), "what follows is exact again");
     Ok(())

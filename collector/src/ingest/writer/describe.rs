@@ -74,8 +74,8 @@ fn note_missing(record: &mut Record, numbers: std::ops::Range<u32>, known: &[Seg
 
 fn named(numbers: &[u32]) -> String {
     match numbers {
-        [one] => format!("Segment {one}"),
-        [first, .., last] => format!("A part of segments {first} to {last}"),
+        [one] => format!("Part {one} of this recording"),
+        [first, .., last] => format!("Something of parts {first} to {last} of this recording"),
         [] => String::new(),
     }
 }

@@ -105,8 +105,8 @@ impl SessionWriter {
             self.record.damaged_bytes += bytes;
             tracing::error!(target: "audit", session, number, bytes, "damaged segment set aside");
             format!(
-                "{} of segment {number} were damaged on the server's disk. The file was set aside, and everything readable in \
-                 it was kept. Events that were lost with it are counted as lost.",
+                "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and \
+                 everything readable in it was kept. Events that were lost with it are counted as lost.",
                 Bytes(bytes).exact()
             )
         } else if seen.tail > 0 {
