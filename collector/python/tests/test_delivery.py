@@ -153,7 +153,7 @@ class CommandTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "job.py"
             script.write_text("import os, sys\nprint('done', os.environ.get('VRAMSCOPE_TO'))\nsys.exit(3)\n")
-            cases = [(["--to", "https://box"], {}), (["--budget", "no"], {})]
+            cases = [(["--to", "ftp://box"], {}), (["--budget", "no"], {})]
             cases += [([], {"VRAMSCOPE_LIBRARY": "/nowhere.so"}), (["--to", "box"], {"VRAMSCOPE_QUIET": "1"})]
             for arguments, more in cases:
                 with self.subTest(arguments=arguments, more=more):
