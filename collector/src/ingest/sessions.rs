@@ -15,7 +15,7 @@ use super::keep_clock::KeepClock;
 use super::retention::producer;
 use super::session::record;
 use super::view::View;
-use super::writer::{describe, upgrade, upgrade_one};
+use super::writer::{describe, upgrade};
 use super::{Counters, IngestError, Retention, Session, now_us};
 use crate::access::{Access, Caller, Role, Seat, audit};
 use crate::bus::LiveBus;
@@ -98,7 +98,6 @@ impl Sessions {
     /// Sessions can be recorded and watched meanwhile. Waits for the disk.
     pub fn load(&self) -> StoreResult {
         let begun = Instant::now();
-        upgrade(&self.store, self.limits);
         let found = self.store.list()?;
         for (id, segments) in &found {
             if *self.stop.borrow() {
@@ -118,10 +117,32 @@ impl Sessions {
         for session in self.all() {
             session.is_pinned(&self.store);
         }
+        self.take_over_old();
         self.ask_witnesses();
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())
+    }
+
+    /// Takes over the sessions of earlier versions. What fails stays as it is, and is tried again at the next start.
+    fn take_over_old(&self) {
+        let sessions = self.store.old().sessions().unwrap_or_else(|error| {
+            tracing::error!("cannot list the sessions of an earlier version: {error}");
+            Vec::new()
+        });
+        for id in sessions {
+            if *self.stop.borrow() {
+                return;
+            }
+            let taken = upgrade(&self.store, &id, self.limits).and_then(|()| Ok(self.store.segments(&id)?));
+            match taken {
+                Ok(segments) if segments.is_empty() => {}
+                Ok(segments) => self.look_at(&id, &segments),
+                Err(error) => {
+                    tracing::error!(session = id, "cannot take over a session of an earlier version: {error}");
+                }
+            }
+        }
     }
 
     /// Whether everything that is stored was looked through.
@@ -278,6 +299,10 @@ impl Sessions {
             return Err(IngestError::Restart);
         }
         let seat = grant.seat(&hello.session, Duration::from_secs(self.limits.lost_seconds))?;
+        if !self.is_loaded() {
+            // Before anything is appended to it.
+            upgrade(&self.store, &hello.session, self.limits)?;
+        }
         let found = self.get(&hello.session);
         let (session, is_new) = match found {
             Some(session) => (session, false),
@@ -288,7 +313,6 @@ impl Sessions {
                 record.kept_us = self.kept_now_us();
                 if !self.is_loaded() {
                     // It may be stored, and not looked at yet.
-                    upgrade_one(&self.store, &hello.session, self.limits)?;
                     let segments = self.store.segments(&hello.session)?;
                     if !segments.is_empty() {
                         record = describe(&self.store, &hello.session, &segments)?.0;

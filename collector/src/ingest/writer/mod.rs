@@ -28,7 +28,7 @@ use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore
 
 pub(super) use describe::{describe, last_label};
 pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
-pub(super) use upgrade::{upgrade, upgrade_one};
+pub(super) use upgrade::upgrade;
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,21 +19,8 @@ use crate::store::{
 /// One session is taken over at a time.
 static UPGRADING: Mutex<()> = Mutex::new(());
 
-/// Takes over all sessions of earlier versions. What fails stays as it is, and is tried again at the next start.
-pub(in crate::ingest) fn upgrade(store: &Arc<dyn TraceStore>, limits: ServerLimits) {
-    let sessions = store.old().sessions().unwrap_or_else(|error| {
-        tracing::error!("cannot list the sessions of an earlier version: {error}");
-        Vec::new()
-    });
-    for session in sessions {
-        if let Err(error) = upgrade_one(store, &session, limits) {
-            tracing::error!(session, "cannot take over a session of an earlier version: {error}");
-        }
-    }
-}
-
 /// Takes over one session of an earlier version, if there is one of this name.
-pub(in crate::ingest) fn upgrade_one(
+pub(in crate::ingest) fn upgrade(
     store: &Arc<dyn TraceStore>,
     session: &str,
     limits: ServerLimits,
