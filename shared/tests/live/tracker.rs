@@ -83,11 +83,13 @@ proptest! {
             let most = |of: &dyn Fn(&shared::totals::Totals) -> u64| states.iter().map(of).max().unwrap();
             // What a late recording frees was made before it, and its size is recorded in the state at its beginning alone.
             // The tracker has that state; the trace is led back from its end, where such a block is gone, and takes the
-            // least size for the request. With max_split_size_mb the block may have been larger, as it was not split.
-            let is_exact = late == 0 || !conf.starts_with("max_split_size_mb");
+            // least size for the request. The block may have been larger: a remainder that is too small is not split off.
+            let is_exact = late == 0;
+            let (allocated, active) = (most(&|totals| totals.allocated), most(&|totals| totals.active));
             if is_exact {
-                prop_assert_eq!(device.peak.allocated, most(&|totals| totals.allocated));
-                prop_assert_eq!(device.peak.active, most(&|totals| totals.active));
+                prop_assert_eq!((device.peak.allocated, device.peak.active), (allocated, active));
+            } else {
+                prop_assert!(device.peak.allocated >= allocated && device.peak.active >= active);
             }
             prop_assert_eq!(device.peak.reserved, most(&|totals| totals.reserved));
             prop_assert_eq!(device.peak.requested, most(&|totals| totals.requested));
