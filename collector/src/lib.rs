@@ -7,6 +7,8 @@ pub mod allocator;
 pub mod bus;
 #[cfg(feature = "program")]
 pub mod cli;
+#[cfg(feature = "program")]
+pub mod clock;
 pub mod driver;
 #[cfg(feature = "program")]
 pub mod ingest;

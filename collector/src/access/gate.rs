@@ -12,7 +12,7 @@ use super::peer_user::{PeerSocket, Users};
 use super::token::Token;
 use super::tokens::Tokens;
 use super::{Caller, Denied, Grant, TokenEntry};
-use crate::ingest::now_us;
+use crate::clock::now_us;
 
 /// The name of the grant that everybody has on a server without tokens.
 pub(super) const ANYONE: &str = "open";

@@ -175,7 +175,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
-    use crate::ingest::now_us;
+    use crate::clock::now_us;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const JOBS: &str = "token-of-the-jobs";

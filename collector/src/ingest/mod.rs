@@ -8,7 +8,6 @@
 //! Each collector has a queue and a thread of its own, so one that sends faster than the disk writes delays nobody
 //! else. Batches that arrive together are synced together, and acknowledged after that.
 
-mod clock;
 mod conversation;
 mod counters;
 mod error;
@@ -23,7 +22,6 @@ mod sessions;
 mod view;
 mod writer;
 
-pub use clock::now_us;
 pub use conversation::{Conversation, Outgoing};
 pub use counters::Counters;
 pub use error::{IngestError, word};

@@ -16,9 +16,10 @@ use super::retention::producer;
 use super::session::record;
 use super::view::View;
 use super::writer::{describe, upgrade};
-use super::{Counters, IngestError, Retention, Session, now_us};
+use super::{Counters, IngestError, Retention, Session};
 use crate::access::{Access, Caller, Role, Seat, audit};
 use crate::bus::LiveBus;
+use crate::clock::now_us;
 use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResult, TraceStore};
 
 /// Bytes written to check that the store accepts writes.

@@ -21,7 +21,8 @@ use super::refusal::refuse;
 use super::socket::{Received, Socket, closed, stopped};
 use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
-use crate::ingest::{IngestError, Session, View, now_us};
+use crate::clock::now_us;
+use crate::ingest::{IngestError, Session, View};
 use crate::store::{StoreError, StoreResult};
 
 /// The time between two checks of a session's state.

@@ -318,7 +318,7 @@ fn more_sessions_than_the_limit_make_room_and_refuse_nobody() -> Result<()> {
 fn a_clock_that_jumped_by_a_month_deletes_nothing() -> Result<()> {
     let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 30));
     // The clock of retention is where the computer's was before the jump.
-    store.set_kept_us(vramscope::ingest::now_us() - 31 * 86_400_000_000)?;
+    store.set_kept_us(vramscope::clock::now_us() - 31 * 86_400_000_000)?;
     let keep = Retention { grace_micros: 0, ..Retention::default() };
     let stream = Stream::new(73, 2, 100);
     for start in 0..3 {

@@ -23,7 +23,7 @@ use shared::tracker::Tracker;
 
 use super::IngestError;
 use super::gaps::DeviceGaps;
-use crate::ingest::now_us;
+use crate::clock::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
 pub(super) use describe::{describe, last_label};

@@ -9,7 +9,8 @@ use shared::tracker::Tracker;
 use super::describe::describe;
 use super::survey::{READ_BYTES, Read};
 use super::{Growing, SessionWriter};
-use crate::ingest::{IngestError, now_us};
+use crate::clock::now_us;
+use crate::ingest::IngestError;
 use crate::store::{Found, Label, SessionTotals, StoreError, TraceStore};
 
 impl SessionWriter {

@@ -11,7 +11,8 @@ use shared::limits::ServerLimits;
 use super::SessionWriter;
 use super::describe::describe;
 use super::survey::READ_BYTES;
-use crate::ingest::{IngestError, now_us};
+use crate::clock::now_us;
+use crate::ingest::IngestError;
 use crate::store::{
     Found, Hasher, Label, OldFolder, Purpose, Record, SegmentInfo, SegmentWriter, StoreError, StoreResult, TraceStore,
 };

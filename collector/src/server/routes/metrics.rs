@@ -18,7 +18,8 @@ use shared::wire::SessionState;
 
 use super::blocking;
 use super::session_gauges::SessionGauges;
-use crate::ingest::{Sessions, now_us, word};
+use crate::clock::now_us;
+use crate::ingest::{Sessions, word};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 
