@@ -44,7 +44,7 @@ impl Allowance {
     }
 }
 
-/// The longest wait that is told: it keeps the arithmetic finite, however low a rate is.
+/// The longest wait that a client is asked for. It keeps the arithmetic finite, however low a rate is.
 const LONGEST_SECONDS: f64 = 3_600.0;
 
 /// Returns the time in which an amount is regained.

@@ -49,6 +49,16 @@ pub fn session_truncated(producer: &str, session: &str, (first, bytes): (u64, u6
     tracing::info!(target: TARGET, producer, session = id(session), first, bytes, reason, "session truncated");
 }
 
+/// Notes that bytes of a stored segment are damaged; `outcome` is what became of its file.
+pub fn segment_damaged(session: &str, (number, bytes): (u32, u64), outcome: &'static str) {
+    tracing::error!(target: TARGET, session = id(session), number, bytes, outcome, "segment damaged");
+}
+
+/// Notes that the server removed an incomplete batch, as a crash leaves it, from the end of a segment.
+pub fn tail_removed(session: &str, (number, bytes): (u32, u64)) {
+    tracing::warn!(target: TARGET, session = id(session), number, bytes, "incomplete batch removed after a stop");
+}
+
 /// Notes that a client pinned a session, so that the server keeps it, or unpinned it.
 pub fn session_pinned(caller: &Caller, session: &str, is_pinned: bool) {
     let (who, peer) = (caller.name(), caller.peer);

@@ -136,7 +136,7 @@ impl Conversation {
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
         let mut place = None;
-        // A collector of another version is told so, whatever its token.
+        // A collector of another version learns that first, whatever its token.
         if hello.protocol == PROTOCOL {
             let identified = self.sessions.access().identify(&self.caller, &hello.token);
             let grant = identified.map_err(|denied| self.refused(denied.into()))?;

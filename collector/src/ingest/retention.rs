@@ -4,6 +4,7 @@
 //! jumps ([`super::keep_clock`]). When space runs out, what is oldest of the producer with the most bytes makes room, so
 //! nobody can drive out the sessions of others; pinned sessions stay.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -110,7 +111,9 @@ impl Sessions {
     /// Announces that a session is too old, or deletes it if that was announced long enough ago.
     fn expire(&self, session: &Arc<Session>, now: i64) {
         let Ok(mut marks) = self.store().marks(session.id()) else { return };
-        match marks.announced_us {
+        // An announcement from before its latest batch is void.
+        let kept_us = session.look(|view| view.record.kept_us);
+        match marks.announced_us.filter(|announced| *announced > kept_us) {
             _ if marks.is_pinned => {}
             Some(announced) if now.saturating_sub(announced) >= self.retention().grace_micros => {
                 self.evict(session, "age");
@@ -133,33 +136,25 @@ impl Sessions {
     /// Makes room: deletes the oldest session or segment of the producer with the most bytes, again and again, until the store
     /// is below its target, as far as possible. Sessions that are over go before parts of live ones.
     pub fn free_space(&self) {
-        let mut producers: BTreeMap<String, Vec<Arc<Session>>> = BTreeMap::new();
+        // The bytes of each producer, and its sessions that may be deleted.
+        let mut producers: BTreeMap<String, (u64, Vec<Arc<Session>>)> = BTreeMap::new();
         for session in self.all() {
             if session.look(|view| !view.segments.is_empty()) && !session.is_pinned(self.store()) {
-                producers.entry(session.look(|view| view.record.producer.clone())).or_default().push(session);
+                let (bytes, producer) = session.look(|view| (view.bytes(), view.record.producer.clone()));
+                let (sum, sessions) = producers.entry(producer).or_default();
+                *sum += bytes;
+                sessions.push(session);
             }
         }
-        for sessions in producers.values_mut() {
-            // The oldest last, where it is taken from.
-            sessions.sort_by_key(|session| {
-                std::cmp::Reverse(session.look(|view| (view.record.kept_us, view.record.last_us)))
-            });
-        }
-        let bytes_of = |sessions: &[Arc<Session>]| sessions.iter().map(|session| session.look(View::bytes)).sum();
-        let mut bytes: BTreeMap<&String, u64> =
-            producers.iter().map(|(producer, sessions)| (producer, bytes_of(sessions))).collect();
-        let mut left: BTreeMap<&String, Vec<Arc<Session>>> =
-            producers.iter().map(|(producer, sessions)| (producer, sessions.clone())).collect();
+        producers.values_mut().for_each(|(_, sessions)| oldest_last(sessions));
         while self.store().usage() > self.retention().target() || self.is_crowded() {
-            let Some((&producer, _)) = bytes.iter().max_by_key(|(_, bytes)| **bytes) else { return };
-            let Some(sessions) = left.get_mut(producer) else { return };
+            let most = producers.iter().max_by_key(|(_, (bytes, _))| *bytes).map(|(producer, _)| producer.clone());
+            let Some((bytes, sessions)) = most.as_ref().and_then(|producer| producers.get_mut(producer)) else {
+                return;
+            };
             match self.make_room(sessions, "space") {
-                0 => {
-                    bytes.remove(producer);
-                }
-                freed => {
-                    bytes.entry(producer).and_modify(|bytes| *bytes = bytes.saturating_sub(freed));
-                }
+                0 => drop(most.and_then(|producer| producers.remove(&producer))),
+                freed => *bytes = bytes.saturating_sub(freed),
             }
         }
     }
@@ -171,9 +166,7 @@ impl Sessions {
             let mut sessions: Vec<_> = self.all().into_iter().filter(is_of).collect();
             let mut bytes: u64 = sessions.iter().map(|session| session.look(View::bytes)).sum();
             sessions.retain(|session| !session.is_pinned(self.store()));
-            sessions.sort_by_key(|session| {
-                std::cmp::Reverse(session.look(|view| (view.record.kept_us, view.record.last_us)))
-            });
+            oldest_last(&mut sessions);
             while bytes > most {
                 match self.make_room(&mut sessions, "quota") {
                     0 => break,
@@ -255,4 +248,9 @@ impl Sessions {
     fn second_begun(&self, session: &Session) -> Option<i64> {
         session.look(|view| view.segments.get(1).map(|segment| segment.begun_us))
     }
+}
+
+/// Sorts sessions so that the one whose last batch is the oldest stands last, where it is taken from.
+fn oldest_last(sessions: &mut [Arc<Session>]) {
+    sessions.sort_by_key(|session| Reverse(session.look(|view| (view.record.kept_us, view.record.last_us))));
 }

@@ -14,7 +14,7 @@ use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
-use crate::access::Secret;
+use crate::access::{Secret, audit};
 use crate::bus::{LiveBus, Published};
 use crate::store::{Record, SessionTotals, StoreError, TraceStore};
 
@@ -148,6 +148,8 @@ impl Session {
         // may have ended without a sync.
         let opened = self.opened(&mut writer, store, limits)?;
         opened.welcome(hello.first, &hello.header);
+        // What is recorded again is not too old.
+        lock(&self.view).delete_us = None;
         let synced = opened.sync();
         lock(&self.view).update(opened);
         if synced.is_err() {
@@ -178,7 +180,7 @@ impl Session {
         if writer.is_none() {
             let growing = lock(&self.growing).take();
             let opened = SessionWriter::open(store, &self.id, limits, growing)?;
-            let new = || SessionWriter::create(store, self.look(|view| view.record.clone()), limits);
+            let new = || SessionWriter::new(store, self.look(|view| view.record.clone()), limits);
             let mut opened = opened.unwrap_or_else(new);
             opened.adopt(&self.look(|view| view.record.clone()));
             lock(&self.view).update(&opened);
@@ -358,7 +360,7 @@ impl Session {
         );
         let mut view = lock(&self.view);
         if !view.record.notes.contains(&note) {
-            tracing::error!(target: "audit", session = self.id, number, bytes, "segment found damaged");
+            audit::segment_damaged(&self.id, (number, bytes), "kept");
             view.record.damaged_bytes += bytes;
             view.record.notes.push(note);
         }

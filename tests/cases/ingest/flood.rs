@@ -75,7 +75,7 @@ enum Hostile {
     Closed(Instant),
 }
 
-/// Keeps hostile connections open until it is told to stop.
+/// Keeps hostile connections open until it is stopped.
 fn attack(server: SocketAddr, count: usize, opening: &[u8], is_over: &AtomicBool, tries: &AtomicU64) {
     let mut clients: Vec<Hostile> = (0..count).map(|_| Hostile::Closed(Instant::now() - RETURN)).collect();
     let mut rest = vec![0; 4_096];

@@ -335,3 +335,27 @@ fn a_clock_that_jumped_by_a_month_deletes_nothing() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_session_that_goes_on_after_it_was_announced_is_announced_again() -> Result<()> {
+    let server = Inside::start(small(), Retention { micros: 1_200_000, grace_micros: 1_000, ..Retention::default() })?;
+    let stream = Stream::new(74, 4, 100);
+    for seqs in [1..=2, 3..=3] {
+        let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+        let last = *seqs.end();
+        for seq in seqs {
+            peer.batch(seq, stream.batch(seq))?;
+        }
+        peer.acked(last)?;
+        peer.close();
+        let begun = Instant::now();
+        let shown = || json(&server, &format!("/api/v1/sessions/{}", stream.session()));
+        while shown()?["delete_us"].is_null() {
+            ensure!(begun.elapsed() < Duration::from_secs(20), "never announced after batch {last}");
+            std::thread::sleep(Duration::from_millis(20));
+            server.sessions.sweep();
+        }
+        ensure!(begun.elapsed() > Duration::from_secs(1), "announced too early after batch {last}");
+    }
+    Ok(())
+}

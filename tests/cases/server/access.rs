@@ -366,7 +366,7 @@ fn guesses_are_slowed_by_address_and_honest_clients_are_not() -> Result<()> {
     // So is everybody at another address.
     let other = SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), here.port());
     assert_eq!(list(other, &token("admin"))?, 200);
-    // A collector that comes now is told to come again.
+    // A collector that connects now is asked to try again later.
     let mut stream = Stream::new(88, 1, 10);
     stream.hello.token = "another-wrong-token".to_owned();
     while let Message::Refused(refused) = {

@@ -77,12 +77,8 @@ pub(super) struct SessionWriter {
 }
 
 impl SessionWriter {
-    /// Creates the writer of a new session. Nothing is stored before its first batch.
-    pub(in crate::ingest) fn create(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
-        Self::new(store, record, limits)
-    }
-
-    fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
+    /// Creates the writer of a session that has this record so far. Nothing is stored before its next batch.
+    pub(in crate::ingest) fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
         let import = limits.import();
         let mut tracker = Tracker::new(import);
         for device in &record.totals.devices {
@@ -167,7 +163,7 @@ impl SessionWriter {
             return Err(IngestError::Order { wanted: self.last + 1, found: seq });
         }
         if self.log.is_none() && !self.record.segments.is_empty() {
-            // The end is told by a label, and the last segment can't take another one.
+            // A label holds the end of the session, and a sealed segment takes no other label.
             self.begin_next()?;
         }
         self.record.ended_us = Some(now_us());

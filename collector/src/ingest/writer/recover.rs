@@ -13,6 +13,7 @@ use shared::units::Bytes;
 use super::SessionWriter;
 use super::describe::describe;
 use super::survey::Survey;
+use crate::access::audit;
 use crate::ingest::IngestError;
 use crate::store::{Found, Purpose, SegmentInfo, StoreError, TraceStore};
 
@@ -42,7 +43,8 @@ impl SessionWriter {
         let earlier: Vec<Found> = segments.into_iter().filter(|other| other.number < number).collect();
         let (before, _) = describe(store, session, &earlier)?;
         let Some(last) = seen.last else {
-            tracing::error!(session, number, bytes = found.bytes, "nothing of a segment can be read; it is set aside");
+            // Nothing of it can be read.
+            audit::segment_damaged(session, (number, found.bytes), "set aside");
             return Ok(store.set_aside(session, found)?);
         };
         let mut writer = Self::new(store, seen.label.as_ref().map_or(before, |label| label.record.clone()), limits);
@@ -103,14 +105,14 @@ impl SessionWriter {
         let note = if seen.damaged > 0 || (seen.tail > 0 && !seen.is_torn) {
             let bytes = seen.damaged + if seen.is_torn { 0 } else { seen.tail };
             self.record.damaged_bytes += bytes;
-            tracing::error!(target: "audit", session, number, bytes, "damaged segment set aside");
+            audit::segment_damaged(session, (number, bytes), "set aside");
             format!(
                 "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and \
                  everything readable in it was kept. Events that were lost with it are counted as lost.",
                 Bytes(bytes).exact()
             )
         } else if seen.tail > 0 {
-            tracing::warn!(target: "audit", session, number, bytes = seen.tail, "incomplete batch removed after a stop");
+            audit::tail_removed(session, (number, seen.tail));
             format!("An incomplete batch was removed from the end after a crash ({}).", Bytes(seen.tail).exact())
         } else {
             return;
