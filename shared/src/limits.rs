@@ -336,6 +336,9 @@ pub struct ServerLimits {
     /// Bytes of memory for what is tracked of a session's devices: some million blocks, including the parts of states
     /// that have not all come. Checked before a batch is stored.
     pub state_bytes: usize,
+    /// Bytes of memory for what is tracked of all sessions that are being recorded. When they need more, those that use more
+    /// than an equal share are refused.
+    pub states_bytes: usize,
     /// Unpacked bytes of one batch: 255 times [`WireLimits::batch_bytes`], which LZ4 can't exceed.
     pub batch_plain_bytes: u64,
     /// Bytes of batches that wait for one viewer. A viewer that is further behind reads from the store.
@@ -394,6 +397,7 @@ impl Default for ServerLimits {
             segment_events: LiveLimits::default().events as u64,
             symbols_bytes: 256 << 20,
             state_bytes: STATE_BYTES,
+            states_bytes: 8 * STATE_BYTES,
             batch_plain_bytes: 256 << 20,
             viewer_bytes: 4 << 20,
             history_bytes: 48 << 20,

@@ -15,6 +15,7 @@ mod gaps;
 mod keep_clock;
 #[cfg(test)]
 mod log_tests;
+mod memory;
 mod pipe;
 mod retention;
 mod session;

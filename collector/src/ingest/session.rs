@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
+use super::memory::Memory;
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::{Secret, audit};
@@ -26,6 +27,8 @@ const ASKS: usize = 4;
 pub struct Session {
     id: String,
     writer: Mutex<Option<SessionWriter>>,
+    /// The budget for what its writer keeps in memory.
+    memory: Arc<Memory>,
     /// The last segment of a writer that was closed after an error.
     growing: Mutex<Option<Growing>>,
     view: Mutex<View>,
@@ -55,10 +58,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Session {
-    pub(super) fn new(view: View) -> Self {
+    pub(super) fn new(view: View, memory: &Arc<Memory>) -> Self {
         Self {
             id: view.record.id.clone(),
             writer: Mutex::new(None),
+            memory: Arc::clone(memory),
             growing: Mutex::new(None),
             view: Mutex::new(view),
             gaps: Mutex::default(),
@@ -182,6 +186,7 @@ impl Session {
             let opened = SessionWriter::open(store, &self.id, limits, growing)?;
             let new = || SessionWriter::new(store, self.look(|view| view.record.clone()), limits);
             let mut opened = opened.unwrap_or_else(new);
+            opened.count_in(&self.memory)?;
             opened.adopt(&self.look(|view| view.record.clone()));
             lock(&self.view).update(&opened);
             *writer = Some(opened);

@@ -12,6 +12,7 @@ use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Semaphore, watch};
 
 use super::keep_clock::KeepClock;
+use super::memory::Memory;
 use super::retention::producer;
 use super::session::record;
 use super::view::View;
@@ -33,6 +34,8 @@ pub struct Sessions {
     limits: ServerLimits,
     retention: Retention,
     access: Arc<Access>,
+    /// The memory of the sessions that are being recorded.
+    memory: Arc<Memory>,
     known: Mutex<HashMap<String, Arc<Session>>>,
     /// Free places for collectors.
     pub(crate) collectors: Arc<Semaphore>,
@@ -75,7 +78,8 @@ impl Sessions {
         let catalogue = store.catalogue();
         let witness_us = catalogue.records.values().map(|record| record.kept_us).max();
         let clock = KeepClock::start(store.kept_us(), witness_us, now_us());
-        let session = |(id, record): (String, Record)| (id, Arc::new(Session::new(View::of_record(record))));
+        let memory = Memory::new(limits.states_bytes);
+        let session = |(id, record): (String, Record)| (id, Arc::new(Session::new(View::of_record(record), &memory)));
         let known = catalogue.records.into_iter().map(session).collect();
         Ok(Self {
             store,
@@ -83,6 +87,7 @@ impl Sessions {
             limits,
             retention,
             access,
+            memory,
             known: Mutex::new(known),
             collectors: Arc::new(Semaphore::new(limits.live_sessions)),
             viewers: Arc::new(Semaphore::new(limits.viewers)),
@@ -169,7 +174,7 @@ impl Sessions {
             }
         };
         let session = known.unwrap_or_else(|| {
-            let session = Arc::new(Session::new(View::of_record(record.clone())));
+            let session = Arc::new(Session::new(View::of_record(record.clone()), &self.memory));
             Arc::clone(self.lock().entry(id.to_owned()).or_insert(session))
         });
         session.show(record);
@@ -324,7 +329,8 @@ impl Sessions {
                     // Another connection was faster.
                     Entry::Occupied(found) => (Arc::clone(found.get()), false),
                     Entry::Vacant(place) => {
-                        (Arc::clone(place.insert(Arc::new(Session::new(View::of_record(record))))), true)
+                        let session = Session::new(View::of_record(record), &self.memory);
+                        (Arc::clone(place.insert(Arc::new(session))), true)
                     }
                 }
             }

@@ -172,20 +172,9 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             damaged_bytes: record.damaged_bytes,
             delete_us: view.delete_us,
             pinned,
-            notes: notes(view),
+            notes: record.notes.clone(),
         }
     })
-}
-
-/// Returns what a person should know about a session.
-fn notes(view: &View) -> Vec<String> {
-    let deletion = view.delete_us.map(|delete_us| {
-        format!(
-            "This recording is old and will be deleted after {}. Pin or download it to keep it.",
-            rfc_3339(delete_us)
-        )
-    });
-    deletion.into_iter().chain(view.record.notes.iter().cloned()).collect()
 }
 
 /// Returns the devices that the header names, then those that only appear in events.

@@ -140,6 +140,21 @@ fn one_batch_cannot_take_more_than_the_bound() -> Result<()> {
 }
 
 #[test]
+fn of_sessions_that_need_too_much_together_a_large_one_is_refused() -> Result<()> {
+    let limits = ServerLimits { states_bytes: 4 * MIB, ..small() };
+    let server = Inside::with(Arc::new(SegmentStore::in_memory(1 << 30)), limits, Retention::default())?;
+    let (small, large) = (Stream::new(307, 3, 50), Stream::new(308, 2, 50));
+    let (mut peer, _) = Peer::hello(server.address, &small.hello)?;
+    peer.batch(1, small.batch(1))?;
+    peer.acked(1)?;
+    let (accepted, sentence) = send(&server, &large, (0..1_000).map(|i| allocations(1, i, 1_000)))?;
+    ensure!(sentence.contains("all sessions together") && (1..60).contains(&accepted), "{accepted}: {sentence}");
+    // The other one was never disturbed.
+    peer.batch(2, small.batch(2))?;
+    peer.acked(2)
+}
+
+#[test]
 fn a_batch_unpacks_to_no_more_than_its_bound() -> Result<()> {
     let limits = ServerLimits { batch_plain_bytes: 3 * MIB as u64, ..small() };
     check(304, limits, 3, "unpacks to more than 3.00 MiB", |i| zeros().repeat(i as usize + 1))

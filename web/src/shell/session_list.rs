@@ -1,9 +1,10 @@
 //! The list of the server's jobs, on the start page and over a session. Empty if the page has no such server.
 
+use shared::units::Count;
 use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
 
-use super::session_poll::{Listing, Poll};
+use super::session_poll::{Listing, MOST, PAGE, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
 use super::token_form::TokenForm;
 use crate::hooks::{ModelHandle, use_model};
@@ -11,6 +12,7 @@ use crate::model::Action;
 use crate::source::{self, server};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
+use crate::widgets::format::counted;
 
 /// Returns the code that connects a job to this server through the project's Python agent.
 fn attach_snippet() -> String {
@@ -39,13 +41,14 @@ pub fn job_dialog(model: &ModelHandle) -> Html {
 pub fn SessionList() -> Html {
     let model = use_model();
     let listing = use_state_eq(Listing::default);
+    let limit = use_state_eq(|| PAGE);
     let turn = use_state_eq(|| 0_u32);
     let confirming = use_state_eq(String::new);
     {
         let set = listing.setter();
-        // Restarted when a token was entered.
-        use_effect_with(*turn, move |_| {
-            let poll = Poll::start(set);
+        // Restarted when a token was entered, or more sessions are to be shown.
+        use_effect_with((*turn, *limit), move |&(_, limit)| {
+            let poll = Poll::start(set, limit);
             move || drop(poll)
         });
     }
@@ -69,6 +72,18 @@ pub fn SessionList() -> Html {
             });
         })
     };
+    let on_pin = {
+        let model = model.clone();
+        Callback::from(move |(id, is_pinned): (String, bool)| {
+            let model = model.clone();
+            // The next poll shows it.
+            spawn_local(async move {
+                if let Err(failure) = server::pin(&id, is_pinned).await {
+                    model.dispatch(Action::Notify(failure.sentence()));
+                }
+            });
+        })
+    };
     let on_download = {
         let model = model.clone();
         (!server::token().is_empty()).then(|| {
@@ -86,6 +101,10 @@ pub fn SessionList() -> Html {
         let model = model.clone();
         Callback::from(move |_| source::watch_demo(&model))
     };
+    let on_more = {
+        let limit = limit.clone();
+        Callback::from(move |_| limit.set((*limit + PAGE).min(MOST)))
+    };
     let on_token = Callback::from(move |()| turn.set(turn.wrapping_add(1)));
     let is_away = matches!(*listing, Listing::Away(_));
     let now_us = (js_sys::Date::now() * 1e3) as i64;
@@ -98,6 +117,7 @@ pub fn SessionList() -> Html {
             on_open: on_open.clone(),
             on_ask: on_ask.clone(),
             on_delete: on_delete.clone(),
+            on_pin: on_pin.clone(),
             on_download: on_download.clone(),
         })
     });
@@ -109,7 +129,7 @@ pub fn SessionList() -> Html {
                 <TokenForm is_wrong={*is_wrong} {on_token} />
             </section>
         },
-        Listing::Sessions(_) | Listing::Away(_) => html! {
+        Listing::Shown(_) | Listing::Away(_) => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
                 <header>
                     <h2 id="sessions-title">{ "Jobs" }</h2>
@@ -129,7 +149,29 @@ pub fn SessionList() -> Html {
                 } else {
                     <ul class="session-list">{ for rows }</ul>
                 }
+                { extent(&listing, *limit, on_more) }
             </section>
         },
+    }
+}
+
+/// Renders how much of the list is shown, unless it is all of it.
+fn extent(listing: &Listing, limit: usize, on_more: Callback<MouseEvent>) -> Html {
+    let (Listing::Shown(page) | Listing::Away(page)) = listing else { return Html::default() };
+    let (shown, total) = (page.sessions.len() as u64, page.total);
+    html! {
+        <>
+            if page.is_loading {
+                <p class="sessions-extent" role="status" data-testid="sessions-loading">{ "The server is still looking through its store. More jobs may appear." }</p>
+            }
+            if shown < total {
+                <p class="sessions-extent">
+                    <span data-testid="sessions-extent">{ format!("The newest {} of {} are shown.", Count(shown), counted(total, "job")) }</span>
+                    if limit < MOST {
+                        <button type="button" class="button" onclick={on_more} data-testid="sessions-more">{ "Show more" }</button>
+                    }
+                </p>
+            }
+        </>
     }
 }

@@ -19,8 +19,10 @@ const EVERY_MS: i32 = 1_000;
 const SPARK_MS: f64 = 3_000.0;
 /// Sparklines requested per turn.
 const SPARKS: usize = 16;
-/// Maximum number of sessions listed.
-const MOST: usize = 200;
+/// The number of sessions listed at first, and how many more at a time.
+pub const PAGE: usize = 200;
+/// The most sessions listed: the server sends no more at once.
+pub const MOST: usize = 1_000;
 
 /// The server's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,17 +35,28 @@ pub enum Listing {
         /// Whether a wrong token was sent.
         is_wrong: bool,
     },
-    /// The sessions: live ones first, then by age, newest first.
-    Sessions(Rc<[SessionInfo]>),
+    /// The newest sessions.
+    Shown(Page),
     /// The server no longer answers: its last sessions.
-    Away(Rc<[SessionInfo]>),
+    Away(Page),
+}
+
+/// The first page of the server's list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Live sessions first, then by age, newest first.
+    pub sessions: Rc<[SessionInfo]>,
+    /// The number of sessions that the server has.
+    pub total: u64,
+    /// Whether the server still looks through its store.
+    pub is_loading: bool,
 }
 
 impl Listing {
     /// Returns the known sessions.
     pub fn sessions(&self) -> &[SessionInfo] {
         match self {
-            Self::Sessions(sessions) | Self::Away(sessions) => sessions,
+            Self::Shown(page) | Self::Away(page) => &page.sessions,
             _ => &[],
         }
     }
@@ -54,6 +67,7 @@ pub struct Poll(Rc<Inner>);
 
 struct Inner {
     set: UseStateSetter<Listing>,
+    limit: usize,
     last: RefCell<Listing>,
     sparks: RefCell<HashMap<String, (f64, Option<Sparkline>)>>,
     timer: RefCell<Option<Timeout>>,
@@ -68,10 +82,11 @@ impl Drop for Poll {
 }
 
 impl Poll {
-    /// Starts polling.
-    pub fn start(set: UseStateSetter<Listing>) -> Self {
+    /// Starts polling the newest `limit` sessions.
+    pub fn start(set: UseStateSetter<Listing>, limit: usize) -> Self {
         let inner = Rc::new(Inner {
             set,
+            limit,
             last: RefCell::default(),
             sparks: RefCell::default(),
             timer: RefCell::default(),
@@ -87,29 +102,29 @@ fn turn(inner: Rc<Inner>) {
         return later(&inner);
     }
     spawn_local(async move {
-        let listing = match server::get("sessions").await {
+        let listing = match server::get(&format!("sessions?limit={}", inner.limit)).await {
             Ok(answer) => {
                 let mut sessions: Vec<_> = answer.list("sessions").iter().map(SessionInfo::of).collect();
                 sessions.sort_by_key(|session| !session.is_live());
-                sessions.truncate(MOST);
-                Listing::Sessions(sessions.into())
+                let total = answer.number("total").map_or(sessions.len() as u64, |total| total as u64);
+                Listing::Shown(Page { sessions: sessions.into(), total, is_loading: answer.is("loading") })
             }
             Err(Failure::Token) => Listing::Token { is_wrong: !server::token().is_empty() },
             Err(_) => match inner.last.take() {
-                Listing::Sessions(sessions) | Listing::Away(sessions) => Listing::Away(sessions),
+                Listing::Shown(page) | Listing::Away(page) => Listing::Away(page),
                 _ => Listing::Absent,
             },
         };
         inner.tell(listing.clone());
-        if let Listing::Sessions(sessions) = listing {
-            for session in inner.without_spark(&sessions) {
+        if let Listing::Shown(page) = listing {
+            for session in inner.without_spark(&page.sessions) {
                 if inner.is_over.get() {
                     break;
                 }
                 let stats = server::get(&format!("sessions/{session}/stats")).await;
                 let spark = stats.ok().and_then(|stats| fullest(&stats));
                 inner.sparks.borrow_mut().insert(session, (clock_ms(), spark));
-                inner.tell(Listing::Sessions(Rc::clone(&sessions)));
+                inner.tell(Listing::Shown(page.clone()));
             }
         }
         // Without such a server (a folder, or a static host) polling stops.
@@ -139,13 +154,13 @@ fn fullest(stats: &server::Json) -> Option<Sparkline> {
 
 impl Inner {
     fn tell(&self, mut listing: Listing) {
-        if let Listing::Sessions(sessions) = &mut listing {
+        if let Listing::Shown(page) = &mut listing {
             let sparks = self.sparks.borrow();
-            let with = sessions.iter().cloned().map(|mut session| {
+            let with = page.sessions.iter().cloned().map(|mut session| {
                 session.spark = sparks.get(&session.id).and_then(|(_, spark)| spark.clone());
                 session
             });
-            *sessions = with.collect();
+            page.sessions = with.collect();
         }
         *self.last.borrow_mut() = listing.clone();
         if !self.is_over.get() {

@@ -5,7 +5,7 @@ use yew::prelude::*;
 
 use super::sparkline::Sparkline;
 use crate::source::server::{self, Json};
-use crate::widgets::format::{counted, span_text};
+use crate::widgets::format::{counted, span_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
 /// A session as the server describes it.
@@ -26,6 +26,9 @@ pub struct SessionInfo {
     lost: u64,
     events_per_second: f64,
     ooms: u64,
+    damaged_bytes: u64,
+    delete_us: Option<i64>,
+    is_pinned: bool,
     notes: Vec<String>,
     /// Its memory over time, once requested.
     pub spark: Option<Sparkline>,
@@ -68,6 +71,9 @@ impl SessionInfo {
             lost: count(json, "lost") as u64,
             events_per_second: count(json, "events_per_second"),
             ooms: count(json, "oom") as u64,
+            damaged_bytes: count(json, "damaged_bytes") as u64,
+            delete_us: json.number("delete_us").map(|us| us as i64),
+            is_pinned: json.is("pinned"),
             notes: json.texts("notes"),
             spark: None,
         }
@@ -121,6 +127,8 @@ pub struct RowProps {
     pub on_ask: Callback<String>,
     /// Deletes the session.
     pub on_delete: Callback<String>,
+    /// Pins the session, or unpins it.
+    pub on_pin: Callback<(String, bool)>,
     /// Downloads the recording, if a plain link can't.
     pub on_download: Option<Callback<String>>,
 }
@@ -160,17 +168,30 @@ pub fn session_row(props: &RowProps) -> Html {
                 </div>
             } else {
                 <div class="session-acts">
+                    { pin(props, &title) }
                     { download(props, &title) }
                     if !session.is_live() {
                         { act("session-delete", format!("Delete {title}"), "Delete", with_id(&props.on_ask), Symbol::Delete) }
                     }
                 </div>
             }
+            <div class="session-notes">
+                { for deletion(session, props.now_us) }
+                { for session.notes.iter().map(|note| html! { <p data-testid="session-note">{ note }</p> }) }
+            </div>
         </li>
     }
 }
 
-/// Renders warnings and notes.
+/// Renders the announcement that the session will be deleted.
+fn deletion(session: &SessionInfo, now_us: i64) -> Option<Html> {
+    let delete_us = session.delete_us?;
+    let left = span_text(delete_us.saturating_sub(now_us));
+    let words = format!("This recording is old. The server deletes it in {left} unless you pin it.");
+    Some(html! { <p class="session-warn" title={wall_clock(delete_us)} data-testid="session-deletion">{ words }</p> })
+}
+
+/// Renders warnings.
 fn marks(session: &SessionInfo) -> Vec<Html> {
     let mut marks = Vec::new();
     if session.ooms > 0 {
@@ -180,10 +201,25 @@ fn marks(session: &SessionInfo) -> Vec<Html> {
         let words = format!("{} lost", counted(session.lost, "event"));
         marks.push(html! { <span class="session-bad" data-testid="session-lost">{ words }</span> });
     }
-    marks.extend(session.notes.iter().take(2).map(|note| {
-        html! { <span class="session-note" title={note.clone()}>{ note.clone() }</span> }
-    }));
+    if session.damaged_bytes > 0 {
+        let words = format!("{} damaged", Bytes(session.damaged_bytes));
+        marks.push(html! { <span class="session-bad" data-testid="session-damaged">{ words }</span> });
+    }
     marks
+}
+
+/// Renders the button that pins the session.
+fn pin(props: &RowProps, title: &str) -> Html {
+    let (id, is_pinned) = (props.session.id.clone(), props.session.is_pinned);
+    let onclick = props.on_pin.reform(move |_: MouseEvent| (id.clone(), !is_pinned));
+    let tip = if is_pinned {
+        "Pinned: the server keeps this recording. Unpin"
+    } else {
+        "Pin: the server keeps this recording, whatever its age"
+    };
+    html! {
+        <button type="button" class="icon-button" aria-label={format!("Pin {title}")} aria-pressed={is_pinned.to_string()} title={tip} {onclick} data-testid="session-pin">{ icon(Symbol::Pin) }</button>
+    }
 }
 
 /// Renders the download: a link, or a button if the request needs a token.

@@ -151,7 +151,17 @@ pub async fn post(path: &str) -> Result<Json, Failure> {
 
 /// Requests the whole history of a session from its job.
 pub async fn ask_history(session: &str) -> Result<(), Failure> {
-    let request = request("POST", &token());
+    send_json("POST", &format!("sessions/{session}/ask"), "{\"what\":\"history\"}").await
+}
+
+/// Pins a session, so that the server keeps it, or unpins it.
+pub async fn pin(session: &str, is_pinned: bool) -> Result<(), Failure> {
+    send_json("PUT", &format!("sessions/{session}/pin"), &format!("{{\"pinned\":{is_pinned}}}")).await
+}
+
+/// Sends a request with a body of JSON, whose response has none.
+async fn send_json(method: &str, path: &str, body: &str) -> Result<(), Failure> {
+    let request = request(method, &token());
     // Without a token, the request has no headers yet.
     let headers = Reflect::get(&request, &"headers".into()).ok().and_then(|headers| headers.dyn_into::<Headers>().ok());
     if let Some(headers) = headers.or_else(|| Headers::new().ok()) {
@@ -159,8 +169,8 @@ pub async fn ask_history(session: &str) -> Result<(), Failure> {
         let _ = headers.set("Content-Type", "application/json");
         request.set_headers(&headers);
     }
-    request.set_body(&"{\"what\":\"history\"}".into());
-    let response = send_with(request, &format!("sessions/{session}/ask")).await?;
+    request.set_body(&body.into());
+    let response = send_with(request, path).await?;
     if response.ok() { Ok(()) } else { Err(failure(&response).await) }
 }
 

@@ -71,7 +71,7 @@ impl SessionWriter {
     }
 
     /// Checks what grows in memory, and not only on the disk.
-    pub(super) fn check_limits(&self) -> Result<(), IngestError> {
+    pub(super) fn check_limits(&mut self) -> Result<(), IngestError> {
         let limits = &self.limits;
         if self.symbol_bytes > limits.symbols_bytes {
             let bytes = limits.symbols_bytes >> 20;
@@ -81,6 +81,9 @@ impl SessionWriter {
             Some(what) => format!("the session needs more memory than this server can give it: {what}"),
             None if self.tracker.bytes() > limits.state_bytes => {
                 "the session's allocator holds more blocks than this server can keep in memory".to_owned()
+            }
+            None if self.usage.as_mut().is_some_and(|usage| !usage.set(self.tracker.bytes())) => {
+                "all sessions together need more memory than this server has for them, and this one more than its share".to_owned()
             }
             None => return Ok(()),
         };

@@ -23,6 +23,7 @@ use shared::tracker::Tracker;
 
 use super::IngestError;
 use super::gaps::DeviceGaps;
+use super::memory::{Memory, Usage};
 use crate::clock::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
@@ -59,6 +60,8 @@ pub(super) struct SessionWriter {
     base: SessionTotals,
     totals: SessionTotals,
     tracker: Tracker,
+    /// What it uses of the memory of all sessions; `None` while it is only read back.
+    usage: Option<Usage>,
     chunks: ChunkReader,
     /// The last segment, while it grows; `None` before the first batch, and after the last segment was sealed.
     log: Option<Box<dyn SegmentWriter>>,
@@ -94,6 +97,7 @@ impl SessionWriter {
             first_batch: record.last + 1,
             record,
             tracker,
+            usage: None,
             chunks: ChunkReader::at_chunk(&import, 0),
             log: None,
             hello_header: Vec::new(),
@@ -102,6 +106,12 @@ impl SessionWriter {
             symbol_bytes: 0,
             unsynced_bytes: 0,
         }
+    }
+
+    /// Counts it among the sessions that share the memory of the server.
+    pub(in crate::ingest) fn count_in(&mut self, memory: &Arc<Memory>) -> Result<(), IngestError> {
+        self.usage = Some(Usage::of(memory));
+        self.check_limits()
     }
 
     /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending, and `kept_us` the time by
