@@ -83,13 +83,15 @@ impl Places {
                 break permit.ok()?;
             }
         };
-        let state = State { permit: Some(permit), ..State::default() };
-        let place = Place {
-            places: Arc::clone(self),
+        let state = State {
             neighborhood: peer.into(),
-            closing: Arc::default(),
-            state: Mutex::new(state),
+            permit: Some(permit),
+            is_known: false,
+            tasks: 0,
+            waits: 0,
+            waiting: None,
         };
+        let place = Place { places: Arc::clone(self), closing: Arc::default(), state: Mutex::new(state) };
         place.change(|_| {});
         Some(Arc::new(place))
     }
@@ -132,13 +134,14 @@ impl Closing {
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
-    neighborhood: Neighborhood,
     closing: Arc<Closing>,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// Where the client of the last request is.
+    neighborhood: Neighborhood,
     /// `None` after it was given up.
     permit: Option<OwnedSemaphorePermit>,
     is_known: bool,
@@ -165,12 +168,16 @@ impl Place {
 
     /// Marks that the client has shown a token, or that its hello was accepted.
     pub(super) fn know(&self) {
-        let mut state = self.lock();
-        let was_waiting = self.leave_crowd(&mut state);
-        state.is_known = true;
-        if was_waiting {
-            self.update(&mut state);
-        }
+        self.move_to(|state| state.is_known = true);
+    }
+
+    /// Notes who sent the request that came last. Of a proxy's connections each counts for the client that it serves.
+    pub(super) fn serve(&self, client: Peer) {
+        self.move_to(|state| {
+            state.neighborhood = client.into();
+            // What an earlier client has shown is not this one's.
+            state.is_known = false;
+        });
     }
 
     /// Gives up the place of a connection that has another one from now on: it is not closed any more.
@@ -206,6 +213,16 @@ impl Place {
         self.update(&mut state);
     }
 
+    /// Changes among whom it waits.
+    fn move_to(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        let was_waiting = self.leave_crowd(&mut state);
+        change(&mut state);
+        if was_waiting {
+            self.update(&mut state);
+        }
+    }
+
     /// Joins or leaves those that wait.
     fn update(&self, state: &mut State) {
         let waits = state.permit.is_some() && (state.tasks == 0 || state.waits > 0);
@@ -215,7 +232,7 @@ impl Place {
             let mut waiting = self.places.lock();
             let number = waiting.next;
             waiting.next += 1;
-            waiting.crowd(state.is_known).add(self.neighborhood, number, Arc::clone(&self.closing));
+            waiting.crowd(state.is_known).add(state.neighborhood, number, Arc::clone(&self.closing));
             state.waiting = Some((number, Instant::now()));
         }
     }
@@ -223,7 +240,7 @@ impl Place {
     /// Returns whether it was waiting.
     fn leave_crowd(&self, state: &mut State) -> bool {
         let Some((number, _)) = state.waiting.take() else { return false };
-        self.places.lock().crowd(state.is_known).remove(self.neighborhood, number);
+        self.places.lock().crowd(state.is_known).remove(state.neighborhood, number);
         true
     }
 }
@@ -275,6 +292,8 @@ mod tests {
         Body,
         Known,
         GivenUp,
+        /// It belongs to a proxy, whose client was known, and serves this client now.
+        Serves(&'static str),
     }
 
     /// Fills all places, then lets one more connection in.
@@ -289,6 +308,10 @@ mod tests {
                 Doing::Body => guards.push((Some(place.work()), Some(place.wait()))),
                 Doing::Known => place.know(),
                 Doing::GivenUp => place.give_up(),
+                Doing::Serves(client) => {
+                    place.know();
+                    place.serve(Peer(client.parse().unwrap()));
+                }
             }
             open.push(place);
         }
@@ -317,8 +340,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_way() {
-        use Doing::{Body, GivenUp, Idle, Known, Work};
-        let [a, b] = ["192.0.2.1", "192.0.2.2"];
+        use Doing::{Body, GivenUp, Idle, Known, Serves, Work};
+        let [a, b, proxy] = ["192.0.2.1", "192.0.2.2", "127.0.0.1"];
         for (what, connections, want) in [
             ("the oldest", &[(a, Idle), (a, Idle)][..], Some(0)),
             ("one that waits for a body", &[(a, Work), (a, Body), (a, Work)], Some(1)),
@@ -326,6 +349,8 @@ mod tests {
             ("no request in progress", &[(a, Work), (b, Work)], None),
             ("a stranger first", &[(a, Known), (a, Idle), (a, Idle), (a, Known)], Some(1)),
             ("strangers keep a quarter", &[(a, Known), (a, Known), (a, Known), (b, Idle)], Some(0)),
+            ("the client with most", &[(proxy, Serves(a)), (proxy, Serves(b)), (proxy, Serves(b))], Some(1)),
+            ("not for another's token", &[(a, Known), (proxy, Serves(b))], Some(1)),
             ("who has another place", &[(a, GivenUp), (a, Idle)], Some(1)),
         ] {
             check(what, connections, want).await;

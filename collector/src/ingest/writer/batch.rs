@@ -83,7 +83,8 @@ impl SessionWriter {
                 "the session's allocator holds more blocks than this server can keep in memory".to_owned()
             }
             None if self.usage.as_mut().is_some_and(|usage| !usage.set(self.tracker.bytes())) => {
-                "all sessions together need more memory than this server has for them, and this one more than its share".to_owned()
+                "all sessions together need more memory than this server has for them, and this one more than its share"
+                    .to_owned()
             }
             None => return Ok(()),
         };
