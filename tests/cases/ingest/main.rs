@@ -2,6 +2,7 @@
 
 mod basics;
 mod bounds;
+mod crowd;
 mod damage;
 mod durable;
 mod faults;
