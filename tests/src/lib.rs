@@ -8,6 +8,7 @@ pub mod http;
 pub mod peer;
 pub mod program;
 pub mod proxy;
+pub mod s3;
 pub mod server;
 pub mod stream;
 pub mod tls;

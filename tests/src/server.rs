@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// Waits until it has looked through its store, which it does while it serves.
-    fn loaded(self) -> Result<Self> {
+    pub fn loaded(self) -> Result<Self> {
         while self.get("/api/v1/sessions")?.text().contains("\"loading\":true") {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -127,11 +127,14 @@ impl Serve {
             .enable_all()
             .build()
             .map_err(|error| format!("The server could not start: {error}."))?;
-        let served = runtime.block_on(async {
-            let listener =
-                server::listen(address, &ServerLimits::default()).map_err(|error| refused(address, &error))?;
-            let address = listener.local_addr().map_err(|error| refused(address, &error))?;
-            let sessions = self.sessions(&access)?;
+        let bound = {
+            let _context = runtime.enter();
+            server::listen(address, &ServerLimits::default())
+        };
+        let listener = bound.map_err(|error| refused(address, &error))?;
+        let address = listener.local_addr().map_err(|error| refused(address, &error))?;
+        let sessions = self.sessions(&access)?;
+        runtime.block_on(async {
             println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it), {}", access.describe());
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
@@ -139,11 +142,10 @@ impl Serve {
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
             let app = app.encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             server::run(listener, app).await;
-            Ok(())
         });
         // A download that its client does not read must not keep the program running.
         runtime.shutdown_background();
-        served
+        Ok(())
     }
 
     /// Opens the sessions of the folder.

@@ -15,8 +15,6 @@
 
 mod archive;
 mod catalogue;
-#[cfg(test)]
-mod contract;
 pub mod files;
 mod hash;
 mod label;

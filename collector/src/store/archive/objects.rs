@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle as JoinTask;
 use url::Url;
 
 use super::{Archive, Sealed};
@@ -30,6 +31,8 @@ use crate::store::{StoreError, StoreResult};
 const PART_BYTES: usize = 8 << 20;
 /// The shortest and the longest pause after an upload that failed.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How often a thread that waits looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(100);
 /// Sessions whose segments are remembered, so that reading one needn't list them each time.
 const REMEMBERED: usize = 1_000;
 
@@ -42,16 +45,20 @@ pub struct ObjectArchive {
 
 /// The object store, and what is known of it.
 struct Objects {
-    store: Box<dyn ObjectStore>,
+    store: Arc<dyn ObjectStore>,
     prefix: Path,
     files: Arc<dyn Files>,
-    runtime: Runtime,
+    /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
+    runtime: Option<Runtime>,
     known: Mutex<HashMap<String, Vec<Sealed>>>,
+    /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
+    /// when the upload is over.
+    uploading: Mutex<Option<Upload>>,
     is_stopped: AtomicBool,
 }
 
 /// A sealed segment in the local folder.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Upload {
     session: String,
     sealed: Sealed,
@@ -92,11 +99,12 @@ impl ObjectArchive {
         let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = builder.map_err(|error| failed(&error))?;
         let objects = Arc::new(Objects {
-            store,
+            store: store.into(),
             prefix,
             files,
-            runtime,
+            runtime: Some(runtime),
             known: Mutex::default(),
+            uploading: Mutex::default(),
             is_stopped: AtomicBool::new(false),
         });
         // Wrong credentials should be told now, and not when the first segment is sealed.
@@ -131,18 +139,62 @@ impl fmt::Debug for ObjectArchive {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every value is consistent at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // Waits for nothing, which a thread of another runtime must not do.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 impl Objects {
+    /// Waits for a request.
+    fn wait<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.wait_unless(&AtomicBool::new(false), request)
+    }
+
+    /// Waits for a request, or until it is not wanted any more.
+    fn wait_unless<T: Send + 'static>(
+        &self,
+        is_stopped: &AtomicBool,
+        request: impl Future<Output = StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        let (done, waited) = channel();
+        let task = self.runtime.as_ref().map(|runtime| {
+            runtime.spawn(async move {
+                // Nobody waits for a request that is not wanted any more.
+                let _ = done.send(request.await);
+            })
+        });
+        loop {
+            match waited.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) if !is_stopped.load(Ordering::Relaxed) => {}
+                Err(_) => {
+                    task.inspect(JoinTask::abort);
+                    return Err(StoreError::Io(io::Error::other("the request was given up")));
+                }
+            }
+        }
+    }
+
     fn place(&self, path: &str) -> Path {
         path.split('/').fold(self.prefix.clone(), Path::join)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Sealed>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn check(&self) -> StoreResult {
         let place = self.place(SEGMENTS);
-        self.runtime.block_on(self.store.list_with_delimiter(Some(&place))).map(drop).map_err(error_of)
+        let store = Arc::clone(&self.store);
+        self.wait(async move { store.list_with_delimiter(Some(&place)).await.map(drop).map_err(error_of) })
     }
 
     /// Returns the sealed segments that an earlier server had not uploaded.
@@ -160,9 +212,10 @@ impl Objects {
     fn run(&self, received: &Receiver<Upload>) {
         while let Ok(upload) = received.recv() {
             let mut pause = PAUSES.0;
-            while !self.is_stopped.load(Ordering::Relaxed)
-                && let Err(error) = self.upload(&upload)
-            {
+            while let Err(error) = self.upload(&upload) {
+                if self.is_stopped.load(Ordering::Relaxed) {
+                    return;
+                }
                 let Upload { session, sealed } = &upload;
                 tracing::error!(session, number = sealed.number, "cannot upload a segment, trying again: {error}");
                 thread::park_timeout(pause);
@@ -171,14 +224,23 @@ impl Objects {
         }
     }
 
-    fn upload(&self, Upload { session, sealed }: &Upload) -> StoreResult {
+    fn upload(&self, upload: &Upload) -> StoreResult {
+        *lock(&self.uploading) = Some(upload.clone());
+        let done = self.upload_now(upload);
+        *lock(&self.uploading) = None;
+        done
+    }
+
+    fn upload_now(&self, &Upload { ref session, sealed }: &Upload) -> StoreResult {
         let path = pending_path(session, sealed.number, sealed.hash)?;
         let place = self.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        let upload = async {
-            let mut parts = WriteMultipart::new(self.store.put_multipart(&place).await.map_err(error_of)?);
+        let (store, files) = (Arc::clone(&self.store), Arc::clone(&self.files));
+        let (to, from) = (place.clone(), path.clone());
+        let upload = async move {
+            let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
             let mut at = 0;
             while at < sealed.bytes {
-                let bytes = self.files.read(&path, at, PART_BYTES)?;
+                let bytes = files.read(&from, at, PART_BYTES)?;
                 if bytes.is_empty() {
                     break;
                 }
@@ -186,9 +248,9 @@ impl Objects {
                 parts.write(&bytes);
             }
             parts.finish().await.map_err(error_of)?;
-            self.store.head(&place).await.map_err(error_of)
+            store.head(&to).await.map_err(error_of)
         };
-        let stored = match self.runtime.block_on(upload) {
+        let stored = match self.wait_unless(&self.is_stopped, upload) {
             // Deleted while it waited.
             Err(StoreError::Missing) => return Ok(()),
             stored => stored?,
@@ -198,42 +260,69 @@ impl Objects {
         }
         if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
             // Deleted while it was uploaded.
-            return self.runtime.block_on(self.store.delete(&place)).map_err(error_of);
+            return self.delete(place);
         }
-        if let Some(segments) = self.lock().get_mut(session) {
-            segments.push(*sealed);
+        if let Some(segments) = lock(&self.known).get_mut(session)
+            && !segments.contains(&sealed)
+        {
+            segments.push(sealed);
         }
+        // From here on its local file may be gone, and it still counts.
+        *lock(&self.uploading) = None;
         Ok(self.files.remove(&path)?)
     }
 
-    async fn list(&self, folder: &str) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
-        let mut all: BTreeMap<String, Vec<Sealed>> = BTreeMap::new();
-        let mut objects = self.store.list(Some(&self.place(folder)));
-        while let Some(object) = objects.try_next().await.map_err(error_of)? {
-            let parts: Vec<_> = object.location.parts().collect();
-            if let [.., session, name] = &parts[..]
-                && let Some((number, hash)) = parse_sealed(name.as_ref())
-            {
-                let sealed = Sealed { number, hash, bytes: object.size };
-                all.entry(session.as_ref().to_owned()).or_default().push(sealed);
+    fn list(&self, folder: &str) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
+        let (store, place) = (Arc::clone(&self.store), self.place(folder));
+        let removed = self.removed_upload()?;
+        self.wait(async move {
+            let mut all: BTreeMap<String, Vec<Sealed>> = BTreeMap::new();
+            let mut objects = store.list(Some(&place));
+            while let Some(object) = objects.try_next().await.map_err(error_of)? {
+                let parts: Vec<_> = object.location.parts().collect();
+                if let [.., session, name] = &parts[..]
+                    && let Some((number, hash)) = parse_sealed(name.as_ref())
+                {
+                    let (session, sealed) = (session.as_ref().to_owned(), Sealed { number, hash, bytes: object.size });
+                    if removed.as_ref().is_none_or(|upload| (&upload.session, upload.sealed) != (&session, sealed)) {
+                        all.entry(session).or_default().push(sealed);
+                    }
+                }
             }
+            Ok(all)
+        })
+    }
+
+    /// Returns what is being uploaded although it was removed.
+    fn removed_upload(&self) -> StoreResult<Option<Upload>> {
+        let Some(upload) = lock(&self.uploading).clone() else { return Ok(None) };
+        let path = pending_path(&upload.session, upload.sealed.number, upload.sealed.hash)?;
+        let is_removed = matches!(self.files.read(&path, 0, 0).map_err(StoreError::from), Err(StoreError::Missing));
+        Ok(is_removed.then_some(upload))
+    }
+
+    /// Deletes an object, if there is one.
+    fn delete(&self, place: Path) -> StoreResult {
+        let store = Arc::clone(&self.store);
+        match self.wait(async move { store.delete(&place).await.map_err(error_of) }) {
+            Err(StoreError::Missing) => Ok(()),
+            other => other,
         }
-        Ok(all)
     }
 }
 
 impl Archive for ObjectArchive {
     fn list(&self) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
-        self.objects.runtime.block_on(self.objects.list(SEGMENTS))
+        self.objects.list(SEGMENTS)
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>> {
-        if let Some(known) = self.objects.lock().get(session) {
+        if let Some(known) = lock(&self.objects.known).get(session) {
             return Ok(known.clone());
         }
-        let found = self.objects.runtime.block_on(self.objects.list(&session_folder(session)?))?;
+        let found = self.objects.list(&session_folder(session)?)?;
         let segments = found.into_values().next().unwrap_or_default();
-        let mut known = self.objects.lock();
+        let mut known = lock(&self.objects.known);
         if known.len() >= REMEMBERED {
             known.clear();
         }
@@ -253,17 +342,15 @@ impl Archive for ObjectArchive {
             return Ok(Vec::new());
         }
         let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        let read = self.objects.runtime.block_on(self.objects.store.get_range(&place, from..to));
-        Ok(read.map_err(error_of)?.to_vec())
+        let store = Arc::clone(&self.objects.store);
+        let read = async move { store.get_range(&place, from..to).await.map_err(error_of) };
+        Ok(self.objects.wait(read)?.to_vec())
     }
 
     fn remove(&self, session: &str, sealed: Sealed) -> StoreResult {
-        self.objects.lock().remove(session);
+        lock(&self.objects.known).remove(session);
         let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        match self.objects.runtime.block_on(self.objects.store.delete(&place)).map_err(error_of) {
-            Err(StoreError::Missing) => Ok(()),
-            other => other,
-        }
+        self.objects.delete(place)
     }
 
     fn give_back(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
@@ -283,11 +370,12 @@ impl Archive for ObjectArchive {
 
     fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>> {
         let place = self.objects.place(&marks_path(session)?);
-        let read = async {
-            let object = self.objects.store.get(&place).await?;
-            object.bytes().await
+        let store = Arc::clone(&self.objects.store);
+        let read = async move {
+            let object = store.get(&place).await.map_err(error_of)?;
+            object.bytes().await.map_err(error_of)
         };
-        match self.objects.runtime.block_on(read).map_err(error_of) {
+        match self.objects.wait(read) {
             Ok(bytes) => Ok(Some(bytes.to_vec())),
             Err(StoreError::Missing) => Ok(None),
             Err(error) => Err(error),
@@ -296,15 +384,9 @@ impl Archive for ObjectArchive {
 
     fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult {
         let place = self.objects.place(&marks_path(session)?);
-        let objects = &self.objects;
-        let written = match marks {
-            Some(bytes) => objects.runtime.block_on(objects.store.put(&place, bytes.to_vec().into())).map(drop),
-            None => objects.runtime.block_on(objects.store.delete(&place)),
-        };
-        match written.map_err(error_of) {
-            Err(StoreError::Missing) => Ok(()),
-            other => other,
-        }
+        let Some(marks) = marks else { return self.objects.delete(place) };
+        let (store, marks) = (Arc::clone(&self.objects.store), marks.to_vec());
+        self.objects.wait(async move { store.put(&place, marks.into()).await.map(drop).map_err(error_of) })
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::files::{DiskFiles, Files, MemoryFiles};
-use super::{Catalogue, Found, Hash, Marks, Purpose, Record, SegmentStore, StoreError, TraceStore};
+use tests::s3;
+use vramscope::store::files::{DiskFiles, Files, MemoryFiles};
+use vramscope::store::{Catalogue, Found, Hash, Marks, Purpose, Record, SegmentStore, StoreError, TraceStore};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
 
 /// Checks an implementation; `open` creates an empty store with a quota in bytes.
-pub(super) fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
+fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
     names(&*open(1 << 20));
     segments(&*open(1 << 20));
     sealed_segments_are_found_by_looking(&*open(1 << 20));
@@ -200,41 +201,10 @@ fn links_and_special_files_are_not_followed() {
     assert!(!folder.path().join("victim").exists(), "a link was followed");
 }
 
-/// Serves S3 from a folder, with a bucket `traces`. Returns the variables that a client needs.
-fn serve_s3(root: &std::path::Path) -> Vec<(String, String)> {
-    std::fs::create_dir_all(root.join("traces")).unwrap();
-    let files = s3s_fs::FileSystem::new(root).unwrap();
-    let mut builder = s3s::service::S3ServiceBuilder::new(files);
-    builder.set_auth(s3s::auth::SimpleAuth::from_single("key", "secret"));
-    let service = builder.build();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((socket, _)) = listener.accept().await {
-                let io = hyper_util::rt::TokioIo::new(socket);
-                let service = service.clone();
-                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(io, service));
-            }
-        });
-    });
-    let variables = [
-        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
-        ("AWS_REGION", "us-east-1".to_owned()),
-        ("AWS_ENDPOINT", format!("http://{address}")),
-        ("AWS_ALLOW_HTTP", "true".to_owned()),
-    ];
-    variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
-}
-
 #[test]
 fn an_s3_server_is_a_store() {
     let folders = tempfile::tempdir().unwrap();
-    let variables = serve_s3(&folders.path().join("s3"));
+    let variables = s3::serve(&folders.path().join("s3")).unwrap();
     let next = std::cell::Cell::new(0);
     check(&|quota| {
         next.set(next.get() + 1);

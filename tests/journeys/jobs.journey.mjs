@@ -1,0 +1,86 @@
+// What the list of jobs says of recordings that are kept, damaged or about to be deleted.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { emptyFolder, startJob, startServer } from './program.mjs';
+import { at, number, says, text, until } from './workbench.mjs';
+
+const HOUR_US = 3_600_000_000;
+
+/** Returns the server's sessions. */
+const sessions = async (server) => (await (await fetch(`${server.url}api/v1/sessions`)).json()).sessions;
+
+/** Changes the server's list before the page gets it. Returns the limits that the page asked for. */
+async function rewrite(page, change) {
+  const limits = [];
+  await page.tab.route(/\/api\/v1\/sessions\?/, async (route) => {
+    limits.push(new URL(route.request().url()).searchParams.get('limit'));
+    const response = await route.fetch();
+    const list = await response.json();
+    await route.fulfill({ response, json: change(list) ?? list });
+  });
+  return limits;
+}
+
+test('a recording is pinned and unpinned, also over a reload', async (t) => {
+  const server = await startServer(t);
+  await startJob(t, server.url, 'transformer', '--steps', '3').ended;
+  const page = await openPage(t);
+  const pin = at(page, 'session-pin');
+  const isPressed = (is) => until(`pinned is ${is}`, () => pin.getAttribute('aria-pressed'), (pressed) => pressed === String(is));
+  await isPressed(false);
+  await pin.click();
+  await isPressed(true);
+  assert.equal((await sessions(server))[0].pinned, true);
+  await page.screenshot('jobs-pinned');
+  await page.tab.reload();
+  await isPressed(true);
+  await pin.click();
+  await isPressed(false);
+  assert.equal((await sessions(server))[0].pinned, false);
+});
+
+test('damage on the disk is told on the row, and the rest of the recording opens', async (t) => {
+  const folder = emptyFolder(t);
+  const server = await startServer(t, folder);
+  const job = startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000');
+  await until('events are stored', () => sessions(server), ([session]) => session?.events > 5_000);
+  await server.stop();
+  job.child.kill('SIGKILL');
+  const [log] = readdirSync(join(folder, 'wal'));
+  const bytes = readFileSync(join(folder, 'wal', log));
+  bytes[Math.floor(bytes.length / 2)] ^= 0xff;
+  writeFileSync(join(folder, 'wal', log), bytes);
+  await server.start();
+
+  const page = await openPage(t);
+  await says(page, 'session-damaged', /^[\d.]+ ([KM]i)?B damaged$/);
+  await says(page, 'session-note', /damaged.*set aside/);
+  await page.screenshot('jobs-damaged');
+  await at(page, 'session-open').click();
+  await page.reach('ready');
+});
+
+test('a deletion is announced, and a long list grows on demand', async (t) => {
+  const server = await startServer(t);
+  await startJob(t, server.url, 'transformer', '--steps', '3').ended;
+  const page = await openPage(t);
+  await at(page, 'session').waitFor();
+  let loading = true;
+  const limits = await rewrite(page, (list) => {
+    list.sessions[0].delete_us = Date.now() * 1000 + 23.5 * HOUR_US;
+    list.total = 1_234;
+    list.loading = loading;
+  });
+  await says(page, 'session-deletion', /deletes it in 23 h \d+ min unless you pin it/);
+  await says(page, 'sessions-extent', /^The newest 1 of 1,234 jobs are shown\.$/);
+  await at(page, 'sessions-loading').waitFor();
+  await page.screenshot('jobs-announced');
+  const shown = number(limits.at(-1));
+  await at(page, 'sessions-more').click();
+  await until('more are asked for', () => number(limits.at(-1)), (limit) => limit > shown);
+  loading = false;
+  await until('all was looked through', () => text(page, 'sessions-loading'), (said) => said === '');
+});
