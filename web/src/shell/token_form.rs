@@ -5,6 +5,9 @@ use yew::prelude::*;
 
 use crate::source::server;
 
+/// Said before a token was entered.
+const NEEDED: &str = "This server requires a token. Ask whoever runs it for one that may read.";
+
 /// Properties of [`TokenForm`].
 #[derive(PartialEq, Properties)]
 pub struct TokenProps {
@@ -31,8 +34,7 @@ pub fn TokenForm(props: &TokenProps) -> Html {
     html! {
         <form class="token" {onsubmit} data-testid="token">
             <label for="token-input">
-                { if props.reason.is_empty() { "This server requires a token." } else { &*props.reason } }
-                { " Ask whoever runs the server for one that may read." }
+                { if props.reason.is_empty() { NEEDED } else { &*props.reason } }
             </label>
             <p class="buttons">
                 <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />
