@@ -101,7 +101,7 @@ test('the page offers what a token may do, and says why it is not enough', async
     await at(page, 'token-input').fill(token);
     await at(page, 'token-give').click();
   };
-  await says(page, 'token', /This server requires a token\. Ask whoever runs it/);
+  await says(page, 'token', /This server requires a token\. Ask the person who runs it/);
   for (const [token, reason] of [
     ['nobody-0123456789abcdef', /doesn't know the token/],
     ['old-0123456789abcdef', /has expired/],

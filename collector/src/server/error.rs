@@ -111,7 +111,7 @@ impl From<Denied> for ApiError {
         };
         let message = match denied {
             Denied::Missing => "This server requires a token: send it as `Authorization: Bearer TOKEN`.".to_owned(),
-            Denied::Wrong => "This server doesn't know the token. Ask whoever runs it for one.".to_owned(),
+            Denied::Wrong => "This server doesn't know the token. Ask the person who runs it for one.".to_owned(),
             _ => sentence(&denied),
         };
         Self { retry_after: denied.retry_seconds(), ..Self::new(status, denied.code(), message) }
