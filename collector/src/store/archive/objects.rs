@@ -4,7 +4,7 @@
 //! thread uploads one after the other and removes each local file when the object store has it. Objects are never changed:
 //! an upload that is repeated writes the same bytes under the same name. One server uses a prefix of a bucket at a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use url::Url;
 use super::{Archive, Sealed};
 use crate::store::files::Files;
 use crate::store::layout::{
-    LOG, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
+    LOG, MARKS, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
 };
 use crate::store::{StoreError, StoreResult};
 
@@ -51,10 +51,29 @@ struct Objects {
     /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
     runtime: Option<Runtime>,
     known: Mutex<HashMap<String, Vec<Sealed>>>,
+    marked: Mutex<Marked>,
     /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
     /// when the upload is over.
     uploading: Mutex<Option<Upload>>,
     is_stopped: AtomicBool,
+}
+
+/// Segments by session, and the sessions that have marks.
+type Listed = (BTreeMap<String, Vec<Sealed>>, HashSet<String>);
+
+/// The sessions that may have marks. Asking the object store for the marks of each session would take long.
+#[derive(Debug, Default)]
+struct Marked {
+    /// Those that had some when all objects were listed; `None` before that.
+    listed: Option<HashSet<String>>,
+    /// Those that were given some by this process, perhaps while objects were listed.
+    given: HashSet<String>,
+}
+
+impl Marked {
+    fn has_none(&self, session: &str) -> bool {
+        self.listed.as_ref().is_some_and(|listed| !listed.contains(session)) && !self.given.contains(session)
+    }
 }
 
 /// A sealed segment in the local folder.
@@ -104,6 +123,7 @@ impl ObjectArchive {
             files,
             runtime: Some(runtime),
             known: Mutex::default(),
+            marked: Mutex::default(),
             uploading: Mutex::default(),
             is_stopped: AtomicBool::new(false),
         });
@@ -272,24 +292,26 @@ impl Objects {
         Ok(self.files.remove(&path)?)
     }
 
-    fn list(&self, folder: &str) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
+    /// Returns the segments in a folder, by session, and the sessions that have marks there.
+    fn list(&self, folder: &str) -> StoreResult<Listed> {
         let (store, place) = (Arc::clone(&self.store), self.place(folder));
         let removed = self.removed_upload()?;
         self.wait(async move {
-            let mut all: BTreeMap<String, Vec<Sealed>> = BTreeMap::new();
+            let (mut all, mut marked) = (BTreeMap::<String, Vec<Sealed>>::new(), HashSet::new());
             let mut objects = store.list(Some(&place));
             while let Some(object) = objects.try_next().await.map_err(error_of)? {
                 let parts: Vec<_> = object.location.parts().collect();
-                if let [.., session, name] = &parts[..]
-                    && let Some((number, hash)) = parse_sealed(name.as_ref())
-                {
+                let [.., session, name] = &parts[..] else { continue };
+                if name.as_ref() == MARKS {
+                    marked.insert(session.as_ref().to_owned());
+                } else if let Some((number, hash)) = parse_sealed(name.as_ref()) {
                     let (session, sealed) = (session.as_ref().to_owned(), Sealed { number, hash, bytes: object.size });
                     if removed.as_ref().is_none_or(|upload| (&upload.session, upload.sealed) != (&session, sealed)) {
                         all.entry(session).or_default().push(sealed);
                     }
                 }
             }
-            Ok(all)
+            Ok((all, marked))
         })
     }
 
@@ -313,14 +335,16 @@ impl Objects {
 
 impl Archive for ObjectArchive {
     fn list(&self) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
-        self.objects.list(SEGMENTS)
+        let (all, marked) = self.objects.list(SEGMENTS)?;
+        lock(&self.objects.marked).listed = Some(marked);
+        Ok(all)
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>> {
         if let Some(known) = lock(&self.objects.known).get(session) {
             return Ok(known.clone());
         }
-        let found = self.objects.list(&session_folder(session)?)?;
+        let (found, _) = self.objects.list(&session_folder(session)?)?;
         let segments = found.into_values().next().unwrap_or_default();
         let mut known = lock(&self.objects.known);
         if known.len() >= REMEMBERED {
@@ -370,6 +394,9 @@ impl Archive for ObjectArchive {
 
     fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>> {
         let place = self.objects.place(&marks_path(session)?);
+        if lock(&self.objects.marked).has_none(session) {
+            return Ok(None);
+        }
         let store = Arc::clone(&self.objects.store);
         let read = async move {
             let object = store.get(&place).await.map_err(error_of)?;
@@ -385,6 +412,8 @@ impl Archive for ObjectArchive {
     fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult {
         let place = self.objects.place(&marks_path(session)?);
         let Some(marks) = marks else { return self.objects.delete(place) };
+        // Before they are there, so that nobody is told that there are none.
+        lock(&self.objects.marked).given.insert(session.to_owned());
         let (store, marks) = (Arc::clone(&self.objects.store), marks.to_vec());
         self.objects.wait(async move { store.put(&place, marks.into()).await.map(drop).map_err(error_of) })
     }
