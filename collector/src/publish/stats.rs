@@ -49,6 +49,18 @@ pub enum Cause {
     Refusal(Code),
 }
 
+impl Cause {
+    /// Returns the name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Certificate => "certificate",
+            Self::Refusal(Code::Token) => "token",
+            Self::Refusal(_) => "refusal",
+        }
+    }
+}
+
 impl PublisherStats {
     /// Returns the number of events handed over that the server does not have.
     pub fn undelivered(&self) -> u64 {
