@@ -1,10 +1,10 @@
 // What the list of jobs says of recordings that are kept, damaged or about to be deleted.
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { emptyFolder, startJob, startServer } from './program.mjs';
+import { emptyFolder, startJobIn, startJob, startServer } from './program.mjs';
 import { at, number, says, text, until } from './workbench.mjs';
 
 const HOUR_US = 3_600_000_000;
@@ -83,4 +83,49 @@ test('a deletion is announced, and a long list grows on demand', async (t) => {
   await until('more are asked for', () => number(limits.at(-1)), (limit) => limit > shown);
   loading = false;
   await until('all was looked through', () => text(page, 'sessions-loading'), (said) => said === '');
+});
+
+test('the page offers what a token may do, and says why it is not enough', async (t) => {
+  const tokens = { jobs: 'ingest-0123456789abcdef', people: 'read-0123456789abcdef', boss: 'admin-0123456789abcdef' };
+  const folder = emptyFolder(t);
+  const file = join(folder, 'tokens');
+  const roles = { jobs: 'ingest', people: 'read', boss: 'admin' };
+  const lines = Object.entries(tokens).map(([name, token]) => `${name} ${roles[name]} ${token}`);
+  writeFileSync(file, [...lines, `old read old-0123456789abcdef expires=2020-01-01`, ''].join('\n'));
+  chmodSync(file, 0o600);
+  const server = await startServer(t, join(folder, 'data'), ['--tokens', file]);
+  await startJobIn(t, { ...process.env, VRAMSCOPE_TOKEN: tokens.jobs }, server.url, 'transformer', '--steps', '3').ended;
+
+  const page = await openPage(t);
+  const give = async (token) => {
+    await at(page, 'token-input').fill(token);
+    await at(page, 'token-give').click();
+  };
+  await says(page, 'token', /This server requires a token\. Ask whoever runs it/);
+  for (const [token, reason] of [
+    ['nobody-0123456789abcdef', /doesn't know the token/],
+    ['old-0123456789abcdef', /has expired/],
+    [tokens.jobs, /lacks the role read/],
+  ]) {
+    await give(token);
+    await says(page, 'token', reason);
+    await page.screenshot(`jobs-token-${reason.source.split(' ')[1]}`);
+  }
+  // Who reads may neither pin nor delete, nor start the demo.
+  await give(tokens.people);
+  await at(page, 'session').waitFor();
+  await at(page, 'session-download').waitFor();
+  for (const name of ['session-pin', 'session-delete', 'watch-demo']) assert.equal(await at(page, name).count(), 0, name);
+  await page.screenshot('jobs-reader');
+  await at(page, 'token-leave').click();
+  await give(tokens.boss);
+  await at(page, 'watch-demo').waitFor();
+  await at(page, 'session-pin').click();
+  await until('it is pinned', () => at(page, 'session-pin').getAttribute('aria-pressed'), (pressed) => pressed === 'true');
+  await at(page, 'session-delete').click();
+  await page.screenshot('jobs-deleting');
+  await at(page, 'session-delete-yes').click();
+  await until('it is gone', () => at(page, 'session').count(), (count) => count === 0);
+  // The browser logs each refusal.
+  page.complaints = page.complaints.filter((complaint) => !/status of 40[13]/.test(complaint));
 });

@@ -29,14 +29,14 @@ export function emptyFolder(t) {
 }
 
 /**
- * Starts a server that keeps its sessions in `data`, and makes it the one whose page is opened. Ends with the test.
+ * Starts a server with further arguments that keeps its sessions in `data`, and makes it the one whose page is opened. Ends with the test.
  * `stop()` kills it, as a crash would; `start()` starts it again at the same address.
  */
-export async function startServer(t, data = emptyFolder(t)) {
+export async function startServer(t, data = emptyFolder(t), args = []) {
   const server = { url: '', child: null };
   server.start = async () => {
     const listen = server.url ? new URL(server.url).host : '127.0.0.1:0';
-    const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     server.child = child;
     const lines = createInterface({ input: child.stdout });
     server.url = await new Promise((resolve, reject) => {

@@ -54,6 +54,11 @@ pub fn segment_damaged(session: &str, (number, bytes): (u32, u64), outcome: &'st
     tracing::error!(target: TARGET, session = id(session), number, bytes, outcome, "segment damaged");
 }
 
+/// Notes that part of a session was stored and is not there any more; `damaged_bytes` is all that it lost so far.
+pub fn segments_missing(session: &str, damaged_bytes: u64) {
+    tracing::error!(target: TARGET, session = id(session), damaged_bytes, "part of a session is missing");
+}
+
 /// Notes that the server removed an incomplete batch, as a crash leaves it, from the end of a segment.
 pub fn tail_removed(session: &str, (number, bytes): (u32, u64)) {
     tracing::warn!(target: TARGET, session = id(session), number, bytes, "incomplete batch removed after a stop");

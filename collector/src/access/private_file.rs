@@ -48,12 +48,19 @@ pub fn read_private(path: &Path, most: u64) -> Result<String, String> {
             "Other users of this machine can read {shown}, which holds a token. Run: chmod 600 {shown}"
         ));
     }
+    let text = read_all(file, most).map_err(failed)?;
+    text.ok_or_else(|| format!("{shown} is too long: a file of tokens has at most {most} bytes."))
+}
+
+/// Reads a file of at most `most` bytes, whoever else can read it. `None` if it is longer or can't be read.
+pub(super) fn read(path: &Path, most: u64) -> Option<String> {
+    read_all(File::open(path).ok()?, most).ok()?
+}
+
+fn read_all(file: File, most: u64) -> std::io::Result<Option<String>> {
     let mut text = String::new();
-    file.take(most.saturating_add(1)).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > most {
-        return Err(format!("{shown} is too long: a file of tokens has at most {most} bytes."));
-    }
-    Ok(text)
+    file.take(most.saturating_add(1)).read_to_string(&mut text)?;
+    Ok((text.len() as u64 <= most).then_some(text))
 }
 
 #[cfg(unix)]

@@ -6,8 +6,8 @@ use std::fmt;
 ///
 /// | role | may |
 /// |---|---|
-/// | `ingest` | send sessions, and end them |
-/// | `read` | list sessions, watch them, download them, ask their jobs for more, start the demo, read the metrics |
+/// | `ingest` | send sessions, and end them; start the demo |
+/// | `read` | list sessions, watch them, download them, ask their jobs for more, read the metrics |
 /// | `share` | upload a recording to be shared by a link |
 /// | `admin` | everything that the other roles may, and pin and delete sessions |
 ///
@@ -67,6 +67,11 @@ impl Roles {
     /// Whether the set permits what a role may do: it has the role, or `admin`.
     pub fn permit(self, role: Role) -> bool {
         self.0 & (role.bit() | Role::Admin.bit()) != 0
+    }
+
+    /// Returns the roles that the set permits to act as: all of them if it has `admin`.
+    pub fn permitted(self) -> impl Iterator<Item = Role> {
+        Role::ALL.into_iter().filter(move |role| self.permit(*role))
     }
 
     /// Whether the set is empty.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use shared::limits::AccessLimits;
 
 use super::guesses::{Guesses, Wrong};
-use super::private_file::Stamp;
+use super::private_file::{self, Stamp};
 use super::token::{Clock, Terms, Token};
 use super::usage::whole_seconds;
 use super::{Denied, Grant, Role, Secret, TokenEntry, read_private, secret, tokens_file};
@@ -112,7 +112,8 @@ impl Tokens {
     }
 
     /// Reads the tokens file again if it changed and then stayed the same between two calls: an editor may still be
-    /// writing it. If it is invalid, the tokens stay as they are. Waits for the disk.
+    /// writing it. An invalid file adds and changes nothing, but a token that it no longer lists is revoked. Waits for the
+    /// disk.
     pub(super) fn reload(&self) {
         let Some((path, watched)) = &self.file else { return };
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,18 +127,41 @@ impl Tokens {
         match read_entries(path, &self.limits) {
             Ok(entries) => {
                 let (count, revoked) = self.replace(entries);
-                tracing::info!(tokens = count, revoked, "tokens file read again");
+                tracing::info!(tokens = count, revoked = revoked.join(","), "tokens file read again");
                 if count == 0 {
                     tracing::warn!("the tokens file has no tokens: nobody has access");
                 }
             }
-            Err(sentence) => tracing::error!("the tokens stay as they were: {sentence}"),
+            Err(sentence) => {
+                // To keep somebody out must not fail because of another line, or of the file's mode.
+                let revoked = private_file::read(path, self.limits.file_bytes).map(|text| self.revoke_unlisted(&text));
+                let revoked = revoked.unwrap_or_default().join(",");
+                tracing::error!(revoked, "only what the tokens file no longer lists was revoked: {sentence}");
+            }
         }
     }
 
+    /// Revokes the tokens that a text doesn't list, whatever else it says. Returns their names.
+    fn revoke_unlisted(&self, text: &str) -> Vec<String> {
+        let listed = tokens_file::listed(text);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let is_listed = |token: &Arc<Token>| {
+            listed.iter().any(|(name, secret)| token.name == *name && token.secret.is_same(secret))
+        };
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut *known).into_iter().partition(is_listed);
+        *known = kept;
+        drop(known);
+        gone.into_iter()
+            .map(|token| {
+                token.revoke();
+                token.name.clone()
+            })
+            .collect()
+    }
+
     /// Replaces the tokens. One that has the same name and secret stays the same, with the new terms; one that is missing
-    /// is revoked. Returns how many there are, and how many were revoked.
-    fn replace(&self, entries: Vec<TokenEntry>) -> (usize, usize) {
+    /// is revoked. Returns how many there are, and the names of those that were revoked.
+    fn replace(&self, entries: Vec<TokenEntry>) -> (usize, Vec<String>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut old = std::mem::take(&mut *known);
         for entry in entries {
@@ -157,7 +181,7 @@ impl Tokens {
             token.revoke();
         }
         self.guesses().forget_wrong();
-        (count, old.len())
+        (count, old.iter().map(|token| token.name.clone()).collect())
     }
 }
 
@@ -249,13 +273,33 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_invalid_or_missing_file_changes_nothing() {
+    fn an_invalid_file_revokes_what_it_does_not_list_and_changes_nothing_else() {
+        let good = format!("jobs ingest {JOBS}");
+        for (text, mode, is_revoked) in [
+            (format!("{good}\nx"), 0o600, false),
+            (format!("jobs ingest {JOBS} bytes=1"), 0o600, false),
+            (format!("jobs wrong-role {JOBS}"), 0o600, false),
+            (format!("{good}\npeople read {PEOPLE}"), 0o644, false),
+            (format!("people read {PEOPLE}"), 0o644, true),
+            (format!("# {good}\nx"), 0o600, true),
+            ("jobs ingest".to_owned(), 0o600, true),
+            (String::new(), 0o644, true),
+        ] {
+            let file = File::new(&good, now_us);
+            let grant = file.tokens.check(JOBS, HERE).unwrap();
+            file.change(&text, mode);
+            let (wanted, used) =
+                if is_revoked { (Err(Denied::Wrong), Err(Denied::Revoked)) } else { (ok("jobs ingest"), Ok(())) };
+            assert_eq!((file.check(JOBS), grant.check(Role::Ingest)), (wanted, used), "{text:?}");
+            assert_eq!(file.check(PEOPLE), Err(Denied::Wrong), "{text:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_missing_file_changes_nothing() {
         let good = format!("jobs ingest {JOBS}");
         let file = File::new(&good, now_us);
-        for (text, mode) in [("jobs ingest", 0o600), ("", 0o644), (&*format!("{good}\nx"), 0o600)] {
-            file.change(text, mode);
-            assert_eq!(file.check(JOBS), ok("jobs ingest"), "{text:?}");
-        }
         let path = file.folder.path().join("tokens");
         fs::remove_file(&path).unwrap();
         file.tokens.reload();

@@ -72,16 +72,19 @@ impl Store {
 /// A session and what was found out about it.
 type Examined = (String, StoreResult<SessionHealth>);
 
-fn all(store: &Arc<dyn TraceStore>) -> Result<Vec<Examined>, String> {
-    let listed: BTreeMap<String, Vec<Found>> =
+/// Examines all sessions that are stored, or that the catalogue knows.
+fn all(store: &Arc<dyn TraceStore>, catalogue: &Catalogue) -> Result<Vec<Examined>, String> {
+    let mut listed: BTreeMap<String, Vec<Found>> =
         store.list().map_err(|error| format!("The sessions can't be listed: {error}."))?;
-    Ok(listed
-        .into_iter()
-        .map(|(session, found)| {
-            let health = inspect(store, &session, &found);
-            (session, health)
-        })
-        .collect())
+    listed.retain(|_, found| !found.is_empty());
+    for session in catalogue.records.keys() {
+        listed.entry(session.clone()).or_default();
+    }
+    let examined = listed.into_iter().map(|(session, found)| {
+        let health = inspect(store, &session, &found, catalogue.records.get(&session));
+        (session, health)
+    });
+    Ok(examined.collect())
 }
 
 fn is_damaged(health: &StoreResult<SessionHealth>) -> bool {
@@ -90,7 +93,7 @@ fn is_damaged(health: &StoreResult<SessionHealth>) -> bool {
 
 /// Prints the health of all sessions, or of the damaged ones.
 fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, String> {
-    let sessions = all(store)?;
+    let sessions = all(store, &store.catalogue())?;
     let aside = store.quarantine().map_err(|error| format!("The quarantine can't be listed: {error}."))?;
     let old = store.old().sessions().unwrap_or_default().len() as u64;
     let damaged = sessions.iter().filter(|(_, health)| is_damaged(health)).count();
@@ -144,6 +147,9 @@ fn write_session(out: &mut dyn Write, session: &str, health: &StoreResult<Sessio
         counted(health.segments.len() as u64, "segment"),
         Bytes(bytes_of(health)),
     )?;
+    if health.segments.is_empty() {
+        return writeln!(out, "  all of it is missing");
+    }
     for number in &health.missing {
         writeln!(out, "  segment {number} is missing")?;
     }
@@ -166,48 +172,57 @@ fn write_session(out: &mut dyn Write, session: &str, health: &StoreResult<Sessio
 fn mend(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
     let mut lines = Vec::new();
     let mut failed = false;
-    for (session, health) in all(store)? {
+    let catalogue = store.catalogue();
+    for (session, health) in all(store, &catalogue)? {
         let repaired = match &health {
             Ok(health) => repair(store, &session, health).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         match repaired {
-            Ok(numbers) if numbers.is_empty() => {}
-            Ok(numbers) => {
-                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-                lines.push(format!("{session}: wrote segment {} anew", numbers.join(", ")));
-            }
+            Ok(repaired) => lines.extend(repaired.into_iter().map(|(number, is_damaged)| match is_damaged {
+                true => format!("{session}: repaired segment {number}; its damaged file is in quarantine"),
+                false => format!("{session}: sealed segment {number}, which was still growing"),
+            })),
             Err(error) => {
                 failed = true;
                 lines.push(format!("{session}: {error}"));
             }
         }
     }
-    save(store)?;
+    save(store, &catalogue)?;
     let printed = print(|out| {
         for line in &lines {
             writeln!(out, "{line}")?;
         }
-        writeln!(out, "{}", if lines.is_empty() { "Nothing to repair." } else { "Damaged files are in quarantine." })
+        if lines.is_empty() { writeln!(out, "Nothing to repair.") } else { Ok(()) }
     });
     Ok(if failed { ExitCode::from(UNUSABLE) } else { printed })
 }
 
 fn rebuild(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
-    let sessions = save(store)?;
-    Ok(print(|out| writeln!(out, "The catalogue has {}.", counted(sessions as u64, "session"))))
+    let (sessions, growing) = save(store, &Catalogue::default())?;
+    Ok(print(|out| {
+        writeln!(out, "The catalogue has {}.", counted(sessions, "session"))?;
+        if growing > 0 {
+            writeln!(out, "The next start of the server adds {} that was not sealed.", counted(growing, "session"))?;
+        }
+        Ok(())
+    }))
 }
 
-/// Makes the catalogue anew. Returns the number of sessions.
-fn save(store: &Arc<dyn TraceStore>) -> Result<usize, String> {
+/// Makes the catalogue anew; what is missing is known from `before`. Returns the number of sessions in it, and of those that
+/// still grow.
+fn save(store: &Arc<dyn TraceStore>, before: &Catalogue) -> Result<(u64, u64), String> {
     let mut catalogue = Catalogue::default();
-    for (session, health) in all(store)? {
-        if let Ok(health) = health
-            && health.segments.iter().all(|segment| segment.found.hash.is_some())
-        {
-            catalogue.records.insert(session, health.record.without_series());
+    let mut growing = 0;
+    for (session, health) in all(store, before)? {
+        match health {
+            Ok(health) if health.segments.iter().all(|segment| segment.found.hash.is_some()) => {
+                catalogue.records.insert(session, health.record.without_series());
+            }
+            _ => growing += 1,
         }
     }
     store.save_catalogue(&catalogue).map_err(|error| format!("The catalogue can't be written: {error}."))?;
-    Ok(catalogue.records.len())
+    Ok((catalogue.records.len() as u64, growing))
 }

@@ -225,6 +225,7 @@ impl Sessions {
     pub fn remove(&self, session: &Arc<Session>) -> Result<(), IngestError> {
         let (seq, bytes) = session.look(|view| (view.last, view.bytes()));
         self.discard(session)?;
+        self.save_catalogue();
         tracing::info!(session = session.id(), seq, bytes, "session deleted");
         Ok(())
     }
@@ -241,6 +242,8 @@ impl Sessions {
     fn discard(&self, session: &Arc<Session>) -> Result<(), IngestError> {
         session.remove(&**self.store()).inspect_err(|error| self.note_store_error(session.id(), error))?;
         self.forget(session.id());
+        // Otherwise it would seem to be missing if the server ended now.
+        self.outdate_catalogue();
         Ok(())
     }
 

@@ -105,19 +105,20 @@ impl Sessions {
     pub fn load(&self) -> StoreResult {
         let begun = Instant::now();
         let found = self.store.list()?;
-        for (id, segments) in &found {
+        for (id, segments) in found.iter().filter(|(_, segments)| !segments.is_empty()) {
             if *self.stop.borrow() {
                 return Ok(());
             }
             self.look_at(id, segments);
         }
         let gone = |session: &Arc<Session>| {
-            !found.contains_key(session.id()) && !session.is_connected() && session.look(|view| view.last > 0)
+            found.get(session.id()).is_none_or(Vec::is_empty)
+                && !session.is_connected()
+                && session.look(|view| !view.segments.is_empty())
         };
         for session in self.all().iter().filter(|session| gone(session)) {
             if self.store.segments(session.id()).is_ok_and(|segments| segments.is_empty()) {
-                tracing::warn!(session = session.id(), "session forgotten: its segments are gone from the store");
-                self.forget(session.id());
+                self.note_missing(session, &session.look(View::to_record), Record::default());
             }
         }
         for session in self.all() {
@@ -173,6 +174,7 @@ impl Sessions {
                 Record { id: id.to_owned(), notes, ..Record::default() }
             }
         };
+        let before = known.as_ref().map(|session| session.look(View::to_record));
         let session = known.unwrap_or_else(|| {
             let session = Arc::new(Session::new(View::of_record(record.clone()), &self.memory));
             Arc::clone(self.lock().entry(id.to_owned()).or_insert(session))
@@ -185,10 +187,25 @@ impl Sessions {
             tracing::error!(session = id, "cannot resume session: {error}");
             session.note(format!("Cannot resume this session: {error}."));
         }
+        if let Some(before) = before
+            && !session.is_connected()
+        {
+            self.note_missing(&session, &before, session.look(View::to_record));
+        }
         let is_gone = || self.store.segments(id).is_ok_and(|segments| segments.is_empty());
         if is_growing && !session.is_connected() && is_gone() {
             // Nothing of it could be read, and it was set aside.
             self.forget(id);
+        }
+    }
+
+    /// Notes what of a session is missing, given what was known of it before.
+    fn note_missing(&self, session: &Session, before: &Record, mut record: Record) {
+        let found = record.clone();
+        record.miss(before, self.store.marks(session.id()).unwrap_or_default().first_segment);
+        if record != found {
+            audit::segments_missing(session.id(), record.damaged_bytes);
+            session.show(record);
         }
     }
 
@@ -234,6 +251,11 @@ impl Sessions {
         self.save_catalogue_now();
     }
 
+    /// Makes the next [`Self::save_catalogue`] save it, however short ago the last time was.
+    pub(super) fn outdate_catalogue(&self) {
+        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Saves the catalogue if it has changed.
     pub(super) fn save_catalogue_now(&self) {
         if !self.is_loaded() {
@@ -242,7 +264,9 @@ impl Sessions {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let sessions = self.all();
         let closed = sessions.iter().filter(|session| !session.is_connected());
-        let records = closed.map(|session| session.look(View::to_record)).filter(|record| !record.segments.is_empty());
+        let records = closed
+            .map(|session| session.look(View::to_record))
+            .filter(|record| !record.segments.is_empty() || record.last > 0);
         let catalogue = Catalogue { records: records.map(|record| (record.id.clone(), record)).collect() };
         let short = catalogue.short();
         if saved.as_ref().is_none_or(|(saved, _)| *saved != short)

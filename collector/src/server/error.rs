@@ -110,9 +110,8 @@ impl From<Denied> for ApiError {
             Denied::Slowed(_) | Denied::Sessions(_) | Denied::SessionRate(_) => StatusCode::TOO_MANY_REQUESTS,
         };
         let message = match denied {
-            Denied::Missing | Denied::Wrong => {
-                "This server requires its token: send it as `Authorization: Bearer TOKEN`.".to_owned()
-            }
+            Denied::Missing => "This server requires a token: send it as `Authorization: Bearer TOKEN`.".to_owned(),
+            Denied::Wrong => "This server doesn't know the token. Ask whoever runs it for one.".to_owned(),
             _ => sentence(&denied),
         };
         Self { retry_after: denied.retry_seconds(), ..Self::new(status, denied.code(), message) }

@@ -55,7 +55,7 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions/{id}/live", &[(M::GET, First(Read))], get(routes::live)),
         Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
         Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
-        Route::new("/api/v1/demo", &[(M::POST, Token(Read))], post(routes::demo)),
+        Route::new("/api/v1/demo", &[(M::POST, Token(Ingest))], post(routes::demo)),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }

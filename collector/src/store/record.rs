@@ -5,6 +5,7 @@ use shared::event::Action;
 use shared::format::Header;
 use shared::limits::ServerLimits;
 use shared::lod::Series;
+use shared::units::{Bytes, counted};
 
 /// What is known of a session. Each [label](super::Label) holds the record as of its place; everything after it is found in
 /// the segment that follows.
@@ -92,6 +93,10 @@ pub struct SegmentInfo {
     pub begun_us: i64,
     /// The number of the session's events before it.
     pub before: u64,
+    /// Bytes that were damaged in the file that this one replaces.
+    pub damaged_bytes: u64,
+    /// Events that were in that file and can't be read any more, by device.
+    pub missing: Vec<(i64, u64)>,
 }
 
 /// Totals of a session.
@@ -131,7 +136,84 @@ pub struct DeviceTotals {
     pub series: Series,
 }
 
+impl SessionTotals {
+    /// Returns how many of these events are not among the readable ones, by device.
+    pub fn missing_in(&self, readable: &Self) -> Vec<(i64, u64)> {
+        let readable_of = |number| readable.devices.iter().find(|device| device.number == number);
+        let missing = |device: &DeviceTotals| {
+            let missing = device.events.saturating_sub(readable_of(device.number).map_or(0, |device| device.events));
+            (device.number, missing)
+        };
+        self.devices.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
+    }
+
+    /// Counts as lost what was known of before and is not there. Returns the number of these events.
+    fn recall(&mut self, before: &Self) -> u64 {
+        let mut missing = 0;
+        for known in &before.devices {
+            let all = known.events + known.lost;
+            match self.devices.iter_mut().find(|device| device.number == known.number) {
+                Some(device) if device.events + device.lost < all => {
+                    missing += all - device.events - device.lost;
+                    let (events, lost) = (device.events, all - device.events);
+                    *device = DeviceTotals { events, lost, is_exact: false, ..known.clone() };
+                }
+                Some(_) => {}
+                None => {
+                    missing += known.events;
+                    self.devices.push(DeviceTotals { events: 0, lost: all, is_exact: false, ..known.clone() });
+                }
+            }
+        }
+        missing
+    }
+
+    /// Counts events as lost that were received and can't be read any more.
+    pub fn lose(&mut self, missing: &[(i64, u64)]) {
+        for (number, missing) in missing {
+            if let Some(device) = self.devices.iter_mut().find(|device| device.number == *number) {
+                device.events = device.events.saturating_sub(*missing);
+                device.lost = device.lost.saturating_add(*missing);
+                device.is_exact = false;
+            }
+        }
+    }
+}
+
 impl Record {
+    /// Notes what of the session is missing, given what was known of it before: segments after the last one that is there, and
+    /// the end of segments that became shorter. `first` is the number of the first segment that retention has kept.
+    pub fn miss(&mut self, before: &Self, first: u32) {
+        let found = self.segments.last().map_or(0, |segment| segment.number);
+        let behind = |segment: &&SegmentInfo| segment.number > found && segment.number >= first;
+        let behind = before.segments.iter().filter(behind).map(|segment| segment.bytes);
+        let cut = self.segments.iter().filter_map(|segment| {
+            let is_same = |whole: &&SegmentInfo| (whole.number, &whole.hash) == (segment.number, &segment.hash);
+            Some(before.segments.iter().find(is_same)?.bytes.saturating_sub(segment.bytes))
+        });
+        let bytes = behind.chain(cut).sum::<u64>();
+        let events = self.totals.recall(&before.totals);
+        if self.segments.is_empty() {
+            let (totals, damaged_bytes) = (std::mem::take(&mut self.totals), self.damaged_bytes);
+            *self = Self { totals, damaged_bytes, segments: Vec::new(), ..before.clone() };
+        } else if bytes == 0 && events == 0 {
+            return;
+        } else {
+            let is_new = |note: &&String| !self.notes.contains(note);
+            let known: Vec<_> = before.notes.iter().filter(is_new).cloned().collect();
+            self.notes.splice(..0, known);
+            self.ended_us = self.ended_us.or(before.ended_us);
+        }
+        self.damaged_bytes = (self.damaged_bytes + bytes).max(before.damaged_bytes);
+        if bytes > 0 {
+            self.notes.push(format!(
+                "{} at the end of this recording are missing from the store, and with them {}.",
+                Bytes(bytes).exact(),
+                counted(events, "event")
+            ));
+        }
+    }
+
     /// Copies the fields of a header; lists and texts are cut to what a server keeps in memory.
     pub fn describe(&mut self, header: &Header, limits: &ServerLimits) {
         let cut = |text: &str| text.chars().take(limits.text_chars).collect::<String>();

@@ -41,8 +41,8 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
         findings.push(Finding::new(
             FindingCode::Malformed,
             format!(
-                "The file is damaged in {} (first at byte {}, {}{more} in all); the damaged parts were left out. Copy the file \
-                 again to get the rest.",
+                "The file is damaged in {} (first at byte {}, {}{more} in all); the damaged parts were left out. If the file \
+                 that it was copied from is whole, copy it again.",
                 counted(count, "place"),
                 Count(first.byte),
                 Bytes(bytes),

@@ -271,14 +271,12 @@ fn a_folder_that_was_just_being_created_is_no_obstacle() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_missing_segment_is_a_gap_with_its_reason() -> Result<()> {
-    let stream = Stream::new(206, 40, 2_000);
-    let folder = Folder::new("missing")?;
+/// Records a stream of 40 batches in three segments, up to batches 10, 25 and 40, and returns their files.
+fn record_in_parts(folder: &Path, stream: &Stream) -> Result<Vec<PathBuf>> {
     // Every restart seals a segment.
     let mut next = 1;
     for batches in [10, 25, 40] {
-        let server = Server::start_in(&folder, &[])?;
+        let server = Server::start_in(folder, &[])?;
         let (mut peer, wanted) = Peer::hello(server.address(), &stream.hello)?;
         assert_eq!(wanted, next);
         for seq in next..=batches {
@@ -289,10 +287,105 @@ fn a_missing_segment_is_a_gap_with_its_reason() -> Result<()> {
         }
         peer.acked(batches)?;
         next = batches + 1;
-        server.kill()?;
+        if batches == 40 {
+            // In order, so that its catalogue knows all of it.
+            peer.close();
+            server.stop()?;
+        } else {
+            server.kill()?;
+        }
     }
-    let sealed = files(&folder, "segments");
+    let sealed = files(folder, "segments");
     ensure!(sealed.len() == 3, "{sealed:?}");
+    Ok(sealed)
+}
+
+#[test]
+fn what_is_missing_at_the_end_is_counted_and_listed() -> Result<()> {
+    let stream = Stream::new(210, 40, EVENTS as usize);
+    let all = stream.events;
+    // What is done to the files, the least and the most events that are left, and what `store check` says.
+    type Harm = fn(&[PathBuf]) -> Result<()>;
+    let cases: [(&str, Harm, u64, u64, &str); 5] = [
+        (
+            "a flipped byte in the first",
+            |files| change(&files[0], |bytes| bytes[5_000] ^= 1),
+            all / 2,
+            all - 1,
+            "differs",
+        ),
+        (
+            "the last one is cut",
+            |files| change(&files[2], |bytes| bytes.truncate(bytes.len() / 2)),
+            all / 2,
+            all - 1,
+            "label",
+        ),
+        (
+            "the last one is gone",
+            |files| Ok(fs::remove_file(&files[2])?),
+            25 * EVENTS,
+            25 * EVENTS,
+            "segment 3 is missing",
+        ),
+        ("all are gone", |files| Ok(files.iter().try_for_each(fs::remove_file)?), 0, 0, "all of it is missing"),
+        (
+            "the folder is gone",
+            |files| Ok(fs::remove_dir_all(files[0].parent().context("a folder")?)?),
+            0,
+            0,
+            "all of it is missing",
+        ),
+    ];
+    for (what, harm, least, most, said) in cases {
+        let folder = Folder::new("harmed")?;
+        harm(&record_in_parts(&folder, &stream)?)?;
+        let (code, text) = store(&folder, "check")?;
+        ensure!(code == Some(1) && text.contains(said) && text.contains("1 damaged"), "{what}: {code:?} {text}");
+        // As the server finds it, and after a repair.
+        for repairs in [false, true] {
+            if repairs {
+                let (code, text) = store(&folder, "repair")?;
+                ensure!(code == Some(0), "{what}: {text}");
+            } else if said == "differs" {
+                // Found when it is read.
+                continue;
+            }
+            // It stays known.
+            for _ in 0..2 {
+                let server = Server::start_in(&folder, &[])?;
+                let shown = session(&server, &stream)?;
+                let [events, lost, bytes] =
+                    ["events", "lost", "damaged_bytes"].map(|key| shown[key].as_u64().unwrap_or(0));
+                ensure!((least..=most).contains(&events) && events + lost == all && bytes > 0, "{what}: {shown}");
+                ensure!(shown["state"] == "ended" && shown["name"] == stream_name(&stream), "{what}: {shown}");
+                ensure!(
+                    shown["notes"].as_array().is_some_and(|notes| !notes.is_empty() && notes.len() < 4),
+                    "{what}: {shown}"
+                );
+                if events > 0 {
+                    assert_eq!(counts(&download(&server, stream.session())?)?.0, events, "{what}");
+                }
+                server.stop()?;
+            }
+        }
+        // Until somebody deletes it.
+        let server = Server::start_in(&folder, &[])?;
+        let head =
+            tests::http::head("DELETE", server.address(), &format!("/api/v1/sessions/{}", stream.session()), &[]);
+        assert_eq!(tests::http::send(server.address(), &head)?.status, 204, "{what}");
+        server.kill()?;
+        let server = Server::start_in(&folder, &[])?;
+        assert_eq!(json(&server, "/api/v1/sessions")?["sessions"], json!([]), "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_missing_segment_is_a_gap_with_its_reason() -> Result<()> {
+    let stream = Stream::new(206, 40, 2_000);
+    let folder = Folder::new("missing")?;
+    let sealed = record_in_parts(&folder, &stream)?;
     fs::remove_file(&sealed[1])?;
     let server = Server::start_in(&folder, &[])?;
     let shown = session(&server, &stream)?;
@@ -333,7 +426,7 @@ fn a_damaged_store_can_be_checked_repaired_and_rebuilt() -> Result<()> {
         ensure!(text.contains("differs from what was written"), "{text}");
     }
     let (code, text) = store(&folder, "repair")?;
-    ensure!(code == Some(0) && text.matches("wrote segment 1 anew").count() == 2, "{code:?} {text}");
+    ensure!(code == Some(0) && text.matches("repaired segment 1; its damaged file").count() == 2, "{code:?} {text}");
     let (code, text) = store(&folder, "check")?;
     ensure!(code == Some(0) && text.contains("2 files set aside in quarantine"), "{code:?} {text}");
     fs::remove_file(folder.join("catalogue"))?;
@@ -344,6 +437,9 @@ fn a_damaged_store_can_be_checked_repaired_and_rebuilt() -> Result<()> {
     for (stream, kept) in [(&ended, 5), (&lost, 3)] {
         let (events, missing, _) = counts(&download(&server, stream.session())?)?;
         assert_eq!((events, missing), (kept * EVENTS, EVENTS));
+        let shown = session(&server, stream)?;
+        assert_eq!((&shown["events"], &shown["lost"]), (&json!(events), &json!(missing)), "{shown}");
+        ensure!(shown["damaged_bytes"].as_u64() > Some(0), "{shown}");
     }
     assert_eq!(session(&server, &ended)?["state"], "ended");
     assert_eq!(Peer::hello(server.address(), &lost.hello)?.1, 5);

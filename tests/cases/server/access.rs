@@ -192,7 +192,7 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("GET", "/api/v1/sessions/{id}/trace", "read", 200),
         ("POST", "/api/v1/sessions/{id}/ask", "read", 400),
         ("PUT", "/api/v1/sessions/{id}/pin", "admin", 400),
-        ("POST", "/api/v1/demo", "read", 200),
+        ("POST", "/api/v1/demo", "ingest", 200),
         ("GET", "/metrics", "read", 200),
         // The role is needed before a socket is opened.
         ("GET", "/api/v1/ingest", "ingest", 426),

@@ -31,6 +31,11 @@ pub async fn refusal_of(response: &Response) -> String {
     refusal(response.status(), &code, &message)
 }
 
+/// Returns the server's own message for a response that reports no success; empty if its body holds none.
+pub async fn message_of(response: &Response) -> String {
+    error_of(response).await.map(|(_, message)| own_words(&message)).unwrap_or_default()
+}
+
 /// Returns the code and the message in the body of an error of the server's API.
 async fn error_of(response: &Response) -> Option<(String, String)> {
     let text = JsFuture::from(response.text().ok()?).await.ok()?.as_string()?;
@@ -84,12 +89,7 @@ mod tests {
                 "The server rejected this page because it came from another address. Open the server's own address.",
             ),
             (500, "", " ", "The server could not do this (status 500). Its log has the reason."),
-            (
-                401,
-                "token",
-                "This server requires its token.",
-                "The server requires a token. Enter it on the start page.",
-            ),
+            (401, "token", "This server requires a token.", "The server requires a token. Enter it on the start page."),
         ];
         for (status, code, message, want) in cases {
             assert_eq!(refusal(status, code, message), want, "{status} {message:?}");

@@ -106,6 +106,13 @@ pub fn SessionList() -> Html {
         Callback::from(move |_| limit.set((*limit + PAGE).min(MOST)))
     };
     let on_token = Callback::from(move |()| turn.set(turn.wrapping_add(1)));
+    let on_leave = {
+        let on_token = on_token.clone();
+        Callback::from(move |_| {
+            server::set_token("");
+            on_token.emit(());
+        })
+    };
     let is_away = matches!(*listing, Listing::Away(_));
     let now_us = (js_sys::Date::now() * 1e3) as i64;
     let sessions = listing.sessions();
@@ -118,15 +125,16 @@ pub fn SessionList() -> Html {
             on_ask: on_ask.clone(),
             on_delete: on_delete.clone(),
             on_pin: on_pin.clone(),
+            may_manage: listing.may("admin"),
             on_download: on_download.clone(),
         })
     });
     match &*listing {
         Listing::Absent => Html::default(),
-        Listing::Token { is_wrong } => html! {
+        Listing::Token { reason } => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
                 <header><h2 id="sessions-title">{ "Jobs" }</h2></header>
-                <TokenForm is_wrong={*is_wrong} {on_token} />
+                <TokenForm reason={reason.clone()} {on_token} />
             </section>
         },
         Listing::Shown(_) | Listing::Away(_) => html! {
@@ -136,7 +144,14 @@ pub fn SessionList() -> Html {
                     if is_away {
                         <span class="session-bad" role="status" data-testid="sessions-away">{ "The server is not responding. Showing its last answer." }</span>
                     }
-                    <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
+                    <span class="sessions-acts">
+                        if !server::token().is_empty() {
+                            <button type="button" class="button" onclick={on_leave} title="Forgets the token and asks for another one" data-testid="token-leave">{ "Change token" }</button>
+                        }
+                        if listing.may("ingest") {
+                            <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
+                        }
+                    </span>
                 </header>
                 if sessions.is_empty() {
                     <div class="sessions-none">

@@ -32,8 +32,8 @@ pub enum Listing {
     Absent,
     /// The server requires a token.
     Token {
-        /// Whether a wrong token was sent.
-        is_wrong: bool,
+        /// Why the token that was sent is not enough, as a sentence; empty if none was sent.
+        reason: String,
     },
     /// The newest sessions.
     Shown(Page),
@@ -50,6 +50,8 @@ pub struct Page {
     pub total: u64,
     /// Whether the server still looks through its store.
     pub is_loading: bool,
+    /// The roles in which the user may act.
+    pub roles: Rc<[String]>,
 }
 
 impl Listing {
@@ -59,6 +61,11 @@ impl Listing {
             Self::Shown(page) | Self::Away(page) => &page.sessions,
             _ => &[],
         }
+    }
+
+    /// Returns whether the user may act in a role, as far as the server has said.
+    pub fn may(&self, role: &str) -> bool {
+        matches!(self, Self::Shown(page) | Self::Away(page) if page.roles.iter().any(|own| own == role))
     }
 }
 
@@ -107,9 +114,15 @@ fn turn(inner: Rc<Inner>) {
                 let mut sessions: Vec<_> = answer.list("sessions").iter().map(SessionInfo::of).collect();
                 sessions.sort_by_key(|session| !session.is_live());
                 let total = answer.number("total").map_or(sessions.len() as u64, |total| total as u64);
-                Listing::Shown(Page { sessions: sessions.into(), total, is_loading: answer.is("loading") })
+                Listing::Shown(Page {
+                    sessions: sessions.into(),
+                    total,
+                    is_loading: answer.is("loading"),
+                    roles: answer.texts("roles").into(),
+                })
             }
-            Err(Failure::Token) => Listing::Token { is_wrong: !server::token().is_empty() },
+            Err(Failure::Token(_)) if server::token().is_empty() => Listing::Token { reason: String::new() },
+            Err(Failure::Token(reason)) => Listing::Token { reason },
             Err(_) => match inner.last.take() {
                 Listing::Shown(page) | Listing::Away(page) => Listing::Away(page),
                 _ => Listing::Absent,

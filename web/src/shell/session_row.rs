@@ -121,6 +121,8 @@ pub struct RowProps {
     pub now_us: i64,
     /// Whether the row asks for confirmation of a deletion.
     pub is_confirming: bool,
+    /// Whether the user may pin and delete sessions.
+    pub may_manage: bool,
     /// Opens the session.
     pub on_open: Callback<String>,
     /// Asks for confirmation of a deletion; an empty id withdraws the question.
@@ -162,15 +164,17 @@ pub fn session_row(props: &RowProps) -> Html {
             </div>
             if props.is_confirming {
                 <div class="session-acts is-asking" role="alert">
-                    <span>{ "Delete this recording? This can't be undone." }</span>
+                    <span>{ format!("Delete {title}? This can't be undone.") }</span>
                     <button type="button" class="button is-danger" onclick={with_id(&props.on_delete)} data-testid="session-delete-yes">{ "Delete" }</button>
                     <button type="button" class="button" onclick={props.on_ask.reform(|_| String::new())} data-testid="session-delete-no">{ "Cancel" }</button>
                 </div>
             } else {
                 <div class="session-acts">
-                    { pin(props, &title) }
+                    if props.may_manage {
+                        { pin(props, &title) }
+                    }
                     { download(props, &title) }
-                    if !session.is_live() {
+                    if props.may_manage && !session.is_live() {
                         { act("session-delete", format!("Delete {title}"), "Delete", with_id(&props.on_ask), Symbol::Delete) }
                     }
                 </div>

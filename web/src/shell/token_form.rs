@@ -5,11 +5,14 @@ use yew::prelude::*;
 
 use crate::source::server;
 
+/// Said before a token was entered.
+const NEEDED: &str = "This server requires a token. Ask whoever runs it for one that may read.";
+
 /// Properties of [`TokenForm`].
 #[derive(PartialEq, Properties)]
 pub struct TokenProps {
-    /// Whether a wrong token was entered.
-    pub is_wrong: bool,
+    /// Why the token that was entered is not enough, as a sentence; empty if none was entered.
+    pub reason: String,
     /// Called when a token was entered.
     pub on_token: Callback<()>,
 }
@@ -31,8 +34,7 @@ pub fn TokenForm(props: &TokenProps) -> Html {
     html! {
         <form class="token" {onsubmit} data-testid="token">
             <label for="token-input">
-                { if props.is_wrong { "Wrong token." } else { "This server requires a token." } }
-                { " It was set with --token-file or VRAMSCOPE_TOKEN when the server was started." }
+                { if props.reason.is_empty() { NEEDED } else { &*props.reason } }
             </label>
             <p class="buttons">
                 <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />

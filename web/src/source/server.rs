@@ -6,7 +6,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};
 
 use crate::browser::{document, window};
-use protocol::server::{AWAY, refusal, refusal_of, request};
+use protocol::server::{AWAY, message_of, refusal, refusal_of, request};
 
 /// The token's key in session storage, which ends with the tab. The token never stands in a URL.
 const TOKEN_KEY: &str = "vramscope-token";
@@ -31,8 +31,8 @@ pub fn set_token(token: &str) {
 pub enum Failure {
     /// There is no such server, or it has no such resource.
     Absent,
-    /// The server requires a token, or a different one.
-    Token,
+    /// The server requires a token, or a different one. Holds its reason, as a sentence.
+    Token(String),
     /// Any other reason, as a sentence.
     Other(String),
 }
@@ -42,7 +42,8 @@ impl Failure {
     pub fn sentence(&self) -> String {
         match self {
             Self::Absent => refusal(404, "", ""),
-            Self::Token => refusal(401, "", ""),
+            Self::Token(reason) if reason.is_empty() => refusal(401, "", ""),
+            Self::Token(reason) => reason.clone(),
             Self::Other(sentence) => sentence.clone(),
         }
     }
@@ -124,7 +125,7 @@ async fn json(response: &Response) -> Option<Json> {
 
 async fn failure(response: &Response) -> Failure {
     match response.status() {
-        401 => Failure::Token,
+        401 | 403 => Failure::Token(message_of(response).await),
         404 => Failure::Absent,
         _ => Failure::Other(refusal_of(response).await),
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use shared::format::{ChunkScanner, Piece};
 use shared::units::Bytes;
 
+use super::recover::damage_note;
 use super::survey::label;
 use crate::store::{Found, Label, Record, SegmentInfo, StoreResult, TraceStore};
 
@@ -52,6 +53,14 @@ pub(in crate::ingest) fn describe(
             record.damaged_bytes += segment.bytes;
             SegmentInfo { number: segment.number, from_us: i64::MIN, to_us: i64::MAX, ..SegmentInfo::default() }
         });
+        if known.iter().any(|known| known.number == segment.number && !known.hash.is_empty() && known.hash != hash) {
+            // It was repaired, which the labels of later segments don't know.
+            record.totals.lose(&info.missing);
+            if info.damaged_bytes > 0 {
+                record.damaged_bytes += info.damaged_bytes;
+                record.notes.push(damage_note(segment.number, info.damaged_bytes));
+            }
+        }
         if segment.number > next {
             note_missing(&mut record, next..segment.number, &known);
         }

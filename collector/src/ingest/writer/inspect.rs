@@ -39,23 +39,39 @@ pub struct SessionHealth {
     pub record: Record,
     /// Its segments, in order.
     pub segments: Vec<SegmentHealth>,
-    /// The numbers of segments that are missing.
+    /// The numbers of segments that are missing. Empty if all are, and were missed before.
     pub missing: Vec<u32>,
 }
 
 impl SessionHealth {
     /// Whether anything was lost.
     pub fn is_damaged(&self) -> bool {
-        !self.missing.is_empty() || self.segments.iter().any(SegmentHealth::is_damaged)
+        !self.missing.is_empty() || self.segments.is_empty() || self.segments.iter().any(SegmentHealth::is_damaged)
     }
 }
 
-/// Reads all segments of a session and checks every byte of them. Changes nothing.
-pub fn inspect(store: &Arc<dyn TraceStore>, session: &str, found: &[Found]) -> StoreResult<SessionHealth> {
-    let (record, _) = describe(store, session, found)?;
+/// Reads all segments of a session and checks every byte of them. `before` is what the catalogue knows of it. Changes nothing.
+pub fn inspect(
+    store: &Arc<dyn TraceStore>,
+    session: &str,
+    found: &[Found],
+    before: Option<&Record>,
+) -> StoreResult<SessionHealth> {
+    let (mut record, _) = describe(store, session, found)?;
+    if let Some(last) = found.last().filter(|last| last.hash.is_none()) {
+        // Its label tells what was before it only.
+        let mut writer = SessionWriter::new(store, record, ServerLimits::default());
+        // What can't be read is found below.
+        let _ = writer.load(last.number, last.bytes, &mut |at, most| store.read(session, last.number, at, most));
+        record = Record { totals: writer.totals, ..writer.record };
+    }
     let segments = found.iter().map(|segment| inspect_segment(store, session, *segment)).collect::<StoreResult<_>>()?;
     let first = store.marks(session).unwrap_or_default().first_segment.max(1);
     let last = found.last().map_or(0, |segment| segment.number);
+    let last = before.and_then(|before| before.segments.last()).map_or(last, |known| known.number.max(last));
+    if let Some(before) = before {
+        record.miss(before, first);
+    }
     let missing = (first..=last).filter(|number| found.iter().all(|segment| segment.number != *number)).collect();
     Ok(SessionHealth { record, segments, missing })
 }
@@ -83,13 +99,17 @@ fn inspect_segment(store: &Arc<dyn TraceStore>, session: &str, found: Found) -> 
 }
 
 /// Puts what is whole of each damaged segment in its place, sets the damaged files aside, and seals what was growing. Returns
-/// the numbers of the segments that were replaced or sealed.
-pub fn repair(store: &Arc<dyn TraceStore>, session: &str, health: &SessionHealth) -> Result<Vec<u32>, IngestError> {
+/// the numbers of the segments that were replaced or sealed, and whether they were damaged.
+pub fn repair(
+    store: &Arc<dyn TraceStore>,
+    session: &str,
+    health: &SessionHealth,
+) -> Result<Vec<(u32, bool)>, IngestError> {
     let mut repaired = Vec::new();
     for segment in &health.segments {
         if segment.is_damaged() || segment.found.hash.is_none() {
             SessionWriter::recover(store, session, segment.found, ServerLimits::default())?;
-            repaired.push(segment.found.number);
+            repaired.push((segment.found.number, segment.is_damaged()));
         }
     }
     Ok(repaired)

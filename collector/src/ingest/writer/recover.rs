@@ -53,6 +53,7 @@ impl SessionWriter {
         writer.record.segments.push(info.unwrap_or(SegmentInfo { number, ..SegmentInfo::default() }));
         writer.load(number, seen.kept.last().map_or(0, |range| range.end), read)?;
         writer.last = writer.last.max(last);
+        let readable = writer.totals.clone();
         let first_batch = writer.first_batch;
         if let Some(segment) = writer.record.segments.last_mut().filter(|segment| segment.first == 0) {
             segment.first = first_batch;
@@ -62,8 +63,13 @@ impl SessionWriter {
             writer.record.ended_us = label.record.ended_us;
             writer.record.notes.clone_from(&label.record.notes);
             writer.totals.clone_from(&label.record.totals);
+            let missing = writer.totals.missing_in(&readable);
+            writer.totals.lose(&missing);
+            if let Some(segment) = writer.record.segments.last_mut() {
+                segment.missing = missing;
+            }
         }
-        writer.note_damage(&seen, number);
+        writer.note_damage(&seen, number, is_growing);
 
         let mut copy = store.begin(session, number, Purpose::Copy)?;
         // A damaged prelude or a damaged label is written anew.
@@ -100,17 +106,18 @@ impl SessionWriter {
     }
 
     /// Says on the session what of a segment is missing.
-    fn note_damage(&mut self, seen: &Survey, number: u32) {
+    fn note_damage(&mut self, seen: &Survey, number: u32, is_growing: bool) {
         let session = &self.record.id;
-        let note = if seen.damaged > 0 || (seen.tail > 0 && !seen.is_torn) {
-            let bytes = seen.damaged + if seen.is_torn { 0 } else { seen.tail };
+        // Only a segment that was being written can be torn.
+        let is_torn = seen.is_torn && is_growing;
+        let note = if seen.damaged > 0 || (seen.tail > 0 && !is_torn) {
+            let bytes = seen.damaged + if is_torn { 0 } else { seen.tail };
             self.record.damaged_bytes += bytes;
+            if let Some(segment) = self.record.segments.last_mut() {
+                segment.damaged_bytes = bytes;
+            }
             audit::segment_damaged(session, (number, bytes), "set aside");
-            format!(
-                "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and \
-                 everything readable in it was kept. Events that were lost with it are counted as lost.",
-                Bytes(bytes).exact()
-            )
+            damage_note(number, bytes)
         } else if seen.tail > 0 {
             audit::tail_removed(session, (number, seen.tail));
             format!("An incomplete batch was removed from the end after a crash ({}).", Bytes(seen.tail).exact())
@@ -119,4 +126,13 @@ impl SessionWriter {
         };
         self.record.notes.push(note);
     }
+}
+
+/// Says that a segment was damaged and repaired.
+pub(super) fn damage_note(number: u32, bytes: u64) -> String {
+    format!(
+        "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and everything readable \
+         in it was kept. Events that were lost with it are counted as lost.",
+        Bytes(bytes).exact()
+    )
 }

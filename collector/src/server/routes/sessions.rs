@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{blocking, find};
-use crate::access::{Caller, audit};
+use crate::access::{Caller, Role, audit};
 use crate::ingest::Session;
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
@@ -40,6 +40,9 @@ pub(crate) struct SessionsJson {
     total: usize,
     /// Whether the server still looks through its store, so that sessions may be missing.
     loading: bool,
+    /// The roles in which the token of the request may act.
+    #[schema(value_type = Vec<String>, example = json!(["read"]))]
+    roles: Vec<&'static str>,
 }
 
 /// Lists the sessions that are kept, the newest first.
@@ -58,6 +61,7 @@ pub(crate) struct SessionsJson {
 )]
 pub(crate) async fn list(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<SessionsJson>, ApiError> {
     let Query(ListQuery { limit, after }) =
@@ -86,7 +90,9 @@ pub(crate) async fn list(
     sessions.sort_unstable_by(in_order);
     let loading = !app.sessions.is_loaded();
     let sessions = sessions.iter().map(|(_, session)| json::session(session, app.limits())).collect();
-    Ok(Json(SessionsJson { sessions, total, loading }))
+    let grant = caller.grant.ok().flatten();
+    let roles = grant.iter().flat_map(|grant| grant.roles().permitted()).map(Role::name).collect();
+    Ok(Json(SessionsJson { sessions, total, loading, roles }))
 }
 
 /// Returns one session.
