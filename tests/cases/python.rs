@@ -131,6 +131,7 @@ fn a_recording_from_python_arrives_over_tls_if_the_authority_is_known() -> Resul
     assert_eq!(result["undelivered"].as_u64(), Some(1_000), "{result}");
     let trouble = result["trouble"].as_str().unwrap_or_default();
     assert!(trouble.contains("not issued by an authority in") && trouble.contains("VRAMSCOPE_CA_FILE"), "{result}");
+    assert_eq!(result["cause"], "certificate", "{result}");
 
     let output = record(stranger.join("none"), "500")?;
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

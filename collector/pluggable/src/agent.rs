@@ -306,6 +306,7 @@ fn stats_json(stats: &job::JobStats) -> String {
         json["connections"] = of.connections.into();
         json["refused"] = of.failure.clone().into();
         json["trouble"] = of.trouble.clone().into();
+        json["cause"] = of.cause.name().into();
     }
     json.to_string()
 }

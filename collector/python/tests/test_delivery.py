@@ -82,6 +82,22 @@ class LinesTest(unittest.TestCase):
         messages, _ = self.lines([REFUSED], REFUSED, out="a.vramscope")
         self.assertEqual(messages[0], "Sending stopped: " + WRONG)
 
+    def test_a_wrong_token_is_named_with_the_ways_to_give_one(self):
+        wrong = {**REFUSED, "refused": "the token is missing or wrong", "cause": "token"}
+        advice = "the token is missing or wrong. Set VRAMSCOPE_TOKEN, or pass token= to attach()"
+        messages, refusals = self.lines([wrong], wrong)
+        end = f"{TO} received 0 events; 1,200 were not delivered ({advice})."
+        self.assertEqual((messages, refusals), ([f"Recording stopped: {TO}: {advice}.", end], [f"{TO}: {advice}."]))
+
+    def test_a_server_that_answers_is_not_called_unreachable(self):
+        quota = {**AWAY, "trouble": "the token has 1 live session, which is its quota.", "cause": "refusal"}
+        for stats, want in [
+            ({**AWAY, "cause": "connection"}, NOT_THERE + "."),
+            ({**AWAY, "cause": "certificate"}, NOT_THERE.replace("reach", "trust") + "."),
+            (quota, "The server refused the session: the token has 1 live session, which is its quota. Events are kept for it."),
+        ]:
+            self.assertEqual(self.lines([stats] * 2, {})[0][0], want)
+
     def test_a_file_beside_the_server_is_named(self):
         self.assertEqual(self.lines([THERE], {}, out="/a")[0], [f"Recording to {TO} and /a: every event"])
         messages = self.lines([AWAY] * 2, {}, out="/a", reason="no compiler")[0]

@@ -16,6 +16,14 @@ def one_line(text):
     return "".join(c for c in " ".join(str(text).split()) if c.isprintable())
 
 
+def _refusal(stats):
+    """Returns why the server has refused for good, with what to do about it."""
+    why = one_line(stats["refused"])
+    if stats.get("cause") == "token":
+        why = f"{why.rstrip('.')}. Set VRAMSCOPE_TOKEN, or pass token= to attach()."
+    return why
+
+
 class Delivery:
     """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
 
@@ -67,7 +75,7 @@ class Delivery:
             self._since = now
         if stats.get("refused"):
             self._is_refused = True
-            why = f"{self._to}: {one_line(stats['refused'])}"
+            why = f"{self._to}: {_refusal(stats)}"
             self._log(f"{'Recording' if self._out is None else 'Sending'} stopped: {why}")
             if self._refused is not None:
                 self._refused(why)
@@ -79,14 +87,19 @@ class Delivery:
             before, trouble = self._trouble, stats.get("trouble")
             self._trouble = trouble
             if trouble and trouble == before:
-                self._report_away(trouble)
+                self._report_away(trouble, stats.get("cause"))
             elif not trouble and now - self._since >= GREETING_SECONDS:
                 self._report_away(f"{self._to}: no answer yet")
 
-    def _report_away(self, trouble):
+    def _report_away(self, trouble, cause=None):
         self._is_away = True
         beside = "" if self._out is None else f" and written to {self._out}"
-        self._log(f"Cannot reach the server ({one_line(trouble)}). Events are kept for it{beside}.")
+        trouble = one_line(trouble).rstrip(".")
+        if cause in ("refusal", "token"):
+            what = f"The server refused the session: {trouble}"
+        else:
+            what = f"Cannot {'trust' if cause == 'certificate' else 'reach'} the server ({trouble})"
+        self._log(f"{what}. Events are kept for it{beside}.")
         if self._reason:
             self._log(f"{self._what} ({self._reason})")
 
@@ -103,7 +116,7 @@ class Delivery:
             if not self._is_greeted and not self._is_refused:
                 self._greet("Recorded")
             return None
-        why = result.get("refused") or result.get("trouble")
+        why = _refusal(result) if result.get("refused") else result.get("trouble")
         delivered = result.get("sent_events", missing) - missing
         events = f"{delivered:,} {'event' if delivered == 1 else 'events'}"
         was = "was" if missing == 1 else "were"

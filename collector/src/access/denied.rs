@@ -1,5 +1,6 @@
 //! Why somebody may not do something.
 
+use shared::units::counted;
 use shared::wire::Code;
 
 use super::Role;
@@ -32,7 +33,10 @@ pub enum Denied {
     )]
     User,
     /// The token's quota of live sessions is used up.
-    #[error("the token has {0} live sessions, which is its quota (sessions); try again when one of them has ended")]
+    #[error(
+        "the token has {live}, which is its quota; try again when one has ended",
+        live = counted(*.0 as u64, "live session")
+    )]
     Sessions(usize),
     /// Too many sessions were begun. Holds the seconds until the next one may begin.
     #[error("too many sessions were begun with this token; try again in {0} s")]
@@ -87,5 +91,18 @@ impl Denied {
     /// Whether somebody tried to show who they are and failed, unlike somebody who is known and may not do this.
     pub fn is_failed_login(&self) -> bool {
         matches!(self, Self::Wrong | Self::Expired | Self::Revoked | Self::Slowed(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_of_sessions_is_counted_in_words() {
+        for (count, wanted) in [(1, "has 1 live session, which"), (2_000, "has 2,000 live sessions, which")] {
+            let text = Denied::Sessions(count).to_string();
+            assert!(text.contains(wanted), "{text}");
+        }
     }
 }

@@ -5,25 +5,38 @@ use shared::units::Moment;
 /// Microseconds of a day.
 const DAY_US: i64 = 86_400_000_000;
 
-/// Reads a date (`2026-12-31`, which includes that day) or a time (`2026-12-31T18:00:00Z`), both in UTC as RFC 3339 writes
-/// them. Returns microseconds since the epoch.
+/// Reads a date (`2026-12-31`, which includes that day, in UTC) or a time with its offset from UTC
+/// (`2026-12-31T18:00:00Z`, `2026-12-31T18:00:00+01:00`), as RFC 3339 writes them. Returns microseconds since the epoch.
 pub(super) fn expiry_us(text: &str) -> Option<i64> {
     let (date, time) = match text.split_once('T') {
-        Some((date, time)) => (date, Some(time.strip_suffix('Z')?)),
+        Some((date, time)) => (date, Some(split_offset(time)?)),
         None => (text, None),
     };
+    let (time, offset_us) = (time.map(|(time, _)| time), time.map_or(0, |(_, offset_us)| offset_us));
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let [hour, minute, second] = time.map_or(Some([0; 3]), |time| numbers(time, ':', [2; 3]))?;
     let us = days(year, month, day) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000;
     // A day that no month has becomes another one.
     let Moment { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = Moment::at(us);
     let is_same = [y, mo, d, h, mi, s] == [year, month, day, hour, minute, second];
-    is_same.then_some(if time.is_some() { us } else { us + DAY_US })
+    is_same.then_some(if time.is_some() { us - offset_us } else { us + DAY_US })
 }
 
-/// Reads three numbers with fixed numbers of digits.
-fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[i64; 3]> {
-    let mut numbers = [0; 3];
+/// Splits a time of day from its offset: `Z`, `+01:00` or `-05:30`. Returns the offset in microseconds.
+fn split_offset(time: &str) -> Option<(&str, i64)> {
+    if let Some(time) = time.strip_suffix('Z') {
+        return Some((time, 0));
+    }
+    let at = time.rfind(['+', '-'])?;
+    let (time, offset) = (time.get(..at)?, time.get(at..)?);
+    let sign = if offset.starts_with('-') { -1 } else { 1 };
+    let [hour, minute] = numbers(offset.get(1..)?, ':', [2; 2])?;
+    (hour < 24 && minute < 60).then_some((time, sign * (hour * 60 + minute) * 60_000_000))
+}
+
+/// Reads numbers with fixed numbers of digits.
+fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[i64; N]> {
+    let mut numbers = [0; N];
     let mut parts = text.split(separator);
     for (number, digits) in numbers.iter_mut().zip(digits) {
         let part = parts.next()?;
@@ -49,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_and_times_in_utc() {
+    fn dates_and_times() {
         for (text, want) in [
             ("1970-01-01T00:00:00Z", Some(0)),
             ("2026-11-21T18:00:00Z", Some(1_795_284_000_000_000)),
@@ -63,7 +76,15 @@ mod tests {
             ("2026-11-31", None),
             ("2026-11-21T24:00:00Z", None),
             ("2026-11-21T18:00:00", None),
-            ("2026-11-21T18:00:00+01:00", None),
+            ("2026-11-21T18:00:00+01:00", Some(1_795_280_400_000_000)),
+            ("2026-11-21T18:00:00-05:30", Some(1_795_303_800_000_000)),
+            ("2026-11-21T00:00:00+23:59", Some(1_795_132_860_000_000)),
+            ("2026-11-21T18:00:00+24:00", None),
+            ("2026-11-21T18:00:00+01:60", None),
+            ("2026-11-21T18:00:00+0100", None),
+            ("2026-11-21T18:00:00+1:00", None),
+            ("2026-11-21T18:00:00é01:00", None),
+            ("2026-11-21T+01:00", None),
             ("2026-11-21 18:00:00Z", None),
             ("26-11-21", None),
             ("2026-1-1", None),

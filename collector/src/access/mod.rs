@@ -42,5 +42,5 @@ pub use private_file::read_private;
 pub use quotas::Quotas;
 pub use role::{Role, Roles};
 pub use secret::{Secret, fresh_token};
-pub(crate) use tokens_file::{TOKEN_CHARS, check_token, parse_line};
+pub(crate) use tokens_file::{Limit, TOKEN_CHARS, TokenLimits, check_name, check_token};
 pub use usage::Seat;

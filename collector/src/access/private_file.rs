@@ -39,7 +39,7 @@ impl From<&Metadata> for Stamp {
 /// Reads a file of at most `most` bytes that, on Unix, only its owner may read. Returns a sentence for people on failure.
 pub fn read_private(path: &Path, most: u64) -> Result<String, String> {
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("The token in {shown} can't be read: {error}.");
+    let failed = |error: std::io::Error| format!("{shown} can't be read: {error}.");
     let file = File::open(path).map_err(failed)?;
     // Of the open file: the path could lead to another one by now.
     let metadata = file.metadata().map_err(failed)?;

@@ -15,6 +15,7 @@ use shared::limits::AccessLimits;
 
 use super::expiry::expiry_us;
 use super::{Quotas, Role, Roles, Secret, TokenEntry};
+use crate::size;
 
 /// The fewest characters of a token: 64 bits even if they are hexadecimal digits.
 pub(crate) const TOKEN_CHARS: usize = 16;
@@ -63,22 +64,30 @@ pub(super) fn listed(text: &str) -> Vec<(&str, Secret)> {
 }
 
 /// Reads one line of a tokens file. The error is the end of a sentence.
-pub(crate) fn parse_line(line: &str) -> Result<TokenEntry, String> {
+fn parse_line(line: &str) -> Result<TokenEntry, String> {
     let mut fields = line.split_whitespace();
     let (Some(name), Some(roles), Some(token)) = (fields.next(), fields.next(), fields.next()) else {
         return Err("a name, roles and a token are needed, as in `jobs ingest sha256:…`".to_owned());
     };
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.len() > NAME_CHARS || !name.chars().all(is_name) {
-        return Err(format!("the name (first field) has at most {NAME_CHARS} characters, of a-z, A-Z, 0-9, - _ and ."));
-    }
-    if RESERVED.contains(&name) {
-        return Err(format!("the name {name} is the server's own; choose another one"));
-    }
+    check_name(name).map_err(|wrong| format!("the name (first field) {wrong}"))?;
     let roles: Option<Roles> = roles.split(',').map(Role::named).collect();
     let roles = roles.ok_or("the roles (second field) are ingest, read, share and admin, separated by commas only")?;
-    let (quotas, expires_us) = limits_of(fields)?;
+    let TokenLimits { quotas, expires_us } = limits_of(fields)?;
     Ok(TokenEntry { name: name.to_owned(), secret: secret(token)?, roles, quotas, expires_us })
+}
+
+/// Checks that a text can be the name of a token. The error is the end of a sentence.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !(1..=NAME_CHARS).contains(&name.len()) || !name.chars().all(is_of_name) {
+        return Err(format!(
+            "must have 1 to {NAME_CHARS} characters: ASCII letters, digits, hyphens, underscores and dots"
+        ));
+    }
+    if RESERVED.contains(&name) {
+        return Err("is the server's own; choose another one".to_owned());
+    }
+    Ok(())
 }
 
 /// Reads a token, or the hash of one.
@@ -100,49 +109,75 @@ pub(crate) fn check_token(token: &str) -> Result<(), String> {
 }
 
 /// Reads the limits of a token: quotas and its expiry.
-fn limits_of<'a>(fields: impl Iterator<Item = &'a str>) -> Result<(Quotas, Option<i64>), String> {
-    let (mut quotas, mut expires_us, mut seen) = (Quotas::default(), None, Vec::new());
+fn limits_of<'a>(fields: impl Iterator<Item = &'a str>) -> Result<TokenLimits, String> {
+    let (mut limits, mut seen) = (TokenLimits::default(), Vec::new());
     for field in fields {
+        let known = field.split_once('=').and_then(|(key, value)| Some((Limit::named(key)?, value)));
         let unknown = "a limit (fourth field and later) is expires=, bytes=, sessions= or events_per_second=";
-        let (key, value) = field.split_once('=').ok_or(unknown)?;
-        if seen.contains(&key) {
-            return Err(format!("{key}= is given twice"));
+        let (limit, value) = known.ok_or(unknown)?;
+        if seen.contains(&limit) {
+            return Err(format!("{}= is given twice", limit.name()));
         }
-        let count = || value.parse::<u64>().ok().filter(|&count| count > 0);
-        match key {
-            "expires" => {
-                let wrong = "expires= is a date or a time in UTC, such as 2027-01-31 or 2027-01-31T18:00:00Z";
-                expires_us = Some(expiry_us(value).ok_or(wrong)?);
-            }
-            "bytes" => quotas.bytes = Some(size(value).ok_or("bytes= is a size with its unit, such as 20GiB")?),
-            "sessions" => {
-                let count = count().and_then(|count| usize::try_from(count).ok());
-                quotas.sessions = Some(count.ok_or("sessions= is a number from 1")?);
-            }
-            "events_per_second" => {
-                quotas.events_per_second = Some(count().ok_or("events_per_second= is a number from 1")?);
-            }
-            _ => return Err(unknown.to_owned()),
-        }
-        seen.push(key);
+        limits.set(limit, value).map_err(|what| format!("{}= is {what}", limit.name()))?;
+        seen.push(limit);
     }
-    Ok((quotas, expires_us))
+    Ok(limits)
 }
 
-/// Reads a size such as `20GiB` or `500MB`. A number without a unit is refused: read as bytes, it would delete every session.
-fn size(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 8] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-    ];
-    let (number, unit) = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
-    number.parse::<u64>().ok()?.checked_mul(*unit).filter(|&bytes| bytes > 0)
+/// What can be limited of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Until when it is valid.
+    Expires,
+    /// [`Quotas::bytes`].
+    Bytes,
+    /// [`Quotas::sessions`].
+    Sessions,
+    /// [`Quotas::events_per_second`].
+    EventsPerSecond,
+}
+
+impl Limit {
+    /// Returns the name in the file. The option of `vramscope token new` has hyphens instead.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Expires => "expires",
+            Self::Bytes => "bytes",
+            Self::Sessions => "sessions",
+            Self::EventsPerSecond => "events_per_second",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        let all = [Self::Expires, Self::Bytes, Self::Sessions, Self::EventsPerSecond];
+        all.into_iter().find(|limit| limit.name() == name)
+    }
+}
+
+/// The limits of a token.
+#[derive(Debug, Default)]
+pub(crate) struct TokenLimits {
+    pub(crate) quotas: Quotas,
+    /// In microseconds since the epoch.
+    pub(crate) expires_us: Option<i64>,
+}
+
+impl TokenLimits {
+    /// Sets a limit from its text. The error says what the text must be: it continues "it is" or "it is not".
+    pub(crate) fn set(&mut self, limit: Limit, text: &str) -> Result<(), &'static str> {
+        let count = || text.parse::<u64>().ok().filter(|&count| count > 0).ok_or("a number from 1");
+        match limit {
+            Limit::Expires => {
+                let wrong = "a date in UTC or a time, such as 2027-01-31 or 2027-01-31T18:00:00Z";
+                self.expires_us = Some(expiry_us(text).ok_or(wrong)?);
+            }
+            Limit::Bytes => self.quotas.bytes = Some(size::disk_space(text)?),
+            // More than the machine can address is no limit.
+            Limit::Sessions => self.quotas.sessions = Some(usize::try_from(count()?).unwrap_or(usize::MAX)),
+            Limit::EventsPerSecond => self.quotas.events_per_second = Some(count()?),
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

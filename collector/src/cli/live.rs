@@ -9,9 +9,10 @@ use clap::Args;
 use serde::Serialize;
 use shared::limits::PublishLimits;
 use shared::units::{Count, counted};
+use shared::wire::Code;
 
 use super::one_line;
-use crate::publish::{Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
+use crate::publish::{Cause, Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
 use crate::workloads::{Pacer, StopSignal};
@@ -116,9 +117,7 @@ impl Live {
         if is_connected {
             eprintln!("{}", self.invitation());
         } else if self.handle.failure().is_none() {
-            let trouble = self.handle.stats().trouble;
-            let trouble = trouble.unwrap_or_else(|| format!("{}: no answer yet", self.destination.address()));
-            eprintln!("Cannot reach the server ({}). Events are kept until it answers.", one_line(&trouble));
+            eprintln!("{}", one_line(&not_connected(&self.handle.stats(), &self.destination.address())));
         }
         is_connected
     }
@@ -141,28 +140,60 @@ impl Live {
             lost: dropped + stats.undelivered(),
             is_whole: dropped == 0 && stats.is_ended && stats.undelivered() == 0,
         };
-        delivery.tell(&stats, &self.destination);
+        eprintln!("{}", one_line(&delivery.sentence(&stats, dropped, &self.destination.address())));
         delivery
     }
 }
 
 impl Delivery {
-    /// Prints what arrived and what did not.
-    fn tell(&self, stats: &PublisherStats, destination: &Destination) {
+    /// Returns what arrived, what did not, and why. `dropped` is how many of the lost events never reached the publisher.
+    fn sentence(&self, stats: &PublisherStats, dropped: u64, address: &str) -> String {
         let (sent, lost) = (counted(self.sent, "event"), Count(self.lost));
-        let address = destination.address();
         if self.is_whole {
-            eprintln!("{address} has the whole run: {sent}.");
-            return;
+            return format!("{address} has the whole run: {sent}.");
         }
-        let why = stats.failure.as_ref().or(stats.trouble.as_ref()).or(stats.spool_failure.as_ref());
-        let why = why.map(|why| format!(" ({})", one_line(why.trim_end_matches('.')))).unwrap_or_default();
-        eprintln!("{address} has {sent}; {lost} did not arrive{why}.");
+        let error = reason(stats).or_else(|| stats.spool_failure.clone());
+        let why = match error {
+            Some(why) => why,
+            None if dropped > 0 => {
+                "the run made them faster than they could be sent and stored; limit it with --rate".to_owned()
+            }
+            None if self.lost > 0 => "the server or the connection took them too slowly".to_owned(),
+            None => "the server did not confirm the end of the run".to_owned(),
+        };
+        format!("{address} has {sent}; {lost} did not arrive ({}).", why.trim_end_matches('.'))
     }
 
     /// Returns what arrived as a line of JSON.
     pub(super) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// Returns the latest error of a publisher, with what to do about it.
+fn reason(stats: &PublisherStats) -> Option<String> {
+    let why = stats.failure.as_ref().or(stats.trouble.as_ref())?;
+    let why = why.trim_end_matches('.');
+    Some(match stats.cause {
+        Cause::Refusal(Code::Token) => {
+            format!("{why}. Name the token with --token-file FILE or the variable {TOKEN_VARIABLE}")
+        }
+        _ => why.to_owned(),
+    })
+}
+
+/// Returns the line for a run that was refused for good, if it was.
+pub(super) fn stopped(stats: &PublisherStats) -> Option<String> {
+    stats.failure.as_ref().and_then(|_| reason(stats)).map(|why| format!("Publishing stopped: {why}."))
+}
+
+/// Returns the line for a session that the server has not accepted yet.
+fn not_connected(stats: &PublisherStats, address: &str) -> String {
+    let why = reason(stats).unwrap_or_else(|| format!("{address}: no answer yet"));
+    match stats.cause {
+        Cause::Connection => format!("Cannot reach the server ({why}). Events are kept until it answers."),
+        Cause::Certificate => format!("Cannot trust the server ({why}). Events are kept until it can be trusted."),
+        Cause::Refusal(_) => format!("The server refused the session: {why}. Events are kept while it is asked again."),
     }
 }
 
@@ -187,4 +218,74 @@ fn on_interrupt(stop: StopSignal) {
 pub(super) fn host() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
     name.map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: &str = "http://box:7070/";
+
+    fn stats(failure: Option<&str>, trouble: Option<&str>, cause: Cause) -> PublisherStats {
+        let [failure, trouble] = [failure, trouble].map(|text| text.map(str::to_owned));
+        PublisherStats { failure, trouble, cause, ..PublisherStats::default() }
+    }
+
+    #[test]
+    fn a_server_that_answers_is_not_called_unreachable() {
+        let (none, refused) = (Cause::default(), Cause::Refusal(Code::Busy));
+        for (trouble, cause, wanted) in [
+            (
+                None,
+                none,
+                "Cannot reach the server (http://box:7070/: no answer yet). Events are kept until it answers.",
+            ),
+            (Some("x: refused"), none, "Cannot reach the server (x: refused). Events are kept until it answers."),
+            (
+                Some("x: the certificate has expired. Renew it."),
+                Cause::Certificate,
+                "Cannot trust the server (x: the certificate has expired. Renew it). Events are kept until it can be trusted.",
+            ),
+            (
+                Some("the token has 1 live session, which is its quota; try again when one has ended"),
+                refused,
+                "The server refused the session: the token has 1 live session, which is its quota; try again when one has \
+                 ended. Events are kept while it is asked again.",
+            ),
+        ] {
+            assert_eq!(not_connected(&stats(None, trouble, cause), ADDRESS), wanted);
+        }
+    }
+
+    #[test]
+    fn a_wrong_token_is_refused_with_the_ways_to_give_one() {
+        let wrong = stats(Some("the token is missing or wrong"), Some("x: away"), Cause::Refusal(Code::Token));
+        let advice =
+            "the token is missing or wrong. Name the token with --token-file FILE or the variable VRAMSCOPE_TOKEN.";
+        assert_eq!(stopped(&wrong), Some(format!("Publishing stopped: {advice}")));
+        let other = stats(Some("No."), None, Cause::Refusal(Code::Key));
+        assert_eq!(stopped(&other).as_deref(), Some("Publishing stopped: No."));
+        assert_eq!(stopped(&stats(None, Some("x: away"), Cause::Connection)), None);
+    }
+
+    #[test]
+    fn the_end_says_why_events_are_missing() {
+        let nothing = stats(None, None, Cause::Connection);
+        let refused = stats(Some("No."), None, Cause::Refusal(Code::Key));
+        let spool = PublisherStats { spool_failure: Some("no space".to_owned()), ..PublisherStats::default() };
+        // Events that arrived, that did not, and that never reached the publisher.
+        for (sent, lost, dropped, stats, wanted) in [
+            (1, 0, 0, &nothing, "has 1 event; 0 did not arrive (the server did not confirm the end of the run)."),
+            (65_536, 300_942, 300_942, &nothing, "has 65,536 events; 300,942 did not arrive (the run made them faster"),
+            (5, 7, 0, &nothing, "7 did not arrive (the server or the connection took them too slowly)."),
+            (0, 7, 7, &refused, "7 did not arrive (No)."),
+            (0, 7, 7, &spool, "7 did not arrive (no space)."),
+        ] {
+            let delivery = Delivery { session: String::new(), sent, lost, is_whole: false };
+            let sentence = delivery.sentence(stats, dropped, ADDRESS);
+            assert!(sentence.starts_with(ADDRESS) && sentence.contains(wanted), "{sentence}");
+        }
+        let whole = Delivery { session: String::new(), sent: 2, lost: 0, is_whole: true };
+        assert_eq!(whole.sentence(&nothing, 0, ADDRESS), "http://box:7070/ has the whole run: 2 events.");
+    }
 }

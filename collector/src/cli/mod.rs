@@ -3,6 +3,7 @@
 mod budget;
 mod curves;
 mod doctor;
+mod listening;
 mod live;
 mod log;
 mod read;

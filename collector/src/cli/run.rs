@@ -342,9 +342,9 @@ fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Optio
                 clear_progress();
                 eprintln!("{line}");
             }
-            if let Some(failure) = handle.failure() {
+            if let Some(line) = live::stopped(&handle.stats()) {
                 clear_progress();
-                eprintln!("Publishing stopped: {}", one_line(&failure));
+                eprintln!("{}", one_line(&line));
                 publisher = None;
             }
         }

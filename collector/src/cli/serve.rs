@@ -1,6 +1,5 @@
 //! `vramscope serve`: serves the page and the sessions of running jobs.
 
-use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,12 +8,13 @@ use std::sync::Arc;
 use clap::Args;
 use shared::limits::ServerLimits;
 
+use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
-use super::setting;
-use crate::access::{self, Access, TOKEN_CHARS};
+use crate::access::{self, Access};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts, Network, Proxies, Tls};
+use crate::size;
 use crate::store::SegmentStore;
 
 /// The options of `serve`.
@@ -34,7 +34,8 @@ pub(super) struct Serve {
     /// Days to keep a session
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     keep_days: u32,
-    /// Disk space for sessions; the oldest are deleted first
+    /// Disk space for sessions. Older ones are deleted to make room, of the token and host that store most first; one that is
+    /// larger than this is not kept
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = kept)]
     keep_bytes: u64,
     /// File with the token that jobs and viewers must present [default: the variable VRAMSCOPE_TOKEN]
@@ -48,7 +49,7 @@ pub(super) struct Serve {
     #[arg(long)]
     allow_other_users: bool,
     /// Additional host name that the server answers to; can be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
     host: Vec<String>,
     /// File with the certificate for TLS in PEM format, its chain included; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -63,26 +64,17 @@ pub(super) struct Serve {
     log: LogOptions,
 }
 
-/// The variable that holds the token.
-const TOKEN: &str = "VRAMSCOPE_TOKEN";
 /// Bytes of a file with one token.
 const TOKEN_BYTES: u64 = 64 << 10;
 /// Threads for sockets. Tasks that wait for a disk have their own.
 const THREADS: usize = 2;
 
-/// Reads an address to listen on.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "write an address and a port, such as 127.0.0.1:7070 or [::1]:7070; port 0 selects a free one".to_owned()
-    })
-}
-
-/// Reads the limit on disk space. A number without a unit is refused: read as bytes, it would delete every session.
+/// Reads the limit on disk space.
 fn kept(text: &str) -> Result<u64, String> {
-    if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
-        return Err(format!("add a unit, such as {text}GiB"));
-    }
-    setting::capacity(text)
+    size::disk_space(text).map_err(|what| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { format!("add a unit, such as {text}GiB") } else { format!("it is not {what}") }
+    })
 }
 
 impl Serve {
@@ -104,24 +96,19 @@ impl Serve {
         // Without a token, every machine that reaches the port could see every trace.
         if !address.ip().is_loopback() && !access.wants_token() {
             return Err(format!(
-                "{address} can be reached from other machines, so the server needs a token of at least {TOKEN_CHARS} \
-                 characters: use --token-file FILE, --tokens FILE or the variable {TOKEN}. Or use --listen 127.0.0.1:{} for this machine \
-                 only, and reach it from elsewhere through an SSH tunnel.",
+                "{} Or use --listen 127.0.0.1:{} for this machine only, and reach it from elsewhere through an SSH tunnel.",
+                needs_token(&address.to_string()),
                 address.port()
             ));
         }
         // A proxy makes a server on loopback reachable too.
         if !self.behind_proxy.is_empty() && !access.wants_token() {
-            return Err(format!(
-                "Behind a proxy the server can be reached from other machines, so it needs a token of at least \
-                 {TOKEN_CHARS} characters: use --token-file FILE or the variable {TOKEN}."
-            ));
+            return Err(needs_token("A server behind a proxy"));
         }
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
             _ => None,
         };
-        let scheme = if tls.is_some() { "https" } else { "http" };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .enable_all()
@@ -135,7 +122,12 @@ impl Serve {
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
         let sessions = self.sessions(&access)?;
         runtime.block_on(async {
-            println!("Vramscope is at {scheme}://{address}/ (Ctrl-C stops it), {}", access.describe());
+            let (is_encrypted, is_behind_proxy) = (tls.is_some(), !self.behind_proxy.is_empty());
+            let listening = Listening { address, hosts: &self.host, is_encrypted, is_behind_proxy };
+            if let Some(warning) = listening.warning() {
+                tracing::warn!("{warning}");
+            }
+            println!("{}", listening.greeting(&access.describe()));
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
@@ -165,7 +157,14 @@ impl Serve {
     /// Returns who may use the server.
     fn access(&self) -> Result<Access, String> {
         if let Some(file) = &self.tokens {
-            return Access::with_file(file);
+            let shown = file.display();
+            return Access::with_file(file).map_err(|sentence| match file.try_exists() {
+                Ok(false) => format!(
+                    "The tokens file of --tokens, {shown}, does not exist. Make it with: vramscope token new --name NAME \
+                     --role ROLE >> {shown} && chmod 600 {shown}"
+                ),
+                _ => format!("--tokens: {sentence}"),
+            });
         }
         match self.token()? {
             Some(token) => Access::with_token(&token),
@@ -177,7 +176,10 @@ impl Serve {
     /// Reads the token, if there is one.
     fn token(&self) -> Result<Option<String>, String> {
         let (token, place) = match &self.token_file {
-            Some(file) => (access::read_private(file, TOKEN_BYTES)?, file.display().to_string()),
+            Some(file) => {
+                let read = access::read_private(file, TOKEN_BYTES);
+                (read.map_err(|sentence| format!("--token-file: {sentence}"))?, file.display().to_string())
+            }
             None => match std::env::var(TOKEN) {
                 Ok(token) if !token.is_empty() => (token, TOKEN.to_owned()),
                 _ => return Ok(None),
@@ -196,23 +198,4 @@ pub(super) fn default_folder() -> PathBuf {
     let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| folder("HOME").map(|home| home.join(".local/share")));
     data.map_or_else(|| PathBuf::from("vramscope-data"), |data| data.join("vramscope"))
-}
-
-/// Explains why listening on `address` failed, and what to do next.
-fn refused(address: SocketAddr, error: &io::Error) -> String {
-    let other = SocketAddr::new(address.ip(), if address.port() == u16::MAX { 7070 } else { address.port() + 1 });
-    match error.kind() {
-        ErrorKind::AddrInUse => {
-            format!("Port {} is in use. Choose another one, for example: vramscope --listen {other}", address.port())
-        }
-        ErrorKind::PermissionDenied => {
-            format!(
-                "Port {} requires more privileges. Choose one above 1023: vramscope --listen 127.0.0.1:7070",
-                address.port()
-            )
-        }
-        _ => {
-            format!("Listening on {address} failed: {error}. Choose another address: vramscope --listen 127.0.0.1:7070")
-        }
-    }
 }

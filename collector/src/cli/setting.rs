@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
 
 use crate::allocator::Release;
+use crate::size;
 
 /// The most memory of a simulated device: it has that many addresses.
 const MOST_CAPACITY: u64 = 1 << 40;
@@ -26,34 +27,10 @@ impl std::fmt::Display for Driver {
     }
 }
 
-/// Reads a number of bytes such as `80GiB`, `1.5 GiB` or `512MiB`; also `GB` (10^9) and plain bytes.
+/// Reads an amount of a device's memory, such as `80GiB`.
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 11] = [
-        ("TiB", 1 << 40),
-        ("GiB", 1 << 30),
-        ("MiB", 1 << 20),
-        ("KiB", 1 << 10),
-        ("TB", 1_000_000_000_000),
-        ("GB", 1_000_000_000),
-        ("MB", 1_000_000),
-        ("KB", 1_000),
-        ("G", 1 << 30),
-        ("M", 1 << 20),
-        ("B", 1),
-    ];
-    let wrong = || format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB.");
-    let trimmed = text.trim();
-    let (number, unit) = UNITS
-        .iter()
-        .find_map(|(name, unit)| trimmed.strip_suffix(name).map(|number| (number.trim(), *unit)))
-        .unwrap_or((trimmed, 1));
-    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return Err(wrong());
-    }
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    // The text has only digits and dots, so that the product is neither negative nor NaN.
-    let bytes = (number * unit as f64) as u64;
-    if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
+    size::parse(text, MOST_CAPACITY)
+        .ok_or_else(|| format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB."))
 }
 
 /// Reads a share, such as `0.3`.

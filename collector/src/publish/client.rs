@@ -56,6 +56,8 @@ pub(super) enum Outcome {
     Ended,
     /// It failed in a way that may not happen again.
     Lost(String),
+    /// The server's certificate is not trusted. A person can change that while the job runs.
+    Untrusted(String),
     /// The server refused, with a reason.
     Refused(Refused),
     /// Something on the way blocks WebSockets.
@@ -86,17 +88,20 @@ impl Client {
     }
 
     /// Encrypts a connection if the destination demands it. Errors say what is wrong with the server's certificate.
-    pub(super) fn secure(&self, socket: TcpStream) -> io::Result<Stream> {
+    pub(super) fn secure(&self, socket: TcpStream) -> Result<Stream, Outcome> {
         let Some(tls) = &self.tls else { return Ok(Stream::plain(socket)) };
         let stream = Stream::secure(socket, Arc::clone(&tls.config), tls.name.clone(), self.answer_time());
         let explain = |error: io::Error| match unwrap(&error) {
-            Some(cause) => io::Error::new(error.kind(), self.destination.explain(cause)),
-            None => error,
+            Some(cause @ rustls::Error::InvalidCertificate(_)) => {
+                Outcome::Untrusted(self.describe(self.destination.explain(cause)))
+            }
+            Some(cause) => self.lost(self.destination.explain(cause)),
+            None => self.lost(error),
         };
         let stream = stream.map_err(explain)?;
-        stream.set_read_timeout(Some(self.answer_time()))?;
-        stream.set_write_timeout(Some(self.answer_time()))?;
-        Ok(stream)
+        let answer_time = Some(self.answer_time());
+        let timed = stream.set_read_timeout(answer_time).and_then(|()| stream.set_write_timeout(answer_time));
+        timed.map(|()| stream).map_err(|error| self.lost(error))
     }
 
     /// Returns how long the server may take to answer.

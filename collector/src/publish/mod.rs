@@ -40,7 +40,7 @@ pub use destination::{Destination, DestinationError};
 pub use handle::PublisherHandle;
 pub use output::PublisherOutput;
 use shared::limits::PublishLimits;
-pub use stats::PublisherStats;
+pub use stats::{Cause, PublisherStats};
 
 use self::backoff::Backoff;
 use self::client::{Client, ClientTls};

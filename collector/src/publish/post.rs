@@ -72,7 +72,7 @@ fn request(client: &Client) -> Result<(), Outcome> {
             is_more = body.len() < client.limits.post_bytes;
         }
     }
-    let mut stream = client.secure(stream).map_err(|error| client.lost(error))?;
+    let mut stream = client.secure(stream)?;
     let destination = &client.destination;
     let (authority, path) = (destination.authority(), destination.ingest_path());
     let answer = http::post(&mut stream, &authority, &path, &body, client.answer_time());

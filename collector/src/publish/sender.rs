@@ -9,6 +9,7 @@ use shared::wire::{Code, Refused};
 use super::backoff::Backoff;
 use super::client::{Client, Outcome};
 use super::state::SharedState;
+use super::stats::Cause;
 use super::{post, socket};
 
 /// The longest wait between two connections once the session is ending.
@@ -56,17 +57,21 @@ impl Sender {
                     state.is_ended = true;
                     return;
                 }
-                Outcome::Refused(Refused { message, retry: false, .. }) => {
-                    state.failure = Some(message);
+                Outcome::Refused(Refused { message, code, retry: false }) => {
+                    (state.failure, state.cause) = (Some(message), Cause::Refusal(code));
                     state.queue.clear();
                     return;
                 }
-                Outcome::Refused(Refused { message, .. }) | Outcome::Lost(message) => state.trouble = Some(message),
+                Outcome::Refused(Refused { message, code, .. }) => {
+                    (state.trouble, state.cause) = (Some(message), Cause::Refusal(code));
+                }
+                Outcome::Untrusted(why) => (state.trouble, state.cause) = (Some(why), Cause::Certificate),
+                Outcome::Lost(why) => (state.trouble, state.cause) = (Some(why), Cause::Connection),
                 Outcome::NoSocket(why) => {
                     let retry_time = Duration::from_millis(self.client.limits.socket_millis);
                     posts_until = Instant::now() + retry_time;
                     if !std::mem::replace(&mut state.is_post, true) {
-                        state.trouble = Some(why);
+                        (state.trouble, state.cause) = (Some(why), Cause::Connection);
                     }
                     continue;
                 }

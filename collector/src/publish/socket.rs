@@ -56,10 +56,14 @@ pub(super) fn run(client: &Client) -> Outcome {
         Err(error) => return client.lost(error),
     };
     let generation = client.shared.lock().begin_connection(Some(outer));
-    let secured = client.secure(socket).and_then(|stream| Ok((stream.try_clone()?, stream)));
-    let (read_half, stream) = match secured {
+    let secured = client.secure(socket);
+    let halves = secured.and_then(|stream| match stream.try_clone() {
+        Ok(read_half) => Ok((read_half, stream)),
+        Err(error) => Err(client.lost(error)),
+    });
+    let (read_half, stream) = match halves {
         Ok(halves) => halves,
-        Err(error) => return client.lost(error),
+        Err(outcome) => return outcome,
     };
     // Whatever the scheme, the stream is used as it is.
     let url = format!("ws://{}{}", client.destination.authority(), client.destination.ingest_path());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use shared::wire::{Ack, Ask, Message, Refused, Welcome};
 
 use super::queue::Queue;
-use super::stats::PublisherStats;
+use super::stats::{Cause, PublisherStats};
 
 /// The publisher's state behind a lock, and a condition variable for its changes. The lock is only held for moments,
 /// never while something is sent.
@@ -35,6 +35,8 @@ pub(super) struct PublisherState {
     pub(super) failure: Option<String>,
     /// The latest error of an attempt that will be repeated.
     pub(super) trouble: Option<String>,
+    /// What the latest error is about.
+    pub(super) cause: Cause,
     pub(super) connections: u64,
     pub(super) bytes: u64,
     pub(super) is_post: bool,
@@ -76,6 +78,7 @@ impl SharedState {
             is_ended: false,
             failure: None,
             trouble: None,
+            cause: Cause::default(),
             connections: 0,
             bytes: 0,
             is_post: false,
@@ -160,7 +163,7 @@ impl PublisherState {
             Message::Welcome(Welcome { next, .. }) => match self.queue.welcome(next) {
                 Ok(is_new) => {
                     self.connection.is_welcome = true;
-                    self.trouble = None;
+                    (self.trouble, self.cause) = (None, Cause::default());
                     self.note_answer(is_new);
                 }
                 Err(error) => {
@@ -209,6 +212,7 @@ impl PublisherState {
             is_ended: self.is_ended,
             failure: self.failure.clone(),
             trouble: self.trouble.clone(),
+            cause: self.cause,
             spool_failure: self.queue.spool_failure.clone(),
         }
     }

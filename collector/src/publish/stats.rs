@@ -1,5 +1,7 @@
 //! What a publisher has done so far.
 
+use shared::wire::Code;
+
 /// Counts and conditions of a publisher at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStats {
@@ -29,8 +31,34 @@ pub struct PublisherStats {
     pub failure: Option<String>,
     /// The latest error of an attempt that is being repeated.
     pub trouble: Option<String>,
+    /// What `failure`, or else `trouble`, is about.
+    pub cause: Cause,
     /// Why the spool accepts no data, if it does not.
     pub spool_failure: Option<String>,
+}
+
+/// What an error of a publisher is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// The server gave no answer of its own, or the connection was lost.
+    #[default]
+    Connection,
+    /// The server presented a certificate that is not trusted.
+    Certificate,
+    /// The server answered that it refuses the session.
+    Refusal(Code),
+}
+
+impl Cause {
+    /// Returns the name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Certificate => "certificate",
+            Self::Refusal(Code::Token) => "token",
+            Self::Refusal(_) => "refusal",
+        }
+    }
 }
 
 impl PublisherStats {

@@ -7,7 +7,7 @@ use shared::wire::Code;
 use tests::proxy::{Network, Proxy};
 use tests::tls::{Authority, Middlebox, Pair, Sockets};
 use tests::{Folder, tls};
-use vramscope::publish::{Destination, PublisherStats};
+use vramscope::publish::{Cause, Destination, PublisherStats};
 use vramscope::recorder::WhenFull;
 
 use crate::scripted::{Act, Scripted, Serve};
@@ -116,6 +116,7 @@ fn a_server_that_cannot_be_verified_gets_nothing_and_the_error_says_why() -> Res
         let mut session = Session::start_to(destination, &file, limits(), WhenFull::Count)?;
         session.record(100);
         let stats = session.until("an error", |stats| stats.trouble.is_some());
+        assert_eq!(stats.cause, Cause::Certificate, "{stats:?}");
         let trouble = stats.trouble.unwrap_or_default();
         for word in words {
             assert!(trouble.contains(word), "{word:?} is not in {trouble:?}");

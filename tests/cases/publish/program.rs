@@ -129,7 +129,18 @@ fn a_run_continues_without_its_server_and_reports_what_was_not_delivered() -> Re
     let output = run(&server.url())?;
     let err = text(&output.stderr);
     assert_eq!((output.status.code(), json(&output)?.1["events_sent"].as_u64()), (Some(1), Some(0)), "{err}");
-    assert!(err.contains("No: Token") && start.elapsed() < Duration::from_secs(9), "{err}");
+    assert!(err.contains("No: Token. Name the token with --token-file FILE or the variable VRAMSCOPE_TOKEN"), "{err}");
+    assert!(!err.contains("Cannot reach") && start.elapsed() < Duration::from_secs(9), "{err}");
+
+    // A server that answers is not called unreachable, and the run goes on when it accepts the session.
+    let server = Scripted::start([Act::Refuse(Code::Busy, true)])?;
+    let output = run(&server.url())?;
+    let err = text(&output.stderr);
+    assert!(
+        err.contains("The server refused the session: No: Busy. Events are kept") && !err.contains("reach"),
+        "{err}"
+    );
+    assert!(output.status.success() && err.contains("has the whole run"), "{err}");
 
     // The server is away at the start and there at the end.
     let child = Command::new(program::path()?)

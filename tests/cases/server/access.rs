@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -90,6 +90,70 @@ fn the_start_line_tells_who_is_let_in() -> Result<()> {
     ] {
         let server = Server::start_with(&arguments)?;
         assert_eq!(server.access(), wanted, "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_not_encrypted_warns_and_names_an_address_that_can_be_opened() -> Result<()> {
+    let folder = Folder::new("plain")?;
+    let tokens = folder.secret("tokens", &one_each())?;
+    let data = folder.join("data").to_string_lossy().into_owned();
+    let started = |arguments: &[&str]| -> Result<(String, String)> {
+        let log = folder.join("log");
+        let mut child = Command::new(program::path()?)
+            .args(["serve", "--data", &data, "--tokens", &tokens, "--log", "warn"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log)?)
+            .spawn()?;
+        let mut line = String::new();
+        // The warning stands before the line.
+        let read = BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line);
+        child.kill()?;
+        child.wait()?;
+        read?;
+        Ok((line, fs::read_to_string(&log)?))
+    };
+    for (arguments, wanted, has_warning) in [
+        (vec!["--listen", "127.0.0.1:0", "--host", "box.example"], "http://127.0.0.1:", false),
+        (vec!["--listen", "0.0.0.0:0"], "/ (Ctrl-C stops it), on all addresses of this machine, with 4 tokens", true),
+        (vec!["--listen", "0.0.0.0:0", "--host", "box.example"], "http://box.example:", true),
+        (vec!["--listen", "0.0.0.0:0", "--behind-proxy", "127.0.0.1"], "http://0.0.0.0:", false),
+    ] {
+        let (line, log) = started(&arguments)?;
+        assert!(line.contains(wanted), "{arguments:?}: {line}");
+        let warning =
+            log.contains("Tokens and recordings travel unencrypted") && log.contains("--tls-cert and --tls-key");
+        assert_eq!((warning, log.contains("WARN")), (has_warning, has_warning), "{arguments:?}: {log}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_option_that_could_have_no_effect_is_refused_with_what_to_write() -> Result<()> {
+    let folder = Folder::new("options")?;
+    let missing = folder.join("missing").to_string_lossy().into_owned();
+    let none = folder.join("none").to_string_lossy().into_owned();
+    for (arguments, status, wanted) in [
+        (vec!["--host", "http://foo"], 2, vec!["--host", "without a port: foo"]),
+        (vec!["--host", ""], 2, vec!["--host", "write the name only"]),
+        (vec!["--keep-bytes", "2"], 2, vec!["--keep-bytes", "add a unit, such as 2GiB"]),
+        (vec!["--keep-bytes", "2EiB"], 2, vec!["--keep-bytes", "up to 1EiB"]),
+        // It is large enough, so that the next option is looked at.
+        (vec!["--keep-bytes", "2TiB", "--tokens", &missing], 1, vec!["tokens file of --tokens", "vramscope token new"]),
+        (vec!["--token-file", &missing], 1, vec!["--token-file: ", "can't be read"]),
+        (
+            vec!["--behind-proxy", "127.0.0.1"],
+            1,
+            vec!["--token-file FILE, --tokens FILE or the variable VRAMSCOPE_TOKEN"],
+        ),
+        (vec!["--listen", "0.0.0.0:0"], 1, vec!["--token-file FILE, --tokens FILE or the variable VRAMSCOPE_TOKEN"]),
+    ] {
+        let output = program::run(&[&["serve", "--data", &none], &arguments[..]].concat())?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(wanted.iter().all(|wanted| error.contains(wanted)), "{arguments:?}: {error}");
     }
     Ok(())
 }
@@ -235,7 +299,7 @@ fn a_quota_of_sessions_refuses_the_next_one_until_one_has_ended() -> Result<()> 
     match refused.frame()? {
         Message::Refused(refused) => {
             assert_eq!((refused.code, refused.retry), (Code::Busy, true));
-            assert!(refused.message.contains("1 live sessions, which is its quota"), "{}", refused.message);
+            assert!(refused.message.contains("1 live session, which is its quota; try again"), "{}", refused.message);
         }
         other => anyhow::bail!("not refused but {other:?}"),
     }
@@ -451,9 +515,12 @@ fn a_new_token_is_shown_once_and_its_line_lets_it_in() -> Result<()> {
     assert_eq!(guarded.ask("GET", "/api/v1/sessions", token)?.status, 200);
 
     for (arguments, wanted) in [
-        (vec!["--name", "a b", "--role", "read"], "no spaces"),
-        (vec!["--name", "a", "--role", "write"], "the roles"),
-        (vec!["--name", "a", "--role", "read", "--expires", "soon"], "expires="),
+        (vec!["--name", "a b", "--role", "read"], "--name \"a b\" must have 1 to 64 characters"),
+        (vec!["--name", "", "--role", "read"], "--name \"\" must have 1 to 64 characters"),
+        (vec!["--name", "a", "--role", "viewer"], "--role \"viewer\" is not a role. Use ingest, read, share or admin."),
+        (vec!["--name", "a", "--role", "read", "--expires", "soon"], "--expires \"soon\" is not a date"),
+        (vec!["--name", "a", "--role", "read", "--expires", "2020-01-01"], "--expires 2020-01-01 is in the past"),
+        (vec!["--name", "a", "--role", "read", "--bytes", "1"], "--bytes \"1\" is not a size with its unit"),
     ] {
         let output = program::run(&[&["token", "new"], &arguments[..]].concat())?;
         let line = String::from_utf8_lossy(&output.stderr);
