@@ -28,7 +28,7 @@ struct New {
     /// Name of the token, as the audit log shows it
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What the token is for: ingest (send recordings), read (list, watch and download them, start the demo), share (for
+    /// What the token is for: ingest (send recordings, start the demo), read (list, watch and download them), share (for
     /// links, which no release uses yet) or admin (everything, and pin and delete recordings); can be repeated
     #[arg(long, value_name = "ROLE", required = true)]
     role: Vec<String>,
