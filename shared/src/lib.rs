@@ -61,6 +61,7 @@ pub mod order;
 mod pickle;
 pub mod query;
 pub mod recording;
+pub mod redaction;
 pub mod replay;
 pub mod report;
 pub mod session;

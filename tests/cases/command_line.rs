@@ -42,9 +42,19 @@ fn help_names_every_command() -> Result<()> {
     let output = program::run(&["--help"])?;
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
-    for word in
-        ["serve", "report", "curves", "doctor", "run", "budget", "replay", "token", "--listen", "127.0.0.1:7070"]
-    {
+    for word in [
+        "serve",
+        "report",
+        "curves",
+        "doctor",
+        "run",
+        "budget",
+        "replay",
+        "strip",
+        "token",
+        "--listen",
+        "127.0.0.1:7070",
+    ] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
     Ok(())
@@ -52,7 +62,7 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn help_texts_stay() -> Result<()> {
-    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "token new"] {
+    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "strip", "token new"] {
         let output =
             Command::new(program::path()?).args(command.split(' ')).arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
@@ -205,5 +215,37 @@ fn a_report_compares_two_steps_and_sums_up_categories() -> Result<()> {
     assert!(lines[0]["line"].as_str().is_some_and(|line| line.ends_with("metrics.py:33")), "{}", lines[0]);
     let missing = program::run(&["report", &file, "--steps", "2:70"])?;
     assert!(String::from_utf8_lossy(&missing.stdout).contains("There is no step 70"), "{missing:?}");
+    Ok(())
+}
+
+#[test]
+fn a_stripped_copy_has_the_same_memory_and_no_names() -> Result<()> {
+    let folder = Folder::new("strip")?;
+    let (sample, copy) = (folder.join("sample.pickle"), folder.join("copy.vramscope"));
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    let [sample, copy] = [&sample, &copy].map(|path| path.to_string_lossy().into_owned());
+    let preview = program::run(&["strip", &sample, "--preview"])?;
+    let text = String::from_utf8_lossy(&preview.stdout);
+    ensure!(preview.status.success() && text.contains("Users: none (was: ada)"), "{text}");
+    ensure!(program::run(&["strip", &sample, "-o", &copy])?.status.success());
+    let peaks = |path: &str| -> Result<_> {
+        let report = json(&program::run(&["report", "--json", path])?.stdout)?;
+        let device = &report["files"][0]["devices"][0];
+        ensure!(device["peak"].is_object() && device["events"].is_object(), "no peak");
+        Ok(["peak", "start", "end", "events", "unique_stacks"].map(|key| device[key].clone()))
+    };
+    assert_eq!(peaks(&copy)?, peaks(&sample)?);
+    let told = program::run(&["report", &copy])?;
+    ensure!(!String::from_utf8_lossy(&told.stdout).contains("/home/"), "a home folder is named");
+    // What can't be done is told, and nothing is written.
+    let other = folder.join("other.vramscope").to_string_lossy().into_owned();
+    for (arguments, wanted) in
+        [(vec!["--device", "7"], "there is no device 7"), (vec!["--window", "5:2"], "two numbers of events")]
+    {
+        let output = program::run(&[&["strip", &sample, "-o", &other][..], &arguments].concat())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(2) && said.contains(wanted), "{arguments:?}: {said}");
+    }
+    ensure!(!Path::new(&other).exists() && fs::read_dir(&*folder)?.count() == 2);
     Ok(())
 }

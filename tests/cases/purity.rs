@@ -54,7 +54,7 @@ const LAYERS: &[&[&str]] = &[
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["diagnosis"],
     &["pickle", "query", "replay"],
-    &["export", "link", "measures", "monitor", "recording"],
+    &["export", "link", "measures", "monitor", "recording", "redaction"],
     &["import"],
     &["analysis"],
     &["doctor"],

@@ -14,6 +14,7 @@ mod run;
 mod serve;
 mod setting;
 mod store;
+mod strip;
 mod token;
 
 use std::io::{self, Write};
@@ -48,6 +49,8 @@ enum Command {
     Run(run::Run),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
+    /// Write a copy of a trace without names of users and hosts, home folders and attached texts
+    Strip(strip::Strip),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Strip(strip) => strip.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
     }

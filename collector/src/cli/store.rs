@@ -204,7 +204,11 @@ fn rebuild(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
     Ok(print(|out| {
         writeln!(out, "The catalogue has {}.", counted(sessions, "session"))?;
         if growing > 0 {
-            writeln!(out, "The next start of the server adds {} that was not sealed.", counted(growing, "session"))?;
+            writeln!(
+                out,
+                "Not in it: {}, not sealed yet. A start of the server adds them.",
+                counted(growing, "session")
+            )?;
         }
         Ok(())
     }))
