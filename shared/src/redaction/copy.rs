@@ -54,10 +54,9 @@ pub(super) struct Copy<'a> {
     redaction: &'a Redaction,
     rewriter: &'a Rewriter<'a>,
     to: Snapshot,
-    /// The copies by the number of what was copied: texts, paths, frames, stacks, and tags of events that are annotations or
-    /// not.
-    texts: Vec<Option<StrId>>,
-    paths: Vec<Option<StrId>>,
+    /// The copies by the number of what was copied: strings as texts and as paths, frames, stacks, and tags of events that are
+    /// no annotations and of those that are.
+    strings: [Vec<Option<StrId>>; 2],
     frames: Vec<Option<FrameId>>,
     stacks: Vec<Option<StackId>>,
     tags: [Vec<Option<TagId>>; 2],
@@ -78,8 +77,7 @@ impl<'a> Copy<'a> {
                 // Recordings have none.
                 host: HostMemory::default(),
             },
-            texts: vec![None; symbols.string_count()],
-            paths: vec![None; symbols.string_count()],
+            strings: [vec![None; symbols.string_count()], vec![None; symbols.string_count()]],
             frames: vec![None; symbols.frame_count()],
             stacks: vec![None; symbols.stack_count()],
             tags: [vec![None; tags.len()], vec![None; tags.len()]],
@@ -176,20 +174,21 @@ impl<'a> Copy<'a> {
     }
 
     fn text(&mut self, id: StrId) -> StrId {
-        if let Some(Some(copied)) = self.texts.get(id.0 as usize) {
-            return *copied;
-        }
-        let copied = self.to.symbols.intern(&self.rewriter.bytes(self.from.symbols.bytes(id)));
-        remember(&mut self.texts, id.0, copied);
-        copied
+        self.string(id, false)
     }
 
     fn path(&mut self, id: StrId) -> StrId {
-        if let Some(Some(copied)) = self.paths.get(id.0 as usize) {
+        self.string(id, true)
+    }
+
+    fn string(&mut self, id: StrId, is_path: bool) -> StrId {
+        if let Some(Some(copied)) = self.strings[usize::from(is_path)].get(id.0 as usize) {
             return *copied;
         }
-        let copied = self.to.symbols.intern(&self.rewriter.path(self.from.symbols.bytes(id)));
-        remember(&mut self.paths, id.0, copied);
+        let bytes = self.from.symbols.bytes(id);
+        let bytes = if is_path { self.rewriter.path(bytes) } else { self.rewriter.bytes(bytes) };
+        let copied = self.to.symbols.intern(&bytes);
+        remember(&mut self.strings[usize::from(is_path)], id.0, copied);
         copied
     }
 }

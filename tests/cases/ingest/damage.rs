@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ use tests::{Folder, program};
 use crate::{check_same, download, json};
 
 const EVENTS: u64 = 200;
+/// Long enough for a small task on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Records the first `batches` of a stream, and ends it if these are all.
 fn record(folder: &Path, stream: &Stream, batches: u64) -> Result<()> {
@@ -29,6 +32,14 @@ fn record(folder: &Path, stream: &Stream, batches: u64) -> Result<()> {
         peer.goodbye(batches)?;
     }
     peer.acked(batches)?;
+    if batches == stream.last() {
+        // The last batch is acknowledged before the goodbye is read, which seals the segment.
+        let begun = Instant::now();
+        while !files(folder, "wal").is_empty() {
+            ensure!(begun.elapsed() < PATIENCE, "the segment was not sealed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
     server.kill()
 }
 
