@@ -237,7 +237,7 @@ fn a_stripped_copy_has_the_same_memory_and_no_names() -> Result<()> {
     assert_eq!(peaks(&copy)?, peaks(&sample)?);
     let told = program::run(&["report", &copy])?;
     ensure!(!String::from_utf8_lossy(&told.stdout).contains("/home/"), "a home folder is named");
-    // What can't be done is told, and nothing is written.
+    // Invalid options are refused with a reason, and no file is written.
     let other = folder.join("other.vramscope").to_string_lossy().into_owned();
     for (arguments, wanted) in
         [(vec!["--device", "7"], "there is no device 7"), (vec!["--window", "5:2"], "two numbers of events")]

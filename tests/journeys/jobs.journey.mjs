@@ -42,7 +42,7 @@ test('a recording is pinned and unpinned, also over a reload', async (t) => {
   assert.equal((await sessions(server))[0].pinned, false);
 });
 
-test('damage on the disk is told on the row, and the rest of the recording opens', async (t) => {
+test('a row shows the damage to its recording, and the rest of the recording opens', async (t) => {
   const folder = emptyFolder(t);
   const server = await startServer(t, folder);
   const job = startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000');

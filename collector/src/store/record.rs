@@ -147,7 +147,7 @@ impl SessionTotals {
         self.devices.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
     }
 
-    /// Counts as lost what was known of before and is not there. Returns the number of these events.
+    /// Counts events as lost that `before` counted and these totals don't. Returns how many there are.
     fn recall(&mut self, before: &Self) -> u64 {
         let mut missing = 0;
         for known in &before.devices {

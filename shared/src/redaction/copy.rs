@@ -54,8 +54,8 @@ pub(super) struct Copy<'a> {
     redaction: &'a Redaction,
     rewriter: &'a Rewriter<'a>,
     to: Snapshot,
-    /// The copies by the number of what was copied: strings as texts and as paths, frames, stacks, and tags of events that are
-    /// no annotations and of those that are.
+    /// For each number in the original tables, the number in the copy. Strings: as texts, then as paths. Tags: of other events,
+    /// then of annotations.
     strings: [Vec<Option<StrId>>; 2],
     frames: Vec<Option<FrameId>>,
     stacks: Vec<Option<StackId>>,
@@ -74,7 +74,7 @@ impl<'a> Copy<'a> {
                 symbols: Symbols::default(),
                 tags: Tags::default(),
                 settings: rewriter.settings(settings),
-                // Recordings have none.
+                // Recordings don't hold pinned host memory.
                 host: HostMemory::default(),
             },
             strings: [vec![None; symbols.string_count()], vec![None; symbols.string_count()]],
@@ -95,7 +95,7 @@ impl<'a> Copy<'a> {
         }
         let segments = segments.as_deref().unwrap_or(&trace.segments);
         let segments = segments.iter().map(|segment| self.segment(segment)).collect();
-        // What has a time is kept if it lies within the events. Times may fall.
+        // Annotations and samples are kept if their time lies between those of the events, which may fall.
         let is_whole = range == (0..trace.events.len());
         let times = || trace.events.time_us.iter().skip(range.start).take(range.len());
         let (first, last) = (times().min().unwrap_or(i64::MAX), times().max().unwrap_or(i64::MIN));

@@ -84,7 +84,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Rewrites a part of a path, or a word that is none.
+    /// Rewrites one component of a path, or a single word.
     fn part(&self, part: &[u8], out: &mut Vec<u8>) {
         let is_user = self.paths != Paths::Whole && part.len() >= NAME_BYTES && self.who.users.contains(part);
         if is_user {

@@ -34,7 +34,7 @@ impl Who {
         let texts = others_than_files.map(|id| symbols.bytes(id));
         let others = [header.name.as_bytes(), header.job.as_bytes(), header.settings.conf.as_bytes()];
         let words = texts.chain(others).flat_map(tokens);
-        // A path in a text ends at a space, and the path of a frame doesn't.
+        // In a text, a space ends a path. The path of a frame may contain spaces.
         let paths = files.iter().map(|id| symbols.bytes(*id));
         let names = words.chain(paths).filter_map(home).map(|(name, _)| name);
         users.extend(names.filter(|name| !NOBODY.contains(name)).map(<[u8]>::to_vec));
@@ -66,7 +66,7 @@ pub(super) fn home(path: &[u8]) -> Option<(&[u8], usize)> {
     let mut is_after_homes = false;
     for part in path.split(|byte| is_separator(*byte)) {
         let end = at + part.len();
-        // What stands last is a file if it has an extension.
+        // The last component is taken for a file if it has an extension.
         let is_folder = end < path.len() || !part.contains(&b'.');
         // The first part of `/root/x` is empty.
         let is_root = part == b"root" && at == 1;

@@ -39,7 +39,7 @@ pub struct SessionHealth {
     pub record: Record,
     /// Its segments, in order.
     pub segments: Vec<SegmentHealth>,
-    /// The numbers of segments that are missing. Empty if all are, and were missed before.
+    /// The numbers of segments that are missing. Empty if the whole session was already known to be missing.
     pub missing: Vec<u32>,
 }
 

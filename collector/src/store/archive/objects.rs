@@ -166,7 +166,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Waits for nothing, which a thread of another runtime must not do.
+        // A runtime must not be dropped on a thread of another runtime in a way that waits.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -412,7 +412,7 @@ impl Archive for ObjectArchive {
     fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult {
         let place = self.objects.place(&marks_path(session)?);
         let Some(marks) = marks else { return self.objects.delete(place) };
-        // Before they are there, so that nobody is told that there are none.
+        // Noted before the request, so that a reader never misses marks that were just written.
         lock(&self.objects.marked).given.insert(session.to_owned());
         let (store, marks) = (Arc::clone(&self.objects.store), marks.to_vec());
         self.objects.wait(async move { store.put(&place, marks.into()).await.map(drop).map_err(error_of) })
