@@ -12,6 +12,8 @@ pub mod clock;
 pub mod driver;
 #[cfg(feature = "program")]
 pub mod ingest;
+#[cfg(feature = "program")]
+mod offline;
 pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]

@@ -8,20 +8,21 @@ use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
 use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
-use crate::model::{Action, Dialog, Model, Phase};
-use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
-use crate::source::{DropZone, FilePicker};
+use crate::model::{Action, Dialog, Model, Phase, Place};
+use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::source::{self, DropZone, FilePicker};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
 
-/// Renders the page into its element.
-pub fn start() {
+/// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
+pub fn start(read_trace: Option<js_sys::Function>) {
     let rules = remembered_rules();
     let mut model = Model {
         rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
+        place: source::place(),
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -29,6 +30,9 @@ pub fn start() {
     }
     let store = Store::new(model);
     store.handle().workers().set_rules(&rules);
+    if let Some(read) = read_trace {
+        source::open_embedded(&store.handle(), &read);
+    }
     if let Some(element) = document().get_element_by_id("app") {
         yew::Renderer::<App>::with_root_and_props(element, AppProps { store }).render();
     }
@@ -57,14 +61,18 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
-            handle.workers().warm_up();
+            if handle.place != Place::OneFile {
+                handle.workers().warm_up();
+            }
             let linked = handle.link.as_ref().and_then(|link| link.session.clone());
             if let Some(session) = linked {
-                crate::source::watch(&handle, &session);
+                source::watch(&handle, &session);
             }
+            source::offer_address(&handle);
+            let messages = source::listen(&handle);
             crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
-            move || drop(listener)
+            move || drop((listener, messages))
         });
     }
     let model = store.handle();
@@ -89,6 +97,7 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Jobs) => job_dialog(&model),
         Some(Dialog::Folding) => html! { <FoldingDialog /> },
         Some(Dialog::Categories) => html! { <CategoryDialog /> },
+        Some(Dialog::Offer) => html! { <OfferDialog /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

@@ -3,6 +3,7 @@
 mod budget;
 mod curves;
 mod doctor;
+mod export;
 mod listening;
 mod live;
 mod log;
@@ -52,6 +53,8 @@ enum Command {
     Replay(replay::Replay),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
+    /// Write a trace as a web page that opens from disk without a network, without what `strip` leaves out
+    Export(export::Export),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
@@ -70,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Strip(strip) => strip.run(),
+        Command::Export(export) => export.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
     }

@@ -92,6 +92,10 @@ fn receive(bytes: &[u8]) {
             warm::stop();
             spawn_local(download(url, token));
         }
+        Ok(ToWorker::FetchElsewhere { url }) => {
+            warm::stop();
+            spawn_local(download_elsewhere(url));
+        }
         Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
         Ok(ToWorker::SetRules(rules)) => {
             SESSION.with_borrow_mut(|session| {
@@ -114,6 +118,13 @@ async fn read(file: File) {
 
 async fn download(url: String, token: String) {
     finish(match fetch::get(&url, &token).await {
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
+        Err(message) => Err(message),
+    });
+}
+
+async fn download_elsewhere(url: String) {
+    finish(match fetch::get_elsewhere(&url).await {
         Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
         Err(message) => Err(message),
     });

@@ -5,6 +5,8 @@
 
 mod action;
 mod live;
+mod offer;
+mod place;
 mod rebase;
 mod state;
 #[cfg(test)]
@@ -14,6 +16,8 @@ mod view;
 
 pub use action::Action;
 pub use live::{Live, count};
+pub use offer::{Offer, OfferedBy};
+pub use place::Place;
 pub use rebase::rebased;
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;

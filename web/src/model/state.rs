@@ -10,6 +10,8 @@ use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
+use super::offer::Offer;
+use super::place::Place;
 use super::view::{self, View};
 use crate::worker::message::Stage;
 
@@ -93,6 +95,8 @@ pub struct FileEntry {
     pub key: FileKey,
     /// Its name, without a folder.
     pub name: String,
+    /// The origin of the site that it comes from; `None` for a file of this machine and for a session.
+    pub origin: Option<String>,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
     /// How far it is.
@@ -111,7 +115,7 @@ impl FileEntry {
     /// Creates a file that is being read, or a session that is being opened.
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
-        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false }
+        Self { key, name, origin: None, size, phase, live, view, diagnoses, is_verdict_closed: false }
     }
 
     /// Returns the summary, once the file has been read.
@@ -178,6 +182,8 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// A trace that another site offers.
+    Offer,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -230,6 +236,10 @@ pub struct Model {
     pub notice: Option<String>,
     /// A link that waits for its file to be dropped.
     pub link: Option<Box<Link>>,
+    /// Where the page runs.
+    pub place: Place,
+    /// What another site offers, while its dialog is open.
+    pub offer: Option<Offer>,
 }
 
 impl Default for Model {
@@ -246,6 +256,8 @@ impl Default for Model {
             is_details_open: true,
             notice: None,
             link: None,
+            place: Place::Server,
+            offer: None,
         }
     }
 }
