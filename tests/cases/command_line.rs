@@ -220,6 +220,37 @@ fn a_report_compares_two_steps_and_sums_up_categories() -> Result<()> {
 }
 
 #[test]
+fn an_exported_page_has_a_trace_without_names_inside() -> Result<()> {
+    let folder = Folder::new("export")?;
+    let sample = folder.join("sam<ple.pickle");
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    let sample = sample.to_string_lossy().into_owned();
+    let page = folder.join("page.html").to_string_lossy().into_owned();
+    for (arguments, wanted) in [
+        (vec!["-o", "page.txt"], "End the name page.txt with .html."),
+        (vec!["-o", &page, "--device", "7"], "there is no device 7"),
+    ] {
+        let output = program::run(&[&["export", &sample][..], &arguments].concat())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        // A program without the page has none to write.
+        ensure!(output.status.code() == Some(2) && (said.contains(wanted) || said.contains("has no page")), "{said}");
+        ensure!(!Path::new(&page).exists());
+    }
+    // Without --out, the page lies in the current folder.
+    let output = Command::new(program::path()?).args(["export", &sample]).current_dir(&*folder).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("has no page") {
+        return Ok(());
+    }
+    ensure!(output.status.success(), "{said}");
+    ensure!(String::from_utf8_lossy(&output.stdout).contains("Users: none (was: ada)"));
+    let html = fs::read_to_string(folder.join("sam<ple.html"))?;
+    ensure!(html.contains("id=\"vramscope-trace\" data-name=\"sam&lt;ple.vramscope\">iVZSUw0KGgo"), "no trace");
+    ensure!(!html.contains("<!--vramscope-trace-->"));
+    Ok(())
+}
+
+#[test]
 fn a_stripped_copy_has_the_same_memory_and_no_names() -> Result<()> {
     let folder = Folder::new("strip")?;
     let (sample, copy) = (folder.join("sample.pickle"), folder.join("copy.vramscope"));

@@ -62,7 +62,8 @@ let workers = null;
 // Starts a worker. Messages to it may be sent at once: it keeps them until the engine runs.
 function startWorker() {
   workers ??= workerUrl();
-  const worker = new Worker(workers, { type: "module" });
+  // Chromium starts no module from what a page on disk has made. The script inside the page imports nothing.
+  const worker = new Worker(workers, { type: inside("worker") ? "classic" : "module" });
   compileEngine().then(
     (module) => worker.postMessage(module),
     (error) => worker.dispatchEvent(new ErrorEvent("error", { message: `engine: ${error}`, cancelable: true })),

@@ -53,7 +53,7 @@ enum Command {
     Replay(replay::Replay),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
-    /// Write a trace as a web page that opens from disk without a network, without what `strip` leaves out
+    /// Write a trace as a web page that opens from disk without a network; it says as little as a copy by `strip`
     Export(export::Export),
     /// Make a token for a server's file of tokens
     Token(token::Token),
