@@ -15,6 +15,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
+use shared::wire::is_link_token;
 use tracing::{Instrument, Level, Span, error_span};
 
 /// The target of a request's line, as filters name it.
@@ -23,6 +24,9 @@ const TARGET: &str = "vramscope::request";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Routes that are polled: their lines are of interest only when something is wrong.
 const POLLED: [&str; 4] = ["/healthz", "/api/v1/health/live", "/api/v1/health/ready", "/metrics"];
+
+/// What a link's token follows in a path of the page.
+pub(super) const LINK: &str = "s-";
 
 /// The number of the next request.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -46,7 +50,7 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
         begun: Instant::now(),
         method: request.method().clone(),
         route: request.extensions().get::<MatchedPath>().cloned(),
-        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| printable(request.uri().path())),
+        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| printable(&without_tokens(request.uri().path()))),
         status: StatusCode::OK,
         failure: None,
         bytes: 0,
@@ -59,6 +63,15 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
     // hyper sends no body in answer to HEAD, and polls none that is empty.
     line.is_complete = line.method == Method::HEAD || response.body().is_end_stream();
     response.map(|body| Body::new(LoggedBody { body, line }))
+}
+
+/// Returns a path without the tokens of links in it, which would open them.
+fn without_tokens(path: &str) -> String {
+    let shown = |part: &str| {
+        let (prefix, token) = part.split_at(part.len().min(if part.starts_with(LINK) { LINK.len() } else { 0 }));
+        if is_link_token(token) { format!("{prefix}TOKEN") } else { part.to_owned() }
+    };
+    path.split('/').map(shown).collect::<Vec<_>>().join("/")
 }
 
 /// Text without control characters.

@@ -22,7 +22,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         title = "Vramscope",
         version = "1",
         description = "The sessions of running jobs: how collectors send them, what is kept of them, and how they are \
-                       watched. Fields that end in _us are microseconds since the epoch. Sizes are in bytes."
+                       watched. And traces that are shared by links. Fields that end in _us are microseconds since the epoch. Sizes are in bytes."
     ),
     paths(
         routes::docs::docs,
@@ -40,6 +40,18 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::ask::ask,
         routes::pin::pin,
         routes::demo::demo,
+        routes::shares::upload::share_trace,
+        routes::shares::links::sharing,
+        routes::shares::uploads::begin_upload,
+        routes::shares::uploads::upload_progress,
+        routes::shares::uploads::send_part,
+        routes::shares::uploads::cancel_upload,
+        routes::shares::uploads::finish_upload,
+        routes::shares::links::link,
+        routes::shares::links::delete_link,
+        routes::shares::links::open_link,
+        routes::shares::links::set_expiry,
+        routes::shares::trace::shared_trace,
         routes::metrics::metrics,
     ),
     modifiers(&TokenScheme, &Denials)
