@@ -541,6 +541,31 @@ impl Default for AccessLimits {
     }
 }
 
+/// Unpacked bytes of one preview of a recording, which a reader unpacks before it knows the rest: ten times what the writer
+/// makes. In memory they take up to twelve times as much.
+pub const PREVIEW_PART_BYTES: usize = 2 << 20;
+
+/// Unpacked bytes of all previews of a recording that a reader keeps.
+pub const PREVIEWS_BYTES: usize = 32 << 20;
+
+/// Previews that follow the first one: two axes of 24 devices with all levels of detail.
+pub const PREVIEW_PLACES: usize = 1_024;
+
+/// Pixel columns of the pictures in a preview: those of a small screen.
+pub const PREVIEW_COLUMNS: u32 = 1_024;
+
+/// Pixel rows of the pictures in a preview.
+pub const PREVIEW_ROWS: u32 = 512;
+
+/// The first preview of a recording takes at most this part of it, unless [`PREVIEW_LEAST_BYTES`] are more.
+pub const PREVIEW_FIRST_SHARE: usize = 32;
+
+/// All previews of a recording take at most this part of it, beside the first.
+pub const PREVIEWS_SHARE: usize = 16;
+
+/// Bytes that the first preview may take of any recording: less than half of a reader's first request.
+pub const PREVIEW_LEAST_BYTES: usize = 24 << 10;
+
 /// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;
 

@@ -59,6 +59,11 @@ impl Writer {
         }
     }
 
+    /// Writes a preview. The first one comes directly after the header, and the others after it.
+    pub fn preview(&mut self, payload: &[u8], out: &mut Vec<u8>) {
+        self.chunk(Kind::Preview, Entry::default(), payload, out);
+    }
+
     /// Writes events of a device; `first` is the sequence number of the first. Writes nothing for no events.
     pub fn events(&mut self, device: i64, first: u64, columns: &EventColumns, out: &mut Vec<u8>) {
         if columns.is_empty() {
@@ -150,8 +155,16 @@ pub const TRAILER_BYTES: usize = ENVELOPE_BYTES + 16;
 
 /// Returns a whole recording that holds a snapshot.
 pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
+    write_with_previews(header, snapshot, &[])
+}
+
+/// Returns a whole recording that holds a snapshot, and begins with previews of these payloads.
+pub fn write_with_previews(header: &Header, snapshot: &Snapshot, previews: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(header, &mut out);
+    for payload in previews {
+        writer.preview(payload, &mut out);
+    }
     writer.symbols(&snapshot.symbols, &snapshot.tags, &mut out);
     let mut end = End { time_us: header.started_us, ..End::default() };
     for trace in &snapshot.devices {

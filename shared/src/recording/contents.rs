@@ -166,7 +166,7 @@ impl Recording {
             Some(Kind::Statistics) => self.add_samples(chunk.payload, limits),
             Some(Kind::Outside) => self.add_outside(chunk.payload, limits),
             // A reader of the whole recording doesn't need them.
-            Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label) => Ok(()),
+            Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label | Kind::Preview) => Ok(()),
             None => {
                 self.unknown += 1;
                 Ok(())
