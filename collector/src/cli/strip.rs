@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use shared::format::{self, Device, EXTENSION, Header};
+use shared::format::{self, EXTENSION};
 use shared::import::Imported;
-use shared::redaction::{Contents, Part, Paths, Redaction, redact};
-use shared::trace::{DeviceTrace, Snapshot};
+use shared::redaction::{Contents, Part, Paths, Redaction, header_of, redact};
 use shared::units::{Bytes, counted};
 
 use super::read::read;
@@ -89,7 +88,10 @@ impl Strip {
             return Err(format!("the copy is a recording. End the name {} with .{EXTENSION}.", out.display()));
         }
         let mut imported = read(&self.file)?;
-        let header = imported.header.take().unwrap_or_else(|| self.header(&imported));
+        let header = imported.header.take().unwrap_or_else(|| {
+            let name = self.file.file_stem().map(|name| name.to_string_lossy().into_owned());
+            header_of(&name.unwrap_or_default(), &imported.snapshot)
+        });
         let redaction = self.redaction(&imported)?;
         let before = Contents::of(&header, &imported.snapshot);
         let (copied_header, copied) = redact(&header, &mut imported.snapshot, &redaction);
@@ -102,21 +104,6 @@ impl Strip {
             text += &format!("Wrote {}: {} from {}.\n", out.display(), Bytes(bytes.len() as u64), Bytes(size));
         }
         Ok(text)
-    }
-
-    /// Describes a file that has no header.
-    fn header(&self, imported: &Imported) -> Header {
-        let Snapshot { devices, settings, .. } = &imported.snapshot;
-        let device = |number| Device { number, ..Device::default() };
-        Header {
-            program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
-            name: self.file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-            clock: "system".to_owned(),
-            started_us: devices.iter().map(DeviceTrace::start_us).filter(|us| *us > 0).min().unwrap_or(0),
-            devices: devices.iter().map(|trace| device(trace.device)).collect(),
-            settings: settings.clone(),
-            ..Header::default()
-        }
     }
 
     fn redaction(&self, imported: &Imported) -> Result<Redaction, String> {
@@ -159,9 +146,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// One kind of what a trace says.
-type List = fn(&Contents) -> &BTreeSet<String>;
-
 /// Returns what the trace said, and what the copy says.
 fn summary(before: &Contents, after: &Contents) -> String {
     let mut text = format!(
@@ -170,15 +154,8 @@ fn summary(before: &Contents, after: &Contents) -> String {
         counted(after.devices.len() as u64, "device"),
         counted(before.events, "event")
     );
-    let lists: [(&str, List); 5] = [
-        ("Users", |contents| &contents.users),
-        ("Host and job", |contents| &contents.places),
-        ("Folders", |contents| &contents.folders),
-        ("Attached texts", |contents| &contents.metadata),
-        ("Annotations", |contents| &contents.annotations),
-    ];
-    for (name, list) in lists {
-        let [was, is] = [before, after].map(|contents| shown(list(contents)));
+    for ((name, was), (_, is)) in before.lists().into_iter().zip(after.lists()) {
+        let [was, is] = [was, is].map(shown);
         text += &match was == is {
             true => format!("{name}: {is}\n"),
             false => format!("{name}: {is} (was: {was})\n"),
