@@ -11,6 +11,7 @@ use std::time::Instant;
 use axum::Error;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -54,9 +55,11 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
         status: StatusCode::OK,
         failure: None,
         bytes: 0,
+        length: None,
         is_complete: false,
     };
     let mut response = next.run(request).instrument(span).await;
+    line.length = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     response.headers_mut().insert(REQUEST_ID, HeaderValue::from(id));
     line.status = response.status();
     line.failure = response.extensions_mut().remove();
@@ -90,6 +93,8 @@ struct Line {
     status: StatusCode,
     failure: Option<Failure>,
     bytes: u64,
+    /// The announced bytes of the body. hyper doesn't ask for more once it has them.
+    length: Option<u64>,
     /// Whether the whole body was handed to the connection.
     is_complete: bool,
 }
@@ -159,7 +164,7 @@ impl HttpBody for LoggedBody {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.line.is_complete = self.body.is_end_stream();
+                self.line.is_complete = self.body.is_end_stream() || self.line.length == Some(self.line.bytes);
             }
             Poll::Ready(None) => self.line.is_complete = true,
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}

@@ -6,8 +6,9 @@
 
 use super::contents::{PositionedLoss, Recording, Track};
 use crate::error::ImportError;
-use crate::format::{ChunkReader, End, EventColumns, RECORDING, Writer};
+use crate::format::{ChunkReader, End, EventColumns, Kind, RECORDING, Writer};
 use crate::limits::ImportLimits;
+use crate::preview;
 
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,8 +73,12 @@ impl Transcriber {
                 return;
             }
             let byte = chunk.byte;
-            self.recording.add(chunk, &self.limits);
-            self.write(out);
+            if chunk.known_kind() == Some(Kind::Preview) {
+                self.write_preview(chunk.payload, out);
+            } else {
+                self.recording.add(chunk, &self.limits);
+                self.write(out);
+            }
             if self.recording.malformed > 0 {
                 done = Err(damaged(byte, "the contents of a chunk can't be read"));
             } else if self.writer.is_none() {
@@ -120,6 +125,13 @@ impl Transcriber {
             write_track((device, track), writer, columns, out, (events, newest_us));
         }
         recording.drained();
+    }
+
+    /// Writes a preview anew. One that can't be read is left out: all that it says is in the recording, too.
+    fn write_preview(&mut self, payload: &[u8], out: &mut Vec<u8>) {
+        if let (Some(writer), Some(payload)) = (&mut self.writer, preview::rewritten(payload)) {
+            writer.preview(&payload, out);
+        }
     }
 }
 
