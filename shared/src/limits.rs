@@ -424,6 +424,75 @@ impl ServerLimits {
     }
 }
 
+/// Limits of traces that are shared by links.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareLimits {
+    /// Bytes of one upload: a hundred million events.
+    pub upload_bytes: u64,
+    /// Bytes of one part of an upload: what a network that fails every few seconds still gets through.
+    pub part_bytes: u64,
+    /// Uploads of one token that have begun and not ended.
+    pub uploads_of_token: usize,
+    /// Uploads of all tokens that have begun and not ended.
+    pub uploads: usize,
+    /// Uploads that an address may begin at once, and how many more it may begin each second.
+    pub begins: (usize, f64),
+    /// Links, some hundred bytes of memory each.
+    pub links: usize,
+    /// Characters of a link's name.
+    pub name_chars: usize,
+    /// Bytes of a password.
+    pub password_bytes: usize,
+    /// Wrong passwords that an address may try at once, and how many more it may try each second.
+    pub passwords: (usize, f64),
+    /// Addresses that are remembered for these rates.
+    pub addresses: usize,
+    /// Links that were opened with their password, and are remembered.
+    pub keys: usize,
+    /// Seconds for which they are remembered: a working day.
+    pub key_seconds: u64,
+    /// Seconds until a link expires, unless its maker says otherwise: 30 days.
+    pub expires_seconds: u64,
+    /// Seconds without a new part after which an upload is given up: a day, as a laptop may be closed overnight.
+    pub idle_seconds: u64,
+    /// Seconds for which a trace without a link is kept: far more than it takes to make the link.
+    pub orphan_seconds: u64,
+    /// Seconds for which it is remembered that a link was deleted, or expired: 90 days.
+    pub gone_seconds: u64,
+    /// Uploads that are checked at once. Each one takes the memory for the names in its trace, and for one chunk.
+    pub checks: usize,
+    /// Bytes of a link's file.
+    pub link_bytes: usize,
+    /// Bytes that one step of a download reads.
+    pub piece_bytes: usize,
+}
+
+impl Default for ShareLimits {
+    fn default() -> Self {
+        Self {
+            upload_bytes: 1 << 30,
+            part_bytes: 4 << 20,
+            uploads_of_token: 64,
+            uploads: 256,
+            begins: (64, 1.0),
+            links: 100_000,
+            name_chars: 200,
+            password_bytes: 1_000,
+            passwords: (5, 0.1),
+            addresses: 4_096,
+            keys: 10_000,
+            key_seconds: 12 * 3_600,
+            expires_seconds: 30 * 86_400,
+            idle_seconds: 86_400,
+            orphan_seconds: 3_600,
+            gone_seconds: 90 * 86_400,
+            checks: 2,
+            link_bytes: 16 << 10,
+            piece_bytes: 256 << 10,
+        }
+    }
+}
+
 /// Limits of who may use a server: its tokens, and what one client may try.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLimits {

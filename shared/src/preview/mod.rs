@@ -59,6 +59,11 @@ pub fn read(start: &[u8]) -> Option<Preview> {
     Some(Preview { summary: summary?, answers, places, has, base: range.end as u64, bytes: payload.len() })
 }
 
+/// Returns a preview's payload as this version writes it; `None` if it can't be read.
+pub fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
+    Part::decode(payload).map(|part| part.encode())
+}
+
 impl Preview {
     /// Returns what the recording holds: the summary of its session.
     pub fn summary(&self) -> &Summary {

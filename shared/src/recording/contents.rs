@@ -91,6 +91,11 @@ impl Track {
         }
     }
 
+    /// Returns the sequence number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.sequence.next.unwrap_or_default()
+    }
+
     fn position(&self) -> u32 {
         self.trace.events.len() as u32
     }

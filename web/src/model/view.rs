@@ -212,11 +212,11 @@ impl View {
         view
     }
 
-    /// Returns the link to this view of a file.
-    pub fn link(&self, file: &str, device: Option<&DeviceSummary>) -> Link {
+    /// Returns the link to this view, without what identifies its file or session.
+    pub fn link(&self, device: Option<&DeviceSummary>) -> Link {
         let whole = device.map(|device| extent(device, self.axis));
         Link {
-            file: Some(file.to_owned()),
+            file: None,
             session: None,
             device: self.device,
             tab: self.tab,
