@@ -14,6 +14,7 @@
 mod entry;
 mod fetch;
 mod live;
+mod ranges;
 mod reader;
 mod stages;
 mod warm;
