@@ -13,6 +13,7 @@
 
 mod entry;
 mod fetch;
+mod identity;
 mod live;
 mod reader;
 mod stages;
