@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers};
+use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
@@ -115,6 +115,7 @@ fn Background() -> Html {
     use_address_bar();
     use_followers();
     use_diagnosis();
+    use_identities();
     Html::default()
 }
 

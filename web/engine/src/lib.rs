@@ -13,6 +13,7 @@
 
 mod entry;
 mod fetch;
+mod identity;
 mod live;
 mod ranges;
 mod reader;

@@ -9,6 +9,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::analysis::own_rules::OwnRules;
+use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
 use shared::wire::SessionState;
 
@@ -61,6 +62,8 @@ pub enum ToWorker {
     SetRules(OwnRules),
     /// Pauses the view (`true`) or resumes it. No event that a paused view shows is dropped.
     Pause(bool),
+    /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
+    Identify,
 }
 
 /// The state of the connection to the server.
@@ -239,6 +242,12 @@ pub enum FromWorker {
         /// The answer.
         answer: Box<Answer>,
     },
+    /// The identity of the file, after [`ToWorker::Identify`]. If that came before the file, so does this before
+    /// [`FromWorker::Loaded`]. It never follows for what is not a file, or can't be read a second time.
+    Hashed {
+        /// The identity.
+        hash: FileHash,
+    },
 }
 
 /// Encodes a message.
@@ -270,6 +279,8 @@ mod tests {
         let overview = Overview { reserved: vec![u64::MAX, 0, 3].into(), ..Overview::default() };
         let answer = FromWorker::Answer { id: 7, answer: Box::new(Answer::Overview(overview)) };
         assert_eq!(decode::<FromWorker>(&encode(&answer).unwrap()).unwrap(), answer);
+        let hashed = FromWorker::Hashed { hash: FileHash::of_digest(&[0xfe; 32]) };
+        assert_eq!(decode::<FromWorker>(&encode(&hashed).unwrap()).unwrap(), hashed);
     }
 
     #[test]

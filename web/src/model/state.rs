@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
-use shared::link::Link;
+use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
@@ -96,6 +96,10 @@ pub struct FileEntry {
     pub name: String,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
+    /// Its identity, once it is known. Sessions have none.
+    pub hash: Option<FileHash>,
+    /// The last segment of the page's path, if that identifies it, as for a shared trace.
+    pub path: Option<String>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -123,6 +127,7 @@ impl FileEntry {
     /// Returns how far the download is, while only a part of the file is here.
     pub fn missing_detail(&self) -> Option<&Detail> {
         self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
+        Self { key, name, size, hash: None, path: None, phase, live, view, diagnoses, is_verdict_closed: false }
     }
 
     /// Returns the summary, once the file has been read.
@@ -216,6 +221,21 @@ impl DataState {
     }
 }
 
+/// A short notice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// One or two sentences.
+    pub text: String,
+    /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
+    pub withheld: Option<(FileKey, Box<Read>)>,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { text, withheld: None }
+    }
+}
+
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -238,9 +258,9 @@ pub struct Model {
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
-    pub notice: Option<String>,
-    /// A link that waits for its file to be dropped.
-    pub link: Option<Box<Link>>,
+    pub notice: Option<Notice>,
+    /// A link that waits for its file to be opened, or for the identity of an open one.
+    pub link: Option<Box<Read>>,
 }
 
 impl Default for Model {

@@ -105,9 +105,15 @@ impl Workers {
         *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
     }
 
-    /// Starts a worker on a file. Messages other than answers go to `report`.
-    pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
-        self.begin(key, report, |worker| worker.post_message(file))
+    /// Starts a worker on a file. Messages other than answers go to `report`. With `identify`, the file's identity is
+    /// found while it is read, and reported before its summary.
+    pub fn open(&self, key: FileKey, file: &File, identify: bool, report: Callback<FromWorker>) -> Result<(), String> {
+        self.begin(key, report, |worker| {
+            if identify {
+                send(worker, &ToWorker::Identify)?;
+            }
+            worker.post_message(file)
+        })
     }
 
     /// Starts a worker with a first message. Messages other than answers go to `report`.
@@ -188,6 +194,14 @@ impl Workers {
         if let Some(connection) = self.0.open.borrow().get(&key) {
             // Fails only with the worker, which sends nothing more then.
             let _ = send(&connection.worker, &ToWorker::Drawn { selected });
+        }
+    }
+
+    /// Requests the identity of a file that has been read.
+    pub fn identify(&self, key: FileKey) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // Fails only with the worker, and then the file's links have its name only.
+            let _ = send(&connection.worker, &ToWorker::Identify);
         }
     }
 
