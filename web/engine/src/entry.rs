@@ -16,7 +16,7 @@ use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
 use crate::reader::Bytes;
 use crate::stages::{Stage, stage};
-use crate::{fetch, live, warm};
+use crate::{fetch, live, pack, warm};
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 100.0;
@@ -104,6 +104,12 @@ fn receive(bytes: &[u8]) {
             OWN_RULES.set(rules);
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
+        Ok(ToWorker::Copy { id, name, redaction, named }) => SESSION.with_borrow_mut(|session| {
+            if let Some(session) = session {
+                pack::copy(session, id, &name, &redaction, named);
+            }
+        }),
+        Ok(ToWorker::ForgetCopy) => pack::forget(),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }

@@ -14,6 +14,7 @@
 mod entry;
 mod fetch;
 mod live;
+mod pack;
 mod reader;
 mod stages;
 mod warm;

@@ -17,4 +17,4 @@ pub use live::{Live, count};
 pub use rebase::rebased;
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Selection, Tab, View};
+pub use view::{Listing, Selection, Tab, View, extent};

@@ -178,6 +178,10 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// What is shared of the shown trace, and how.
+    Share,
+    /// The links that this browser has made.
+    Uploads,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -224,6 +228,8 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// Whether this browser has made links that it remembers.
+    pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
@@ -243,6 +249,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            has_uploads: false,
             is_details_open: true,
             notice: None,
             link: None,
