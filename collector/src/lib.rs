@@ -19,6 +19,8 @@ pub mod script;
 #[cfg(feature = "program")]
 pub mod server;
 #[cfg(feature = "program")]
+pub mod shares;
+#[cfg(feature = "program")]
 mod size;
 #[cfg(feature = "program")]
 pub mod store;

@@ -37,7 +37,8 @@ fn fragment(model: &Model) -> Option<String> {
         // The fragment of a file that was shown before must go.
         return (!model.files.is_empty()).then(String::new);
     };
-    let mut link = model.view.link(&file.name, model.device());
+    let mut link = model.view_link()?;
+    link.file = Some(file.name.clone());
     if let Some(live) = &file.live {
         link.file = None;
         link.session = Some(live.session.clone());
@@ -47,8 +48,8 @@ fn fragment(model: &Model) -> Option<String> {
             link.cursor = None;
         }
     }
-    let is_waiting = model.link.is_some() && (file.live.is_some() || file.summary().is_none());
-    (file.summary().is_some() && !is_waiting).then(|| format!("#{link}"))
+    let is_waiting = model.link.is_some() && file.live.is_some();
+    (!is_waiting).then(|| format!("#{link}"))
 }
 
 /// Returns the session that the address bar names.

@@ -7,6 +7,7 @@ mod listening;
 mod live;
 mod log;
 mod read;
+mod redaction;
 mod replay;
 mod report;
 mod rules;

@@ -283,6 +283,12 @@ impl Model {
         self.shared_summary()?.devices.get(self.view.device as usize)
     }
 
+    /// Returns the link to the current view, once its file has been read. It has no file and no session, as in the
+    /// fragment of an address whose path already identifies the trace.
+    pub fn view_link(&self) -> Option<Link> {
+        self.shared_summary().map(|_| self.view.link(self.device()))
+    }
+
     /// Returns the diagnosis of the current device, once it is known.
     pub fn diagnosis(&self) -> Option<&Shared<Diagnosis>> {
         self.file()?.diagnoses.get(self.view.device as usize)?.as_ref()

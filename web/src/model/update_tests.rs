@@ -209,7 +209,8 @@ fn a_view_survives_its_link() {
         Action::SetFolds(false),
         Action::SetTab(Tab::Flame),
     ]);
-    let link = model.view.link("a", model.device());
+    let link = model.view_link().unwrap();
+    assert_eq!((&link.file, &link.session), (&None, &None));
     let view = View::restore(&link, model.shared_summary().unwrap());
     assert_eq!(View { follows_cursor: true, ..view }, model.view);
 }

@@ -13,6 +13,7 @@ pub(super) mod pin;
 mod sample;
 mod session_gauges;
 pub(super) mod sessions;
+pub(super) mod shares;
 pub(super) mod stats;
 pub(super) mod trace;
 

@@ -183,7 +183,7 @@ fn write_pickle(download: &Download, writer: &BodyWriter) -> Result<(), BodyErro
 const NAME_CHARS: usize = 60;
 
 /// Returns a name that has no meaning to any system or shell: a session's own name can be any text.
-fn file_name(name: &str, id: &str) -> String {
+pub(super) fn file_name(name: &str, id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let plain: String = name.chars().take(NAME_CHARS).map(|c| if is_plain(c) { c } else { '-' }).collect();
     let plain = plain.trim_matches(['.', '-']);
