@@ -18,8 +18,7 @@ pub struct Start {
 
 /// Returns the link to `view` in a copy. Without `moved` the copy doesn't have the shown device: only preferences are kept.
 pub fn link_to(view: &View, device: Option<&DeviceSummary>, start: Start, moved: Option<Moved>, is_part: bool) -> Link {
-    let mut link = view.link("", device);
-    link.file = None;
+    let mut link = view.link(device);
     let Some(moved) = moved else {
         link.device = 0;
         (link.window, link.bytes, link.cursor, link.range, link.compared) = (None, None, None, None, None);
@@ -77,7 +76,7 @@ mod tests {
     #[test]
     fn a_view_of_the_whole_stays() {
         let link = link_to(&view(), None, Start::default(), moved(Some(7), 0, 0.0), false);
-        assert_eq!(Link { file: Some(String::new()), device: 0, ..link }, view().link("", None));
+        assert_eq!(Link { device: 0, ..link }, view().link(None));
     }
 
     #[test]

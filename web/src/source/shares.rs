@@ -93,16 +93,18 @@ pub enum Trouble {
     Refused(String),
 }
 
+/// Said where a token is needed.
+const NO_TOKEN: &str = "This server requires a token that may share. Ask the person who runs it for one.";
 /// Said for a token without the role.
 const NO_ROLE: &str = "Your token may not share. Ask the person who runs the server for one with the role share.";
 
 impl Trouble {
     /// Returns the trouble that a response reports. `code` and `message` are the server's own; empty if it sent none.
-    fn of(status: u16, code: &str, message: &str) -> Self {
+    fn of(status: u16, code: &str, message: &str, has_token: bool) -> Self {
         let or = |sentence: &str| if message.is_empty() { sentence.to_owned() } else { message.to_owned() };
         match (status, code) {
             (401, "password") => Self::Password,
-            (401, _) => Self::Token(String::new()),
+            (401, _) => Self::Token(if has_token { or(NO_TOKEN) } else { NO_TOKEN.to_owned() }),
             (403, "role" | "token" | "") => Self::Token(NO_ROLE.to_owned()),
             (404, _) => Self::Absent,
             (409, "offset") => Self::Offset,
@@ -124,7 +126,6 @@ impl Trouble {
         match self {
             Self::Away => AWAY.to_owned(),
             Self::Offset => "The server has lost a part of the upload. Continue to send it again.".to_owned(),
-            Self::Token(reason) if reason.is_empty() => "The server requires a token that may share.".to_owned(),
             Self::Password => "This link has a password.".to_owned(),
             Self::Absent => "The server no longer has this upload. Share again.".to_owned(),
             Self::Busy(sentence) | Self::Token(sentence) | Self::Gone(sentence) | Self::Refused(sentence) => {
@@ -165,7 +166,7 @@ async fn send(request: &RequestInit, path: &str) -> Result<Response, Trouble> {
         return Ok(response);
     }
     let (code, message) = code_and_message(&response).await;
-    Err(Trouble::of(response.status(), &code, &message))
+    Err(Trouble::of(response.status(), &code, &message, !token().is_empty()))
 }
 
 async fn send_fields(method: &str, path: &str, fields: &Fields, delete_token: &str) -> Result<Json, Trouble> {
@@ -323,7 +324,7 @@ mod tests {
     fn each_refusal_says_what_to_do() {
         let refused = |text: &str| Trouble::Refused(text.to_owned());
         for (status, code, message, want) in [
-            (401, "token", "This server requires a token.", Trouble::Token(String::new())),
+            (401, "token", "This server requires a token.", Trouble::Token(NO_TOKEN.to_owned())),
             (401, "password", "A password is needed.", Trouble::Password),
             (403, "role", "no", Trouble::Token(NO_ROLE.to_owned())),
             (403, "origin", "Another page.", refused("Another page.")),
@@ -335,10 +336,12 @@ mod tests {
             (429, "rate", "Wait.", Trouble::Busy("Wait.".to_owned())),
             (507, "full", "The disk is full.", refused("The disk is full.")),
         ] {
-            assert_eq!(Trouble::of(status, code, message), want, "{status} {code}");
+            assert_eq!(Trouble::of(status, code, message, false), want, "{status} {code}");
         }
+        let wrong = "This server doesn't know the token.";
+        assert_eq!(Trouble::of(401, "token", wrong, true), Trouble::Token(wrong.to_owned()));
         for status in [410, 413, 429, 503, 507, 500] {
-            assert!(Trouble::of(status, "", "").sentence().ends_with('.'), "{status}");
+            assert!(Trouble::of(status, "", "", true).sentence().ends_with('.'), "{status}");
         }
     }
 }
