@@ -98,8 +98,6 @@ pub struct FileEntry {
     pub size: u64,
     /// Its identity, once it is known. Sessions have none.
     pub hash: Option<FileHash>,
-    /// The last segment of the page's path, if that identifies it, as for a shared trace.
-    pub path: Option<String>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -121,13 +119,18 @@ impl FileEntry {
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
         let (shared, detail) = (None, None);
-        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+        let hash = None;
+        Self { key, name, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
+    pub fn path(&self) -> Option<String> {
+        self.shared.as_ref().map(|link| link.path())
     }
 
     /// Returns how far the download is, while only a part of the file is here.
     pub fn missing_detail(&self) -> Option<&Detail> {
         self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
-        Self { key, name, size, hash: None, path: None, phase, live, view, diagnoses, is_verdict_closed: false }
     }
 
     /// Returns the summary, once the file has been read.
@@ -194,6 +197,10 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// What is shared of the shown trace, and how.
+    Share,
+    /// The links that this browser has made.
+    Uploads,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -255,6 +262,8 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// Whether this browser has made links that it remembers.
+    pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
@@ -274,6 +283,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            has_uploads: false,
             is_details_open: true,
             notice: None,
             link: None,
