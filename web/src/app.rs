@@ -6,11 +6,12 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers};
+use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
+use crate::share::{ShareDialog, UploadsDialog};
 use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
-use crate::source::{self, DropZone, FilePicker};
+use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
@@ -22,6 +23,7 @@ pub fn start(read_trace: Option<js_sys::Function>) {
         rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
+        has_uploads: !uploads::all().is_empty(),
         place: source::place(),
         ..Model::default()
     };
@@ -61,8 +63,13 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
+            let shared = token_of_page();
             if handle.place != Place::OneFile {
-                handle.workers().warm_up();
+                // A shared trace is being downloaded right away, and needs the network for itself.
+                handle.workers().warm_up(shared.is_none());
+            }
+            if let Some(token) = shared {
+                open_shared(&handle, &token);
             }
             let linked = handle.link.as_ref().and_then(|link| link.session.clone());
             if let Some(session) = linked {
@@ -97,6 +104,8 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Jobs) => job_dialog(&model),
         Some(Dialog::Folding) => html! { <FoldingDialog /> },
         Some(Dialog::Categories) => html! { <CategoryDialog /> },
+        Some(Dialog::Share) => html! { <ShareDialog /> },
+        Some(Dialog::Uploads) => html! { <UploadsDialog /> },
         Some(Dialog::Offer) => html! { <OfferDialog /> },
     };
     html! {
@@ -119,6 +128,7 @@ fn Background() -> Html {
     use_address_bar();
     use_followers();
     use_diagnosis();
+    use_identities();
     Html::default()
 }
 

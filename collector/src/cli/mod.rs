@@ -2,11 +2,14 @@
 
 mod budget;
 mod curves;
+mod destination;
 mod doctor;
 mod export;
 mod listening;
 mod live;
 mod log;
+mod pull;
+mod push;
 mod read;
 mod redaction;
 mod replay;
@@ -53,6 +56,12 @@ enum Command {
     Replay(replay::Replay),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
+    /// Share a trace by a link, without what `strip` leaves out
+    Push(push::Push),
+    /// Fetch a trace that somebody shared by a link
+    Pull(pull::Pull),
+    /// Delete a link that `push` made
+    Unshare(push::Unshare),
     /// Write a trace as a web page that opens from disk without a network; it says as little as a copy by `strip`
     Export(export::Export),
     /// Make a token for a server's file of tokens
@@ -73,6 +82,9 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Strip(strip) => strip.run(),
+        Command::Push(push) => push.run(),
+        Command::Pull(pull) => pull.run(),
+        Command::Unshare(unshare) => unshare.run(),
         Command::Export(export) => export.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),

@@ -7,10 +7,11 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use shared::format::{self, Device, Header};
+use shared::format::{self, Header};
 use shared::import::Imported;
-use shared::redaction::{Contents, Part, Paths, Redaction, redact};
-use shared::trace::{DeviceTrace, Snapshot};
+use shared::preview;
+use shared::redaction::{Contents, Part, Paths, Redaction, header_of, redact};
+use shared::trace::Snapshot;
 use shared::units::counted;
 
 use super::one_line;
@@ -74,7 +75,8 @@ impl RedactionOptions {
     /// Reads a snapshot or a recording, and makes the copy.
     pub(super) fn copy_of(&self, file: &Path) -> Result<RedactedCopy, String> {
         let mut imported = read(file)?;
-        let header = imported.header.take().unwrap_or_else(|| header(file, &imported));
+        let name = || file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let header = imported.header.take().unwrap_or_else(|| header_of(&name(), &imported.snapshot));
         let redaction = self.redaction(&imported)?;
         let before = Contents::of(&header, &imported.snapshot);
         let (header, snapshot) = redact(&header, &mut imported.snapshot, &redaction);
@@ -112,28 +114,20 @@ impl RedactionOptions {
     }
 }
 
-/// Describes a file that has no header.
-fn header(file: &Path, imported: &Imported) -> Header {
-    let Snapshot { devices, settings, .. } = &imported.snapshot;
-    let device = |number| Device { number, ..Device::default() };
-    Header {
-        program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
-        name: file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-        clock: "system".to_owned(),
-        started_us: devices.iter().map(DeviceTrace::start_us).filter(|us| *us > 0).min().unwrap_or(0),
-        devices: devices.iter().map(|trace| device(trace.device)).collect(),
-        settings: settings.clone(),
-        ..Header::default()
-    }
-}
-
-/// One kind of what a trace says.
-type List = fn(&Contents) -> &BTreeSet<String>;
-
 impl RedactedCopy {
     /// Returns the copy as a recording.
     pub(super) fn recording(&self) -> Vec<u8> {
         format::write(&self.header, &self.snapshot)
+    }
+
+    /// Returns the copy as a recording that is shown before all of it was read.
+    pub(super) fn shareable(&self) -> Vec<u8> {
+        preview::write(&self.header, &self.snapshot)
+    }
+
+    /// Returns the name of the trace.
+    pub(super) fn name(&self) -> &str {
+        &self.header.name
     }
 
     /// Returns what the trace said, and what the copy says.
@@ -145,15 +139,8 @@ impl RedactedCopy {
             counted(after.devices.len() as u64, "device"),
             counted(before.events, "event")
         );
-        let lists: [(&str, List); 5] = [
-            ("Users", |contents| &contents.users),
-            ("Host and job", |contents| &contents.places),
-            ("Folders", |contents| &contents.folders),
-            ("Attached texts", |contents| &contents.metadata),
-            ("Annotations", |contents| &contents.annotations),
-        ];
-        for (name, list) in lists {
-            let [was, is] = [before, after].map(|contents| shown(list(contents)));
+        for ((name, was), (_, is)) in before.lists().into_iter().zip(after.lists()) {
+            let [was, is] = [was, is].map(shown);
             text += &match was == is {
                 true => format!("{name}: {is}\n"),
                 false => format!("{name}: {is} (was: {was})\n"),

@@ -6,14 +6,15 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
-use shared::link::Link;
+use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
 use super::offer::Offer;
 use super::place::Place;
+use super::shared_link::SharedLink;
 use super::view::{self, View};
-use crate::worker::message::Stage;
+use crate::worker::message::{Detail, DetailState, Stage};
 
 /// Identifies an open file or session; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +100,8 @@ pub struct FileEntry {
     pub origin: Option<String>,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
+    /// Its identity, once it is known. Sessions have none.
+    pub hash: Option<FileHash>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -109,13 +112,29 @@ pub struct FileEntry {
     pub diagnoses: Vec<Option<Shared<Diagnosis>>>,
     /// Whether the verdict was closed.
     pub is_verdict_closed: bool,
+    /// The link that it was opened by, if it is a shared trace.
+    pub shared: Option<Box<SharedLink>>,
+    /// How far its download is, if its previews are or were shown.
+    pub detail: Option<Detail>,
 }
 
 impl FileEntry {
     /// Creates a file that is being read, or a session that is being opened.
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
-        Self { key, name, origin: None, size, phase, live, view, diagnoses, is_verdict_closed: false }
+        let (shared, detail) = (None, None);
+        let (origin, hash) = (None, None);
+        Self { key, name, origin, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
+    pub fn path(&self) -> Option<String> {
+        self.shared.as_ref().map(|link| link.path())
+    }
+
+    /// Returns how far the download is, while only a part of the file is here.
+    pub fn missing_detail(&self) -> Option<&Detail> {
+        self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
     }
 
     /// Returns the summary, once the file has been read.
@@ -182,6 +201,10 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// What is shared of the shown trace, and how.
+    Share,
+    /// The links that this browser has made.
+    Uploads,
     /// A trace that another site offers.
     Offer,
 }
@@ -211,6 +234,21 @@ impl DataState {
     }
 }
 
+/// A short notice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// One or two sentences.
+    pub text: String,
+    /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
+    pub withheld: Option<(FileKey, Box<Read>)>,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { text, withheld: None }
+    }
+}
+
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -230,12 +268,14 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// Whether this browser has made links that it remembers.
+    pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
-    pub notice: Option<String>,
-    /// A link that waits for its file to be dropped.
-    pub link: Option<Box<Link>>,
+    pub notice: Option<Notice>,
+    /// A link that waits for its file to be opened, or for the identity of an open one.
+    pub link: Option<Box<Read>>,
     /// Where the page runs.
     pub place: Place,
     /// What another site offers, while its dialog is open.
@@ -253,6 +293,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            has_uploads: false,
             is_details_open: true,
             notice: None,
             link: None,
@@ -286,6 +327,12 @@ impl Model {
     /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)
+    }
+
+    /// Returns the link to the current view, once its file has been read. It has no file and no session, as in the
+    /// fragment of an address whose path already identifies the trace.
+    pub fn view_link(&self) -> Option<Link> {
+        self.shared_summary().map(|_| self.view.link(self.device()))
     }
 
     /// Returns the diagnosis of the current device, once it is known.

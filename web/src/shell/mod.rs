@@ -1,5 +1,6 @@
 //! The frame around the views: header, menus, tabs and panes, and the pages that are shown without a trace.
 
+mod detail_bar;
 mod details_pane;
 mod device_menu;
 mod failed;
@@ -13,6 +14,7 @@ mod older;
 mod session_list;
 mod session_poll;
 mod session_row;
+mod shared_failed;
 mod sparkline;
 mod start_page;
 mod tabs;
@@ -26,4 +28,5 @@ pub use notice::Notice;
 pub use offer::OfferDialog;
 pub use session_list::job_dialog;
 pub use start_page::start_page;
+pub use token_form::TokenForm;
 pub use workbench::Workbench;

@@ -39,7 +39,7 @@ pub fn open_embedded(model: &ModelHandle, read: &Function) {
             Callback::from(move |message| receive(&model, key, message))
         };
         let opened = match read {
-            Ok(file) => model.workers().open(key, &file, report),
+            Ok(file) => model.workers().open(key, &file, false, report),
             Err(_) => Err(DAMAGED.to_owned()),
         };
         if let Err(message) = opened {

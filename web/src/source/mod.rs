@@ -8,6 +8,9 @@ mod picker;
 mod place;
 mod sample;
 pub mod server;
+mod shared_trace;
+pub mod shares;
+pub mod uploads;
 mod url;
 mod watch;
 
@@ -18,6 +21,7 @@ pub use picker::{FilePicker, pick};
 pub use place::place;
 pub use sample::open_sample;
 use shared::order::Within;
+pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
 pub use url::{accept_address, offer_address};
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
@@ -43,7 +47,9 @@ fn open_one(model: &ModelHandle, file: &File) -> FileKey {
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    if let Err(message) = model.workers().open(key, file, report) {
+    // A link is applied to a file only if it is the link's file.
+    let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
+    if let Err(message) = model.workers().open(key, file, identify, report) {
         model.dispatch(Action::FileFailed { key, message });
     }
     key
@@ -61,7 +67,9 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
+        FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });
@@ -79,8 +87,8 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.workers().close(key);
             model.dispatch(Action::FileFailed { key, message });
         }
-        // The client delivers answers to the callback of their question.
-        FromWorker::Answer { .. } => {}
+        // The client delivers answers and copies to the callback of their request.
+        FromWorker::Answer { .. } | FromWorker::Contents { .. } | FromWorker::Packed { .. } => {}
     }
 }
 
