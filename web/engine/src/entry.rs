@@ -15,9 +15,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
+use crate::identity::{self, Hashing};
 use crate::reader::Bytes;
 use crate::stages::{Stage, stage};
-use crate::{fetch, live, ranges, warm};
+use crate::{fetch, live, pack, ranges, warm};
 
 /// Milliseconds between two reports of progress.
 pub const REPORT_EVERY_MS: f64 = 100.0;
@@ -76,6 +77,7 @@ pub fn post(message: &FromWorker) {
 fn receive(bytes: &[u8]) {
     match decode(bytes) {
         Ok(ToWorker::Ask { id, device, query }) => {
+            identity::asked();
             // The page asks only after it has received a summary.
             let answer = SESSION
                 .with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device as usize, &query)))
@@ -111,17 +113,32 @@ fn receive(bytes: &[u8]) {
             OWN_RULES.set(rules);
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
+        Ok(ToWorker::Identify) => identity::find(),
+        Ok(ToWorker::Copy { id, name, redaction, named }) => SESSION.with_borrow_mut(|session| {
+            if let Some(session) = session {
+                pack::copy(session, id, &name, &redaction, named);
+            }
+        }),
+        Ok(ToWorker::ForgetCopy) => pack::forget(),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }
 
 async fn read(file: File) {
-    finish(import(Bytes::of(&file)).await);
+    let mut hashing = Hashing::if_awaited();
+    let imported = import(Bytes::of(&file), hashing.as_mut()).await;
+    match hashing {
+        // Before the summary, which a link is applied to.
+        Some(hashing) if imported.is_ok() => post(&FromWorker::Hashed { hash: hashing.finish() }),
+        Some(_) => {}
+        None => identity::keep(file),
+    }
+    finish(imported);
 }
 
 async fn download(url: String, token: String) {
     finish(match fetch::get(&url, &token).await {
-        Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
         Err(message) => Err(message),
     });
 }
@@ -153,8 +170,8 @@ fn grow_heap(file_bytes: u64) {
     let _ = room.try_reserve_exact(likely.min(MOST) as usize);
 }
 
-/// Reads and indexes a file. The error is a sentence for the user.
-async fn import(mut bytes: Bytes) -> Result<Session, String> {
+/// Reads and indexes a file, and hashes its bytes on the way. The error is a sentence for the user.
+async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<Session, String> {
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
     let (size, start) = (bytes.size(), now());
@@ -165,6 +182,9 @@ async fn import(mut bytes: Bytes) -> Result<Session, String> {
         time = waiting.add(time);
         importer.push(&buffer).map_err(|error| error.to_string())?;
         time = parsing.add(time);
+        if let Some(hashing) = &mut hashing {
+            hashing.add(&buffer);
+        }
         done += buffer.len() as u64;
         if time - reported >= REPORT_EVERY_MS {
             reported = time;

@@ -13,7 +13,9 @@
 
 mod entry;
 mod fetch;
+mod identity;
 mod live;
+mod pack;
 mod ranges;
 mod reader;
 mod stages;

@@ -9,7 +9,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::analysis::own_rules::OwnRules;
+use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
+use shared::redaction::{Contents, Redaction};
+use shared::session::{Moved, Named};
 use shared::wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
@@ -61,6 +64,22 @@ pub enum ToWorker {
     SetRules(OwnRules),
     /// Pauses the view (`true`) or resumes it. No event that a paused view shows is dropped.
     Pause(bool),
+    /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
+    Identify,
+    /// Makes a copy of a file's trace for somebody else. Answered by [`FromWorker::Contents`] and then, unless another copy
+    /// was requested meanwhile, by [`FromWorker::Packed`].
+    Copy {
+        /// Chosen by the page.
+        id: u32,
+        /// The copy's name.
+        name: String,
+        /// What is left out.
+        redaction: Redaction,
+        /// What the view names.
+        named: Named,
+    },
+    /// No copy is wanted any more.
+    ForgetCopy,
 }
 
 /// The state of the connection to the server.
@@ -239,6 +258,28 @@ pub enum FromWorker {
         /// The answer.
         answer: Box<Answer>,
     },
+    /// The identity of the file, after [`ToWorker::Identify`]. If that came before the file, so does this before
+    /// [`FromWorker::Loaded`]. It never follows for what is not a file, or can't be read a second time.
+    Hashed {
+        /// The identity.
+        hash: FileHash,
+    },
+    /// What a copy says.
+    Contents {
+        /// The request's id.
+        id: u32,
+        /// What the trace says.
+        before: Box<Contents>,
+        /// What the copy says.
+        after: Box<Contents>,
+        /// Where the view is in the copy; `None` if the copy doesn't have its device.
+        moved: Option<Moved>,
+    },
+    /// A copy is ready. The message comes in an array, whose second element is the copy: a `Blob`, passed by reference.
+    Packed {
+        /// The request's id.
+        id: u32,
+    },
 }
 
 /// Encodes a message.
@@ -270,6 +311,8 @@ mod tests {
         let overview = Overview { reserved: vec![u64::MAX, 0, 3].into(), ..Overview::default() };
         let answer = FromWorker::Answer { id: 7, answer: Box::new(Answer::Overview(overview)) };
         assert_eq!(decode::<FromWorker>(&encode(&answer).unwrap()).unwrap(), answer);
+        let hashed = FromWorker::Hashed { hash: FileHash::of_digest(&[0xfe; 32]) };
+        assert_eq!(decode::<FromWorker>(&encode(&hashed).unwrap()).unwrap(), hashed);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use shared::diagnosis::Diagnosis;
 use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
-use shared::link::Link;
-use shared::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Summary, Window};
+use shared::link::{FileHash, Read};
+use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::shared_link::{SharedLink, Trouble};
@@ -44,6 +44,13 @@ pub enum Action {
         key: FileKey,
         /// Its summary.
         summary: Shared<Summary>,
+    },
+    /// A file's identity is known.
+    FileHashed {
+        /// Which file.
+        key: FileKey,
+        /// Its identity.
+        hash: FileHash,
     },
     /// A file's summary was made again, by other rules of whose code a frame is.
     FileRefolded {
@@ -168,6 +175,8 @@ pub enum Action {
     FitAll,
     /// Sets the visible part of the timeline's height in bytes; `None` fits the height to the data.
     SetBytes(Option<Window>),
+    /// Fits the timeline's height to the requested memory, or to the reserved memory.
+    SetFitsRequested(bool),
     /// Moves the cursor. If it leaves the window, the window follows.
     SetCursor(u32),
     /// Shows a position on the timeline, with the events that led to it.
@@ -202,6 +211,10 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Sets what the lines of the range are ordered by.
+    SetRangeOrder(RangeOrder),
+    /// Sets whether steps are compared at their peaks, not at their ends.
+    SetComparesPeaks(bool),
     /// Sets the moment whose memory is listed by line or class.
     SetListing(Listing),
     /// Sets what colours stand for.
@@ -222,12 +235,16 @@ pub enum Action {
     SetSegmentLayout(SegmentLayout),
     /// Sets the magnification of the segment map; 1 fits the view.
     SetSegmentZoom(f32),
+    /// Sets whether the segment map has the colours of the timeline, not those of states.
+    SetSegmentsByClass(bool),
     /// Sets whether the flame graph grows from the innermost frame.
     SetFlameBottomUp(bool),
     /// Sets whether the first level of the flame graph are categories.
     SetFlameByCategory(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
+    /// Sets whether the flame graph is shown as a table.
+    SetFlameAsTable(bool),
     /// Sets whether runs of library frames are folded.
     SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
@@ -252,6 +269,8 @@ pub enum Action {
     OpenDialog(Dialog),
     /// Closes the dialog.
     CloseDialog,
+    /// Sets whether this browser has made links that it remembers.
+    SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
     /// Shows a short notice.
@@ -261,5 +280,7 @@ pub enum Action {
     /// Esc: closes or clears the innermost thing.
     StepOut,
     /// The link in the address bar.
-    LinkRead(Box<Link>),
+    LinkRead(Box<Read>),
+    /// Applies the link that the notice is about, although it is for another content.
+    ApplyWithheld,
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
-use shared::link::Link;
+use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
@@ -96,6 +96,8 @@ pub struct FileEntry {
     pub name: String,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
+    /// Its identity, once it is known. Sessions have none.
+    pub hash: Option<FileHash>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -117,7 +119,13 @@ impl FileEntry {
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
         let (shared, detail) = (None, None);
-        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+        let hash = None;
+        Self { key, name, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
+    pub fn path(&self) -> Option<String> {
+        self.shared.as_ref().map(|link| link.path())
     }
 
     /// Returns how far the download is, while only a part of the file is here.
@@ -189,6 +197,10 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// What is shared of the shown trace, and how.
+    Share,
+    /// The links that this browser has made.
+    Uploads,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -216,6 +228,21 @@ impl DataState {
     }
 }
 
+/// A short notice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// One or two sentences.
+    pub text: String,
+    /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
+    pub withheld: Option<(FileKey, Box<Read>)>,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { text, withheld: None }
+    }
+}
+
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -235,12 +262,14 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// Whether this browser has made links that it remembers.
+    pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
-    pub notice: Option<String>,
-    /// A link that waits for its file to be dropped.
-    pub link: Option<Box<Link>>,
+    pub notice: Option<Notice>,
+    /// A link that waits for its file to be opened, or for the identity of an open one.
+    pub link: Option<Box<Read>>,
 }
 
 impl Default for Model {
@@ -254,6 +283,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            has_uploads: false,
             is_details_open: true,
             notice: None,
             link: None,

@@ -6,6 +6,8 @@ mod picker;
 mod sample;
 pub mod server;
 mod shared_trace;
+pub mod shares;
+pub mod uploads;
 mod watch;
 
 pub use drop::DropZone;
@@ -31,7 +33,9 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
             let model = model.clone();
             Callback::from(move |message| receive(&model, key, message))
         };
-        if let Err(message) = model.workers().open(key, &file, report) {
+        // A link is applied to a file only if it is the link's file.
+        let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
+        if let Err(message) = model.workers().open(key, &file, identify, report) {
             model.dispatch(Action::FileFailed { key, message });
         }
     }
@@ -49,6 +53,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
         FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
         FromWorker::Update(grown) => {
@@ -68,8 +73,8 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.workers().close(key);
             model.dispatch(Action::FileFailed { key, message });
         }
-        // The client delivers answers to the callback of their question.
-        FromWorker::Answer { .. } => {}
+        // The client delivers answers and copies to the callback of their request.
+        FromWorker::Answer { .. } | FromWorker::Contents { .. } | FromWorker::Packed { .. } => {}
     }
 }
 
