@@ -59,6 +59,7 @@ mod msgpack;
 pub mod numbered;
 pub mod order;
 mod pickle;
+pub mod preview;
 pub mod query;
 pub mod recording;
 pub mod redaction;

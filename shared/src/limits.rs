@@ -424,6 +424,75 @@ impl ServerLimits {
     }
 }
 
+/// Limits of traces that are shared by links.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareLimits {
+    /// Bytes of one upload: a hundred million events.
+    pub upload_bytes: u64,
+    /// Bytes of one part of an upload: what a network that fails every few seconds still gets through.
+    pub part_bytes: u64,
+    /// Uploads of one token that have begun and not ended.
+    pub uploads_of_token: usize,
+    /// Uploads of all tokens that have begun and not ended.
+    pub uploads: usize,
+    /// Uploads that an address may begin at once, and how many more it may begin each second.
+    pub begins: (usize, f64),
+    /// Links, some hundred bytes of memory each.
+    pub links: usize,
+    /// Characters of a link's name.
+    pub name_chars: usize,
+    /// Bytes of a password.
+    pub password_bytes: usize,
+    /// Wrong passwords that an address may try at once, and how many more it may try each second.
+    pub passwords: (usize, f64),
+    /// Addresses that are remembered for these rates.
+    pub addresses: usize,
+    /// Links that were opened with their password, and are remembered.
+    pub keys: usize,
+    /// Seconds for which they are remembered: a working day.
+    pub key_seconds: u64,
+    /// Seconds until a link expires, unless its maker says otherwise: 30 days.
+    pub expires_seconds: u64,
+    /// Seconds without a new part after which an upload is given up: a day, as a laptop may be closed overnight.
+    pub idle_seconds: u64,
+    /// Seconds for which a trace without a link is kept: far more than it takes to make the link.
+    pub orphan_seconds: u64,
+    /// Seconds for which it is remembered that a link was deleted, or expired: 90 days.
+    pub gone_seconds: u64,
+    /// Uploads that are checked at once. Each one takes the memory for the names in its trace, and for one chunk.
+    pub checks: usize,
+    /// Bytes of a link's file.
+    pub link_bytes: usize,
+    /// Bytes that one step of a download reads.
+    pub piece_bytes: usize,
+}
+
+impl Default for ShareLimits {
+    fn default() -> Self {
+        Self {
+            upload_bytes: 1 << 30,
+            part_bytes: 4 << 20,
+            uploads_of_token: 64,
+            uploads: 256,
+            begins: (64, 1.0),
+            links: 100_000,
+            name_chars: 200,
+            password_bytes: 1_000,
+            passwords: (5, 0.1),
+            addresses: 4_096,
+            keys: 10_000,
+            key_seconds: 12 * 3_600,
+            expires_seconds: 30 * 86_400,
+            idle_seconds: 86_400,
+            orphan_seconds: 3_600,
+            gone_seconds: 90 * 86_400,
+            checks: 2,
+            link_bytes: 16 << 10,
+            piece_bytes: 256 << 10,
+        }
+    }
+}
+
 /// Limits of who may use a server: its tokens, and what one client may try.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLimits {
@@ -471,6 +540,31 @@ impl Default for AccessLimits {
         }
     }
 }
+
+/// Unpacked bytes of one preview of a recording, which a reader unpacks before it knows the rest: ten times what the writer
+/// makes. In memory they take up to twelve times as much.
+pub const PREVIEW_PART_BYTES: usize = 2 << 20;
+
+/// Unpacked bytes of all previews of a recording that a reader keeps.
+pub const PREVIEWS_BYTES: usize = 32 << 20;
+
+/// Previews that follow the first one: two axes of 24 devices with all levels of detail.
+pub const PREVIEW_PLACES: usize = 1_024;
+
+/// Pixel columns of the pictures in a preview: those of a small screen.
+pub const PREVIEW_COLUMNS: u32 = 1_024;
+
+/// Pixel rows of the pictures in a preview.
+pub const PREVIEW_ROWS: u32 = 512;
+
+/// The first preview of a recording takes at most this part of it, unless [`PREVIEW_LEAST_BYTES`] are more.
+pub const PREVIEW_FIRST_SHARE: usize = 32;
+
+/// All previews of a recording take at most this part of it, beside the first.
+pub const PREVIEWS_SHARE: usize = 16;
+
+/// Bytes that the first preview may take of any recording: less than half of a reader's first request.
+pub const PREVIEW_LEAST_BYTES: usize = 24 << 10;
 
 /// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;

@@ -146,6 +146,9 @@ proptest! {
     }
 }
 
+/// A preview of a version that nobody knows: a map of the key `version` to 0.
+const PREVIEW: [u8; 10] = *b"\x81\xa7version\0";
+
 /// Returns a small recording of two devices with everything that the format can hold, and the offset of each chunk.
 fn small() -> (Vec<u8>, Vec<usize>) {
     let (mut symbols, mut tags) = (Symbols::default(), Tags::default());
@@ -189,6 +192,8 @@ fn small() -> (Vec<u8>, Vec<usize>) {
     let mut starts = Vec::new();
     let mut writer = Writer::new(&header, &mut bytes);
     let at = |bytes: &Vec<u8>, starts: &mut Vec<usize>| starts.push(bytes.len());
+    at(&bytes, &mut starts);
+    writer.preview(&PREVIEW, &mut bytes);
     at(&bytes, &mut starts);
     writer.symbols(&symbols, &tags, &mut bytes);
     for device in [0, 1] {
@@ -250,15 +255,17 @@ fn small() -> (Vec<u8>, Vec<usize>) {
 fn files_of_every_version_are_read_and_the_latest_is_written_unchanged() {
     let fixture = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let (bytes, _) = small();
-    let path = fixture("recording_1_2.vramscope");
+    let path = fixture("recording_1_3.vramscope");
     if std::env::var_os("VRAMSCOPE_WRITE_GOLDEN").is_some() {
         std::fs::write(&path, &bytes).unwrap();
     }
     let golden = std::fs::read(&path).unwrap();
     // A change here is a change of the format: a new version gets its own file, and this one must stay readable.
-    assert!(golden == bytes, "the writer's bytes differ from those of version 1.2");
+    assert!(golden == bytes, "the writer's bytes differ from those of version 1.3");
     let samples = [(11, 1024), (25, 1 << 19)];
     check_small(&golden, &samples, &outside());
+    // Version 1.2 had no previews.
+    check_small(&std::fs::read(fixture("recording_1_2.vramscope")).unwrap(), &samples, &outside());
     // Version 1.1 had no samples of the memory beside the allocator.
     check_small(&std::fs::read(fixture("recording_1_1.vramscope")).unwrap(), &samples, &[]);
     // Version 1.0 had no statistics.

@@ -7,6 +7,7 @@ use shared::event::Action;
 use shared::format::{self, ChunkReader, Header, PRELUDE_BYTES};
 use shared::frames::Frame;
 use shared::limits::ImportLimits;
+use shared::preview;
 use shared::redaction::{Contents, Part, Paths, Redaction, redact};
 use shared::replay::Replay;
 use shared::totals::Totals;
@@ -89,12 +90,16 @@ fn what_is_left_out_is_nowhere_in_the_file() {
         let (header, mut snapshot) = talkative();
         let redaction = Redaction { paths, is_without_annotations: without_annotations, ..Redaction::default() };
         let (header, copy) = redact(&header, &mut snapshot, &redaction);
-        let bytes = unpacked(&format::write(&header, &copy));
-        for text in always.iter().chain(gone) {
-            assert!(!has(&bytes, text), "{paths:?}: {text} is still there");
-        }
-        for text in kept {
-            assert!(has(&bytes, text), "{paths:?}: {text} is gone");
+        let shared = preview::write(&header, &copy);
+        assert!(preview::read(&shared).is_some());
+        for bytes in [format::write(&header, &copy), shared] {
+            let bytes = unpacked(&bytes);
+            for text in always.iter().chain(gone) {
+                assert!(!has(&bytes, text), "{paths:?}: {text} is still there");
+            }
+            for text in kept {
+                assert!(has(&bytes, text), "{paths:?}: {text} is gone");
+            }
         }
         let contents = Contents::of(&header, &copy);
         assert!(

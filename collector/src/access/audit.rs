@@ -70,6 +70,36 @@ pub fn session_pinned(caller: &Caller, session: &str, is_pinned: bool) {
     tracing::info!(target: TARGET, who, %peer, session = id(session), is_pinned, "session pinned or unpinned");
 }
 
+/// Notes that a client made a link. A link is named by the first digits of the hash of its token, which open nothing.
+pub fn link_made(caller: &Caller, link: &str, bytes: u64) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, link = digits(link), bytes, "link made");
+}
+
+/// Notes that a client changed when a link expires.
+pub fn link_extended(caller: &Caller, link: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, link = digits(link), "link's expiry changed");
+}
+
+/// Notes that a client deleted a link.
+pub fn link_deleted(caller: &Caller, link: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, link = digits(link), "link deleted");
+}
+
+/// Notes that a client gave a wrong password for a link.
+pub fn link_locked(peer: IpAddr, link: &str) {
+    tracing::warn!(target: TARGET, %peer, link = digits(link), "wrong password for a link");
+}
+
+/// Notes that a link of an owner expired and was deleted.
+pub fn link_expired(link: &str, owner: &str) {
+    tracing::info!(target: TARGET, link = digits(link), owner, "link expired");
+}
+
+/// Notes that an upload of an owner was deleted, because nothing more arrived of it.
+pub fn upload_given_up(owner: &str, bytes: u64) {
+    tracing::info!(target: TARGET, owner, bytes, "upload given up");
+}
+
 /// Notes that a collector or a viewer was refused. `outcome` is the word for the reason.
 pub fn refused(caller: &Caller, session: &str, outcome: &'static str) {
     tracing::warn!(target: TARGET, who = caller.name(), peer = %caller.peer, session = id(session), outcome, "refused");
@@ -100,4 +130,9 @@ fn login_failed(peer: IpAddr, denied: &Denied) {
 /// Returns a session's id, or nothing if it is not one: a client may send any text.
 fn id(session: &str) -> &str {
     if is_session(session) { session } else { "" }
+}
+
+/// Returns the first digits of a hash.
+fn digits(hash: &str) -> &str {
+    hash.get(..12).unwrap_or_default()
 }

@@ -121,7 +121,7 @@ fn remember(secrets: &mut VecDeque<Secret>, secret: &Secret, most: usize) {
 }
 
 /// Returns what one client can't change at will of its address.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK_BITS << NETWORK_BITS).into(),
         address => address,

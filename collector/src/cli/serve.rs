@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use shared::limits::ServerLimits;
+use shared::limits::{ServerLimits, ShareLimits};
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
@@ -14,6 +14,7 @@ use crate::access::{self, Access};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts, Network, Proxies, Tls};
+use crate::shares::{Shares, Terms};
 use crate::size;
 use crate::store::SegmentStore;
 
@@ -38,6 +39,15 @@ pub(super) struct Serve {
     /// larger than this is not kept
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = kept)]
     keep_bytes: u64,
+    /// Disk space for traces that are shared by links
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = kept)]
+    share_bytes: u64,
+    /// Most days until a shared link expires [default: no limit; a link expires after 30 days unless its maker says otherwise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    share_days: Option<u32>,
+    /// Allow links that open without a token, for everybody who reaches this server
+    #[arg(long)]
+    public_links: bool,
     /// File with the token that jobs and viewers must present [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -120,7 +130,7 @@ impl Serve {
         };
         let listener = bound.map_err(|error| refused(address, &error))?;
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
-        let sessions = self.sessions(&access)?;
+        let (sessions, shares) = self.sessions(&access)?;
         runtime.block_on(async {
             let (is_encrypted, is_behind_proxy) = (tls.is_some(), !self.behind_proxy.is_empty());
             let listening = Listening { address, hosts: &self.host, is_encrypted, is_behind_proxy };
@@ -132,7 +142,7 @@ impl Serve {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
-            let app = app.encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
+            let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             server::run(listener, app).await;
         });
         // A download that its client does not read must not keep the program running.
@@ -140,8 +150,8 @@ impl Serve {
         Ok(())
     }
 
-    /// Opens the sessions of the folder.
-    fn sessions(&self, access: &Arc<Access>) -> Result<Sessions, String> {
+    /// Opens the sessions of the folder, and the traces that are shared.
+    fn sessions(&self, access: &Arc<Access>) -> Result<(Sessions, Shares), String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
@@ -149,9 +159,18 @@ impl Serve {
             Some(url) => SegmentStore::open_with_objects(&folder, url, std::env::vars(), self.keep_bytes)?,
             None => SegmentStore::open(&folder, self.keep_bytes)?,
         });
+        let terms = Terms {
+            bytes: self.share_bytes,
+            most_seconds: self.share_days.map(|days| u64::from(days) * 86_400),
+            allows_public: self.public_links,
+        };
+        let shares = Shares::open(store.shared(), ShareLimits::default(), terms);
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
-        Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access))
-            .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))
+        let sessions =
+            Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access));
+        let sessions =
+            sessions.map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))?;
+        Ok((sessions, shares))
     }
 
     /// Returns who may use the server.

@@ -1,24 +1,15 @@
 //! `vramscope strip`: writes a copy of a trace that says less about who recorded it and where.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
-use shared::format::{self, Device, EXTENSION, Header};
-use shared::import::Imported;
-use shared::redaction::{Contents, Part, Paths, Redaction, redact};
-use shared::trace::{DeviceTrace, Snapshot};
-use shared::units::{Bytes, counted};
+use clap::Args;
+use shared::format::EXTENSION;
+use shared::units::Bytes;
 
-use super::read::read;
-use super::{one_line, print, refuse};
-
-/// Examples of names that are printed.
-const EXAMPLES: usize = 5;
+use super::redaction::{RedactionOptions, write_whole};
+use super::{print, refuse};
 
 /// The options of `strip`.
 #[derive(Args, Debug)]
@@ -32,44 +23,8 @@ pub(super) struct Strip {
     /// Tell what the copy would say, and write nothing
     #[arg(long, conflicts_with = "out")]
     preview: bool,
-    /// What becomes of paths
-    #[arg(long, value_enum, default_value_t = PathsChoice::NoHomes)]
-    paths: PathsChoice,
-    /// Keep the names of the host and of the job
-    #[arg(long)]
-    keep_places: bool,
-    /// Keep the texts that the job attached to its allocations
-    #[arg(long)]
-    keep_metadata: bool,
-    /// Leave out named spans and instants
-    #[arg(long)]
-    no_annotations: bool,
-    /// Device to keep, by its number in the file; can be repeated [default: all]
-    #[arg(long, value_name = "N")]
-    device: Vec<i64>,
-    /// Events to keep, of one device: from the state after A events to the state after B events
-    #[arg(long, value_name = "A:B", value_parser = window)]
-    window: Option<Range<u32>>,
-}
-
-/// What becomes of paths.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PathsChoice {
-    /// Home folders become ~, and names of users become "user"
-    NoHomes,
-    /// Only names of files stay
-    Files,
-    /// They stay as they are
-    Whole,
-}
-
-/// Reads a window.
-fn window(text: &str) -> Result<Range<u32>, String> {
-    let (from, to) = text.split_once(':').unwrap_or_default();
-    match (from.parse(), to.parse()) {
-        (Ok(from), Ok(to)) if from < to => Ok(from..to),
-        _ => Err("write two numbers of events, the smaller one first, such as 1000:2500".to_owned()),
-    }
+    #[command(flatten)]
+    redaction: RedactionOptions,
 }
 
 impl Strip {
@@ -88,118 +43,15 @@ impl Strip {
         {
             return Err(format!("the copy is a recording. End the name {} with .{EXTENSION}.", out.display()));
         }
-        let mut imported = read(&self.file)?;
-        let header = imported.header.take().unwrap_or_else(|| self.header(&imported));
-        let redaction = self.redaction(&imported)?;
-        let before = Contents::of(&header, &imported.snapshot);
-        let (copied_header, copied) = redact(&header, &mut imported.snapshot, &redaction);
-        let after = Contents::of(&copied_header, &copied);
-        let mut text = summary(&before, &after);
+        let copy = self.redaction.copy_of(&self.file)?;
+        let mut text = copy.summary();
         if let Some(out) = &self.out {
-            let bytes = format::write(&copied_header, &copied);
-            write(out, &bytes).map_err(|error| format!("the copy {} can't be written: {error}.", out.display()))?;
+            let bytes = copy.recording();
+            write_whole(out, &bytes)
+                .map_err(|error| format!("the copy {} can't be written: {error}.", out.display()))?;
             let size = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
             text += &format!("Wrote {}: {} from {}.\n", out.display(), Bytes(bytes.len() as u64), Bytes(size));
         }
         Ok(text)
     }
-
-    /// Describes a file that has no header.
-    fn header(&self, imported: &Imported) -> Header {
-        let Snapshot { devices, settings, .. } = &imported.snapshot;
-        let device = |number| Device { number, ..Device::default() };
-        Header {
-            program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
-            name: self.file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-            clock: "system".to_owned(),
-            started_us: devices.iter().map(DeviceTrace::start_us).filter(|us| *us > 0).min().unwrap_or(0),
-            devices: devices.iter().map(|trace| device(trace.device)).collect(),
-            settings: settings.clone(),
-            ..Header::default()
-        }
-    }
-
-    fn redaction(&self, imported: &Imported) -> Result<Redaction, String> {
-        let known: Vec<i64> = imported.snapshot.devices.iter().map(|trace| trace.device).collect();
-        if let Some(unknown) = self.device.iter().find(|number| !known.contains(number)) {
-            return Err(format!("there is no device {unknown}. The file has: {}.", numbers(&known)));
-        }
-        let part = match (&self.window, &self.device[..], &known[..]) {
-            (Some(positions), [device], _) | (Some(positions), [], [device]) => {
-                Part::Window { device: *device, positions: positions.clone() }
-            }
-            (Some(_), ..) => {
-                return Err(format!("a window is of one device. Name it with --device: {}.", numbers(&known)));
-            }
-            (None, [], _) => Part::Everything,
-            (None, devices, _) => Part::Devices(devices.to_vec()),
-        };
-        let paths = match self.paths {
-            PathsChoice::NoHomes => Paths::WithoutHomes,
-            PathsChoice::Files => Paths::FileNames,
-            PathsChoice::Whole => Paths::Whole,
-        };
-        Ok(Redaction {
-            paths,
-            has_places: self.keep_places,
-            has_metadata: self.keep_metadata,
-            is_without_annotations: self.no_annotations,
-            part,
-        })
-    }
-}
-
-/// Writes a file under another name first, so that an incomplete one is never found.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension(format!("{EXTENSION}.part"));
-    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
-    written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
-        // Fails only if it was not created.
-        let _ = fs::remove_file(&part);
-    })
-}
-
-/// One kind of what a trace says.
-type List = fn(&Contents) -> &BTreeSet<String>;
-
-/// Returns what the trace said, and what the copy says.
-fn summary(before: &Contents, after: &Contents) -> String {
-    let mut text = format!(
-        "{} of {}, from {}.\n",
-        counted(after.events, "event"),
-        counted(after.devices.len() as u64, "device"),
-        counted(before.events, "event")
-    );
-    let lists: [(&str, List); 5] = [
-        ("Users", |contents| &contents.users),
-        ("Host and job", |contents| &contents.places),
-        ("Folders", |contents| &contents.folders),
-        ("Attached texts", |contents| &contents.metadata),
-        ("Annotations", |contents| &contents.annotations),
-    ];
-    for (name, list) in lists {
-        let [was, is] = [before, after].map(|contents| shown(list(contents)));
-        text += &match was == is {
-            true => format!("{name}: {is}\n"),
-            false => format!("{name}: {is} (was: {was})\n"),
-        };
-    }
-    if before.host_events > 0 {
-        text += "Events of pinned host memory are left out: a recording has none.\n";
-    }
-    text
-}
-
-/// Shows the first items of a list, and how many there are.
-fn shown(list: &BTreeSet<String>) -> String {
-    let some: Vec<String> = list.iter().take(EXAMPLES).map(|item| one_line(item)).collect();
-    match list.len() {
-        0 => "none".to_owned(),
-        count if count > EXAMPLES => format!("{}, and {} more", some.join(", "), count - EXAMPLES),
-        _ => some.join(", "),
-    }
-}
-
-fn numbers(devices: &[i64]) -> String {
-    devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }

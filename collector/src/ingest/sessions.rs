@@ -236,7 +236,7 @@ impl Sessions {
     }
 
     /// Returns the time of the clock of retention, as of the last sweep.
-    pub(super) fn kept_now_us(&self) -> i64 {
+    pub(crate) fn kept_now_us(&self) -> i64 {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner).0.now_us()
     }
 

@@ -11,10 +11,12 @@ use std::time::Instant;
 use axum::Error;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
+use shared::wire::is_link_token;
 use tracing::{Instrument, Level, Span, error_span};
 
 /// The target of a request's line, as filters name it.
@@ -23,6 +25,9 @@ const TARGET: &str = "vramscope::request";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Routes that are polled: their lines are of interest only when something is wrong.
 const POLLED: [&str; 4] = ["/healthz", "/api/v1/health/live", "/api/v1/health/ready", "/metrics"];
+
+/// What a link's token follows in a path of the page.
+pub(super) const LINK: &str = "s-";
 
 /// The number of the next request.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -46,19 +51,30 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
         begun: Instant::now(),
         method: request.method().clone(),
         route: request.extensions().get::<MatchedPath>().cloned(),
-        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| printable(request.uri().path())),
+        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| printable(&without_tokens(request.uri().path()))),
         status: StatusCode::OK,
         failure: None,
         bytes: 0,
+        length: None,
         is_complete: false,
     };
     let mut response = next.run(request).instrument(span).await;
+    line.length = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     response.headers_mut().insert(REQUEST_ID, HeaderValue::from(id));
     line.status = response.status();
     line.failure = response.extensions_mut().remove();
     // hyper sends no body in answer to HEAD, and polls none that is empty.
     line.is_complete = line.method == Method::HEAD || response.body().is_end_stream();
     response.map(|body| Body::new(LoggedBody { body, line }))
+}
+
+/// Returns a path without the tokens of links in it, which would open them.
+fn without_tokens(path: &str) -> String {
+    let shown = |part: &str| {
+        let (prefix, token) = part.split_at(part.len().min(if part.starts_with(LINK) { LINK.len() } else { 0 }));
+        if is_link_token(token) { format!("{prefix}TOKEN") } else { part.to_owned() }
+    };
+    path.split('/').map(shown).collect::<Vec<_>>().join("/")
 }
 
 /// Text without control characters.
@@ -77,6 +93,8 @@ struct Line {
     status: StatusCode,
     failure: Option<Failure>,
     bytes: u64,
+    /// The announced bytes of the body. hyper doesn't ask for more once it has them.
+    length: Option<u64>,
     /// Whether the whole body was handed to the connection.
     is_complete: bool,
 }
@@ -146,7 +164,7 @@ impl HttpBody for LoggedBody {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.line.is_complete = self.body.is_end_stream();
+                self.line.is_complete = self.body.is_end_stream() || self.line.length == Some(self.line.bytes);
             }
             Poll::Ready(None) => self.line.is_complete = true,
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}

@@ -12,6 +12,7 @@ use super::proxies::Proxies;
 use super::readiness::Readiness;
 use super::tls::Tls;
 use crate::ingest::Sessions;
+use crate::shares::Shares;
 
 /// The server's state. Clones share it.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub struct App {
     pub(super) downloads: Arc<Budget>,
     /// Downloads as pickles, by the KiB that are stored.
     pub(super) pickles: Arc<Budget>,
+    /// The traces that are shared by links; `None` if this server shares none.
+    pub(super) shares: Option<Arc<Shares>>,
     /// How connections are encrypted, if they are.
     pub(super) tls: Option<Arc<Tls>>,
     /// The proxies that are trusted.
@@ -46,6 +49,7 @@ impl App {
             hosts: Arc::new(hosts),
             demo: Arc::default(),
             address: None,
+            shares: None,
             tls: None,
             proxies: Arc::default(),
         }
@@ -61,6 +65,13 @@ impl App {
             ip => ip,
         };
         self.address = Some(SocketAddr::new(ip, address.port()));
+        self
+    }
+
+    /// Shares traces by links.
+    #[must_use]
+    pub fn sharing(mut self, shares: Shares) -> Self {
+        self.shares = Some(Arc::new(shares));
         self
     }
 

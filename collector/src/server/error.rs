@@ -59,6 +59,20 @@ impl ApiError {
         self
     }
 
+    /// Creates an error whose text is the end of a sentence.
+    pub(super) fn of(status: StatusCode, code: &'static str, error: &dyn Error) -> Self {
+        let message = error.to_string();
+        let message = if message.ends_with('.') { capitalized(&message) } else { sentence(error) };
+        Self::new(status, code, message)
+    }
+
+    /// Sets after how many seconds to try again.
+    #[must_use]
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// 400: a parameter or a body is invalid.
     pub(super) fn malformed(message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", message)

@@ -56,6 +56,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::ingest::Sessions;
+use crate::shares::Shares;
 
 /// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM.
 pub async fn run(listener: TcpListener, app: App) {
@@ -67,13 +68,16 @@ pub async fn run(listener: TcpListener, app: App) {
         sessions = app.sessions.all().len(),
         "server started"
     );
-    let loading = Arc::clone(&app.sessions);
+    let (loading, shares) = (Arc::clone(&app.sessions), app.shares.clone());
     tokio::task::spawn_blocking(move || {
+        if let Some(Err(error)) = shares.map(|shares| shares.load()) {
+            tracing::error!("the shared traces can't be looked through: {error}");
+        }
         if let Err(error) = loading.load() {
             tracing::error!("the store can't be looked through: {error}");
         }
     });
-    let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
+    let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions), app.shares.clone()));
     let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
     let tls = app.tls.clone();
@@ -112,14 +116,20 @@ fn is_busy(sessions: &Sessions) -> bool {
 }
 
 /// Drops at intervals what exceeds the limits of age and size.
-async fn sweep(sessions: Arc<Sessions>) {
+async fn sweep(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
     let mut times = interval(Duration::from_secs(sessions.limits().janitor_seconds.max(1)));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         times.tick().await;
-        let sessions = Arc::clone(&sessions);
+        let (sessions, shares) = (Arc::clone(&sessions), shares.clone());
+        let sweep = move || {
+            sessions.sweep();
+            if let Some(shares) = shares {
+                shares.sweep(sessions.kept_now_us());
+            }
+        };
         // The next interval tries again.
-        if let Err(error) = tokio::task::spawn_blocking(move || sessions.sweep()).await {
+        if let Err(error) = tokio::task::spawn_blocking(sweep).await {
             tracing::error!(%error, "dropping old sessions failed");
         }
     }

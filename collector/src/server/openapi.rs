@@ -22,7 +22,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         title = "Vramscope",
         version = "1",
         description = "The sessions of running jobs: how collectors send them, what is kept of them, and how they are \
-                       watched. Fields that end in _us are microseconds since the epoch. Sizes are in bytes."
+                       watched. And traces that are shared by links. Fields that end in _us are microseconds since the epoch. Sizes are in bytes."
     ),
     paths(
         routes::docs::docs,
@@ -40,6 +40,18 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::ask::ask,
         routes::pin::pin,
         routes::demo::demo,
+        routes::shares::upload::share_trace,
+        routes::shares::links::sharing,
+        routes::shares::uploads::begin_upload,
+        routes::shares::uploads::upload_progress,
+        routes::shares::uploads::send_part,
+        routes::shares::uploads::cancel_upload,
+        routes::shares::uploads::finish_upload,
+        routes::shares::links::link,
+        routes::shares::links::delete_link,
+        routes::shares::links::open_link,
+        routes::shares::links::set_expiry,
+        routes::shares::trace::shared_trace,
         routes::metrics::metrics,
     ),
     modifiers(&TokenScheme, &Denials)
@@ -144,6 +156,18 @@ mod tests {
         put    /api/v1/sessions/{id}/pin      token id                      204 400 401 403 404 429
         get    /api/v1/sessions/{id}/stats    token id                      200 401 403 404 429
         get    /api/v1/sessions/{id}/trace    token id format from_us to_us 200 400 401 403 404 413 429 503
+        post   /api/v1/traces                 token name expires_seconds is_public x-vramscope-password 201 400 401 403 408 411 413 422 429 507
+        get    /api/v1/traces/sharing         token                         200 401 403 429
+        post   /api/v1/traces/uploads         token                         201 400 401 403 413 429 507
+        delete /api/v1/traces/uploads/{id}    token id                      204 401 403 404 429
+        get    /api/v1/traces/uploads/{id}    token id                      200 401 403 404 429
+        put    /api/v1/traces/uploads/{id}    token id from                 200 400 401 403 404 408 409 413 429 507
+        post   /api/v1/traces/uploads/{id}/finish token id                      200 201 401 403 404 409 422 429 507
+        delete /api/v1/traces/{token}         -     token x-vramscope-delete-token 204 401 403 404 410 429
+        get    /api/v1/traces/{token}         -     token x-vramscope-key   200 401 403 404 410 429
+        put    /api/v1/traces/{token}/expiry  -     token x-vramscope-delete-token 200 400 401 403 404 410 429
+        post   /api/v1/traces/{token}/open    -     token                   200 400 401 403 404 410 429
+        get    /api/v1/traces/{token}/trace   -     token range x-vramscope-key 200 206 401 403 404 410 416 429 503
         get    /metrics                       token                         200 401 403 429
         ");
     }
@@ -152,7 +176,7 @@ mod tests {
     fn every_reference_leads_to_a_schema() {
         let api: Value = serde_json::from_str(&OPENAPI).unwrap();
         let names: Vec<_> = api["components"]["schemas"].as_object().unwrap().keys().map(String::as_str).collect();
-        insta::assert_snapshot!(names.join(" "), @r"Device DeviceStats Error Pin Question Session Sessions Stats Topic");
+        insta::assert_snapshot!(names.join(" "), @"Device DeviceStats Error Expiry Key Link Password Pin Progress Question Session Sessions Sharing Stats Topic Upload");
         for reference in OPENAPI.split("\"$ref\": \"").skip(1) {
             let name = reference.split('"').next().unwrap().trim_start_matches("#/components/schemas/");
             assert!(names.contains(&name), "{name}");

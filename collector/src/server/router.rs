@@ -33,7 +33,8 @@ impl Route {
 pub(super) fn api_routes() -> Vec<Route> {
     use Method as M;
     use Need::{First, Nothing, Role as Token};
-    use Role::{Admin, Ingest, Read};
+    use Role::{Admin, Ingest, Read, Share};
+    use routes::shares;
     vec![
         Route::new("/api/v1/", &[(M::GET, Nothing)], get(routes::docs)),
         Route::new("/api/v1/openapi.json", &[(M::GET, Nothing)], get(routes::openapi)),
@@ -56,6 +57,30 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
         Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
         Route::new("/api/v1/demo", &[(M::POST, Token(Ingest))], post(routes::demo)),
+        Route::new("/api/v1/traces", &[(M::POST, Token(Share))], post(shares::upload::share_trace)),
+        Route::new("/api/v1/traces/sharing", &[(M::GET, Token(Share))], get(shares::links::sharing)),
+        Route::new("/api/v1/traces/uploads", &[(M::POST, Token(Share))], post(shares::uploads::begin_upload)),
+        Route::new(
+            "/api/v1/traces/uploads/{id}",
+            &[(M::GET, Token(Share)), (M::PUT, Token(Share)), (M::DELETE, Token(Share))],
+            get(shares::uploads::upload_progress)
+                .put(shares::uploads::send_part)
+                .delete(shares::uploads::cancel_upload),
+        ),
+        Route::new(
+            "/api/v1/traces/uploads/{id}/finish",
+            &[(M::POST, Token(Share))],
+            post(shares::uploads::finish_upload),
+        ),
+        // A public link needs no token, and its delete token is enough to delete it.
+        Route::new(
+            "/api/v1/traces/{token}",
+            &[(M::GET, First(Read)), (M::DELETE, First(Admin))],
+            get(shares::links::link).delete(shares::links::delete_link),
+        ),
+        Route::new("/api/v1/traces/{token}/open", &[(M::POST, First(Read))], post(shares::links::open_link)),
+        Route::new("/api/v1/traces/{token}/expiry", &[(M::PUT, First(Share))], put(shares::links::set_expiry)),
+        Route::new("/api/v1/traces/{token}/trace", &[(M::GET, First(Read))], get(shares::trace::shared_trace)),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }
@@ -74,7 +99,7 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(routes::health))
         .route("/sample.pickle", get(routes::sample))
         // `get` answers HEAD too, and any other method with 405 and the list of these two.
-        .fallback_service(get(routes::page))
+        .fallback_service(get(routes::page).with_state(app.clone()))
         .layer(Extension(routes::ApiDocument(&OPENAPI)))
         .layer(from_fn(host::check_origin))
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
@@ -130,8 +155,10 @@ mod tests {
         assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);
         for (path, methods) in described {
             for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-                let request =
-                    Request::builder().method(&method).uri(path.replace("{id}", "x")).header("host", "localhost");
+                let request = Request::builder()
+                    .method(&method)
+                    .uri(path.replace("{id}", "x").replace("{token}", "x"))
+                    .header("host", "localhost");
                 let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
                 let is_described = methods.get(method.as_str().to_lowercase()).is_some();
                 assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");

@@ -24,6 +24,7 @@ mod old;
 mod quota;
 mod record;
 mod segment_store;
+mod shelf;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,6 +38,7 @@ pub use marks::Marks;
 pub use old::OldFolder;
 pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, SessionTotals};
 pub use segment_store::SegmentStore;
+pub use shelf::{FolderShelf, ObjectShelf, Shelf};
 
 /// Why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]

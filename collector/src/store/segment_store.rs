@@ -13,6 +13,7 @@ use super::layout::{
     CATALOGUE, CLOCK, LOG, NEW, QUARANTINE, checked, open_path, parse_log, pending_path, quarantine_path,
 };
 use super::quota::Quota;
+use super::shelf::{FolderShelf, Shelf};
 use super::{Catalogue, Found, Hash, Marks, OldFolder, Purpose, SegmentWriter, StoreError, StoreResult, TraceStore};
 
 /// Stores sessions in a folder, and sealed segments there or in an object store.
@@ -20,6 +21,7 @@ use super::{Catalogue, Found, Hash, Marks, OldFolder, Purpose, SegmentWriter, St
 pub struct SegmentStore {
     files: Arc<dyn Files>,
     archive: Arc<dyn Archive>,
+    shelf: Arc<dyn Shelf>,
     quota: Arc<Quota>,
     /// The number of the next probe: several may run at once.
     probes: AtomicU64,
@@ -41,8 +43,9 @@ impl SegmentStore {
         quota: u64,
     ) -> Result<Self, String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::open(folder)?);
-        let archive = Arc::new(ObjectArchive::open(url, variables, Arc::clone(&files))?);
-        Ok(Self::new(files, archive, quota))
+        let archive = ObjectArchive::open(url, variables, Arc::clone(&files))?;
+        let shelf = Arc::new(archive.shelf());
+        Ok(Self::new(files, Arc::new(archive), shelf, quota))
     }
 
     /// Creates an empty store in memory.
@@ -53,7 +56,8 @@ impl SegmentStore {
     /// Creates the store of a folder that also keeps the sealed segments.
     pub fn in_folder(files: Arc<dyn Files>, quota: u64) -> Self {
         let archive = Arc::new(FolderArchive::new(Arc::clone(&files)));
-        Self::new(files, archive, quota)
+        let shelf = Arc::new(FolderShelf::new(Arc::clone(&files)));
+        Self::new(files, archive, shelf, quota)
     }
 
     /// Creates the store of a folder that is only looked at, also while a server uses it. Fails if there is no such folder.
@@ -63,20 +67,26 @@ impl SegmentStore {
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::look(folder)?);
+        let shelf = Arc::new(FolderShelf::new(Arc::clone(&files)));
         let archive: Arc<dyn Archive> = match url {
             Some(url) => Arc::new(ObjectArchive::look(url, variables, Arc::clone(&files))?),
             None => Arc::new(FolderArchive::new(Arc::clone(&files))),
         };
-        Ok(Self { files, archive, quota: Arc::new(Quota::new(0)), probes: AtomicU64::new(0) })
+        Ok(Self { files, archive, shelf, quota: Arc::new(Quota::new(0)), probes: AtomicU64::new(0) })
     }
 
-    /// Creates the store of a folder whose sealed segments are kept in an archive.
-    pub fn new(files: Arc<dyn Files>, archive: Arc<dyn Archive>, quota: u64) -> Self {
+    /// Creates the store of a folder whose sealed segments are kept in an archive, and shared traces on a shelf.
+    pub fn new(files: Arc<dyn Files>, archive: Arc<dyn Archive>, shelf: Arc<dyn Shelf>, quota: u64) -> Self {
         // Nobody saw what was not complete when the server ended.
         for entry in files.list(LOG).unwrap_or_default().into_iter().filter(|entry| entry.name.ends_with(NEW)) {
             let _ = files.remove(&format!("{LOG}/{}", entry.name));
         }
-        Self { files, archive, quota: Arc::new(Quota::new(quota)), probes: AtomicU64::new(0) }
+        Self { files, archive, shelf, quota: Arc::new(Quota::new(quota)), probes: AtomicU64::new(0) }
+    }
+
+    /// Returns the local folder and the shelf, for shared traces.
+    pub fn shared(&self) -> (Arc<dyn Files>, Arc<dyn Shelf>) {
+        (Arc::clone(&self.files), Arc::clone(&self.shelf))
     }
 
     /// Visits the segments in the folder of the log.

@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 8] = *b"\x89VRS\r\n\x1a\n";
 /// The major version that this build writes. It rises with every change that older readers can't skip.
 pub const MAJOR: u16 = 1;
 /// The minor version. It rises with additions that older readers skip: keys in maps, kinds of chunks.
-pub const MINOR: u16 = 2;
+pub const MINOR: u16 = 3;
 /// Bytes before the first chunk: [`MAGIC`], [`MAJOR`] and [`MINOR`].
 pub const PRELUDE_BYTES: usize = 12;
 
@@ -53,11 +53,13 @@ pub enum Kind {
     Outside = 12,
     /// What names a segment of a server's store; only in that store, never in a file that leaves it.
     Label = 13,
+    /// Answers for a first picture before the rest has been read, and which there are.
+    Preview = 14,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Header,
         Self::Symbols,
         Self::Events,
@@ -71,6 +73,7 @@ impl Kind {
         Self::Batch,
         Self::Outside,
         Self::Label,
+        Self::Preview,
     ];
 
     /// Returns the kind with this number; `None` for a kind of a later version.
@@ -172,6 +175,11 @@ fn check(bytes: &[u8; ENVELOPE_BYTES]) -> u16 {
 /// payload is not verified: for bytes that a [`super::Writer`] just made.
 pub fn chunk_bytes(bytes: &[u8]) -> Option<usize> {
     Envelope::read(bytes.first_chunk()?).map(|envelope| envelope.chunk_bytes())
+}
+
+/// Returns the length of the chunk that `bytes` begin with, envelope included; `None` without a whole envelope of this kind.
+pub(super) fn bytes_of(bytes: &[u8], kind: Kind) -> Option<usize> {
+    Envelope::read(bytes.first_chunk()?).filter(|found| found.kind == kind as u8).map(|found| found.chunk_bytes())
 }
 
 /// Whether `bytes` begin with the marker, or with as much of it as they are long.

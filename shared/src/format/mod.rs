@@ -8,6 +8,8 @@
 //! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 
+use std::ops::Range;
+
 mod assembler;
 mod chunk;
 mod columns;
@@ -21,7 +23,7 @@ mod scanner;
 mod segments;
 mod sequence;
 mod symbols;
-mod varint;
+pub(crate) mod varint;
 mod writer;
 
 pub use assembler::SegmentsAssembler;
@@ -39,7 +41,9 @@ pub use scanner::{ChunkScanner, Piece, RawChunk};
 pub use segments::{SegmentPiece, SegmentsChunk, encode_segments};
 pub use sequence::Sequence;
 pub use symbols::{SymbolMap, SymbolsChunk, TagStreams};
-pub use writer::{TRAILER_BYTES, Writer, write};
+pub use writer::{TRAILER_BYTES, Writer, write, write_with_previews};
+
+use crate::limits::{ImportLimits, PREVIEW_PART_BYTES};
 
 /// The extension of a recording's file name.
 pub const EXTENSION: &str = "vramscope";
@@ -54,10 +58,29 @@ pub fn index(bytes: &[u8]) -> Option<Vec<Entry>> {
     first_payload(bytes, Kind::Index).and_then(|payload| index::decode(&payload).ok())
 }
 
+/// Returns the bytes of the first preview within a recording, from any number of the recording's first bytes; `None` if
+/// they don't reach to it, or it has none there.
+pub fn preview_range(start: &[u8]) -> Option<Range<usize>> {
+    let header = start.get(PRELUDE_BYTES..).filter(|_| start.starts_with(&MAGIC))?;
+    let from = PRELUDE_BYTES.checked_add(chunk_bytes(header)?)?;
+    let bytes = chunk::bytes_of(start.get(from..)?, Kind::Preview)?;
+    Some(from..from.checked_add(bytes)?)
+}
+
+/// Returns the payload of the preview that `bytes` begin with, if it is whole.
+pub fn preview(bytes: &[u8]) -> Option<Vec<u8>> {
+    let limits = ImportLimits { chunk_bytes: PREVIEW_PART_BYTES, ..ImportLimits::default() };
+    first_payload_within(bytes, Kind::Preview, &limits)
+}
+
 /// Returns the payload of the chunk that `bytes` begin with, if it is whole and of this kind.
 fn first_payload(bytes: &[u8], kind: Kind) -> Option<Vec<u8>> {
+    first_payload_within(bytes, kind, &ImportLimits::default())
+}
+
+fn first_payload_within(bytes: &[u8], kind: Kind, limits: &ImportLimits) -> Option<Vec<u8>> {
     let mut found = None;
-    let mut reader = ChunkReader::at_chunk(&crate::limits::ImportLimits::default(), 0);
+    let mut reader = ChunkReader::at_chunk(limits, 0);
     let visit = &mut |chunk: Chunk<'_>| {
         if chunk.byte == 0 && chunk.known_kind() == Some(kind) {
             found = Some(chunk.payload.to_vec());

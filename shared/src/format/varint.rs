@@ -6,19 +6,19 @@ use crate::error::{Checked, damaged};
 
 /// Zigzag-encodes a signed number: 0, -1, 1, -2 become 0, 1, 2, 3.
 #[inline]
-pub(super) const fn zigzag(n: i64) -> u64 {
+pub(crate) const fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
 /// Decodes a number that [`zigzag`] encoded.
 #[inline]
-pub(super) const fn unzigzag(n: u64) -> i64 {
+pub(crate) const fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
 /// Appends a number.
 #[inline]
-pub(super) fn push(bytes: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn push(bytes: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         bytes.push(n as u8 | 0x80);
         n >>= 7;
@@ -28,39 +28,39 @@ pub(super) fn push(bytes: &mut Vec<u8>, mut n: u64) {
 
 /// Reads numbers from a column.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Varints<'a> {
+pub(crate) struct Varints<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Varints<'a> {
-    pub(super) fn new(column: &'a [u8]) -> Self {
+    pub(crate) fn new(column: &'a [u8]) -> Self {
         Self { rest: column }
     }
 
     /// Whether nothing is left.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// Returns how many bytes are left: a number takes one at least.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
 
     /// Returns how many numbers are left, if all of them are whole.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.rest.iter().filter(|byte| **byte < 0x80).count()
     }
 
     /// Returns the next number. Not inlined: most columns are short, and the page's code stays small.
     #[inline(never)]
-    pub(super) fn next(&mut self) -> Checked<u64> {
+    pub(crate) fn next(&mut self) -> Checked<u64> {
         self.fast()
     }
 
     /// Returns the next number; inlined, for long columns.
     #[inline]
-    pub(super) fn fast(&mut self) -> Checked<u64> {
+    pub(crate) fn fast(&mut self) -> Checked<u64> {
         match self.rest {
             // Most numbers take one or two bytes.
             [a, rest @ ..] if *a < 0x80 => {
@@ -113,18 +113,18 @@ impl<'a> Varints<'a> {
 
     /// Returns the next number, which must fit in 32 bits.
     #[inline(never)]
-    pub(super) fn small(&mut self) -> Checked<u32> {
+    pub(crate) fn small(&mut self) -> Checked<u32> {
         u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its field"))
     }
 
     /// Returns the next zigzag-encoded number.
     #[inline(never)]
-    pub(super) fn signed(&mut self) -> Checked<i64> {
+    pub(crate) fn signed(&mut self) -> Checked<i64> {
         self.next().map(unzigzag)
     }
 
     /// Returns the next `count` bytes.
-    pub(super) fn bytes(&mut self, count: usize) -> Checked<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Checked<&'a [u8]> {
         let (bytes, rest) =
             self.rest.split_at_checked(count).ok_or_else(|| damaged("a column is shorter than declared"))?;
         self.rest = rest;

@@ -9,7 +9,7 @@ use super::symbols::SymbolCursor;
 use super::{events, outside, segments, symbols};
 use crate::frames::Symbols;
 use crate::limits::{CHUNK_EVENTS, CHUNK_OUTSIDE_SAMPLES, RECORDING_RATIO};
-use crate::trace::{Annotation, OutsideSample, Sample, Segment, Snapshot, Tags};
+use crate::trace::{Annotation, Loss, OutsideSample, Sample, Segment, Snapshot, Tags};
 
 /// The most entries of an index. A longer file lists every second chunk, then every fourth, and so on: enough to seek.
 const INDEX_ENTRIES: usize = 1 << 14;
@@ -57,6 +57,11 @@ impl Writer {
         while let Some(payload) = symbols::encode(symbols, tags, &mut self.written) {
             self.chunk(Kind::Symbols, Entry::default(), &payload, out);
         }
+    }
+
+    /// Writes a preview. The first one comes directly after the header, and the others after it.
+    pub fn preview(&mut self, payload: &[u8], out: &mut Vec<u8>) {
+        self.chunk(Kind::Preview, Entry::default(), payload, out);
     }
 
     /// Writes events of a device; `first` is the sequence number of the first. Writes nothing for no events.
@@ -150,31 +155,68 @@ pub const TRAILER_BYTES: usize = ENVELOPE_BYTES + 16;
 
 /// Returns a whole recording that holds a snapshot.
 pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
+    write_with_previews(header, snapshot, &[])
+}
+
+/// Returns a whole recording that holds a snapshot, and begins with previews of these payloads.
+pub fn write_with_previews(header: &Header, snapshot: &Snapshot, previews: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(header, &mut out);
+    for payload in previews {
+        writer.preview(payload, &mut out);
+    }
     writer.symbols(&snapshot.symbols, &snapshot.tags, &mut out);
     let mut end = End { time_us: header.started_us, ..End::default() };
-    let mut columns = EventColumns::default();
     for trace in &snapshot.devices {
-        let mut first = 0;
-        for event in trace.events.iter() {
-            columns.push(event);
+        let mut device = DeviceWriter { device: trace.device, next: 0, columns: EventColumns::default() };
+        let mut losses = trace.losses.iter().peekable();
+        for (position, event) in (0..).zip(trace.events.iter()) {
+            while let Some(loss) = losses.next_if(|loss| loss.position <= position) {
+                end.lost += device.lose(loss, &mut writer, &mut out);
+            }
+            device.columns.push(event);
             end.time_us = end.time_us.max(event.time_us);
-            if columns.len() == CHUNK_EVENTS {
-                writer.events(trace.device, first, &columns, &mut out);
-                first += columns.len() as u64;
-                columns.clear();
+            if device.columns.len() == CHUNK_EVENTS {
+                device.flush(&mut writer, &mut out);
             }
         }
-        writer.events(trace.device, first, &columns, &mut out);
-        first += columns.len() as u64;
-        columns.clear();
-        end.events += first;
+        for loss in losses {
+            end.lost += device.lose(loss, &mut writer, &mut out);
+        }
+        device.flush(&mut writer, &mut out);
+        end.events += trace.events.len() as u64;
         writer.marks(trace.device, &trace.annotations, &mut out);
         writer.statistics(trace.device, &trace.samples, &mut out);
         writer.outside(trace.device, &trace.outside, &mut out);
-        writer.segments(trace.device, first, &trace.segments, &mut out);
+        writer.segments(trace.device, device.next, &trace.segments, &mut out);
     }
     writer.end(&end, &mut out);
     out
+}
+
+/// The events of a device that are not written yet.
+struct DeviceWriter {
+    device: i64,
+    /// The sequence number of the first of them.
+    next: u64,
+    columns: EventColumns,
+}
+
+impl DeviceWriter {
+    /// Writes the events.
+    fn flush(&mut self, writer: &mut Writer, out: &mut Vec<u8>) {
+        writer.events(self.device, self.next, &self.columns, out);
+        self.next += self.columns.len() as u64;
+        self.columns.clear();
+    }
+
+    /// Writes the events, and that others are missing after them. Returns the number of those.
+    fn lose(&mut self, loss: &Loss, writer: &mut Writer, out: &mut Vec<u8>) -> u64 {
+        self.flush(writer, out);
+        let to = self.next.saturating_add(loss.events);
+        let lost = LostEvents { device: self.device, from: self.next, to, by_action: loss.by_action };
+        writer.lost_events(&lost, out);
+        self.next = to;
+        loss.events
+    }
 }

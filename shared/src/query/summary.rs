@@ -45,6 +45,15 @@ pub struct Origin {
 }
 
 impl Summary {
+    /// Returns the device to look at first, as an index: the one that ran out of memory, otherwise the one that requested most.
+    pub fn telling_device(&self) -> Option<u32> {
+        let telling = self.devices.iter().enumerate().max_by_key(|(i, device)| {
+            // The first of equal devices is wanted, but `max_by_key` returns the last.
+            (!device.ooms.is_empty(), device.peak.requested, device.events, device.end.reserved, std::cmp::Reverse(*i))
+        });
+        telling.map(|(index, _)| index as u32)
+    }
+
     /// Adds the origin of a recording, and its devices' models and capacities.
     pub(crate) fn tell_origin(&mut self, header: Header) {
         for device in &mut self.devices {

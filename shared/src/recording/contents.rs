@@ -91,6 +91,11 @@ impl Track {
         }
     }
 
+    /// Returns the sequence number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.sequence.next.unwrap_or_default()
+    }
+
     fn position(&self) -> u32 {
         self.trace.events.len() as u32
     }
@@ -161,7 +166,7 @@ impl Recording {
             Some(Kind::Statistics) => self.add_samples(chunk.payload, limits),
             Some(Kind::Outside) => self.add_outside(chunk.payload, limits),
             // A reader of the whole recording doesn't need them.
-            Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label) => Ok(()),
+            Some(Kind::Index | Kind::Trailer | Kind::Batch | Kind::Label | Kind::Preview) => Ok(()),
             None => {
                 self.unknown += 1;
                 Ok(())

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::Action;
 use crate::format::Header;
 use crate::trace::Snapshot;
@@ -9,7 +11,7 @@ use crate::trace::Snapshot;
 use super::who::Who;
 
 /// What a trace says beside its memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// The numbers of its devices.
     pub devices: Vec<i64>,
@@ -64,5 +66,16 @@ impl Contents {
         contents.annotations.remove("");
         contents.metadata.remove("");
         contents
+    }
+
+    /// Returns the lists of names and texts, each with its heading.
+    pub fn lists(&self) -> [(&'static str, &BTreeSet<String>); 5] {
+        [
+            ("Users", &self.users),
+            ("Host and job", &self.places),
+            ("Folders", &self.folders),
+            ("Attached texts", &self.metadata),
+            ("Annotations", &self.annotations),
+        ]
     }
 }

@@ -6,12 +6,16 @@
 
 mod contents;
 mod copy;
+mod header;
 mod rewriter;
 mod who;
 
 pub use contents::Contents;
+pub use header::header_of;
 
 use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 use crate::format::Header;
 use crate::trace::Snapshot;
@@ -20,7 +24,7 @@ use rewriter::Rewriter;
 use who::Who;
 
 /// What becomes of paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Paths {
     /// They stay as they are.
     Whole,
@@ -32,7 +36,7 @@ pub enum Paths {
 }
 
 /// Which part of a trace is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     /// All devices.
     #[default]
@@ -49,7 +53,7 @@ pub enum Part {
 }
 
 /// What is kept of a trace. The default suits a trace that leaves a company.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redaction {
     /// What becomes of paths.
     pub paths: Paths,

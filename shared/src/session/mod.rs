@@ -8,6 +8,7 @@
 mod category;
 mod compare_steps;
 mod context;
+mod copy;
 mod curves;
 mod details;
 mod device;
@@ -27,6 +28,7 @@ mod terms;
 mod timeline;
 
 pub use context::Context;
+pub use copy::{Moved, Named, SessionCopy};
 pub use device::Caches;
 use device::{Device, Indexes};
 pub use live::{LiveSession, Trim, Update};
@@ -42,6 +44,7 @@ use crate::analysis::roles::Roles;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
 use crate::finding::{Finding, FindingCode};
+use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, DeviceSummary, Query, Summary};
@@ -57,6 +60,8 @@ pub struct Session {
     devices: Vec<Device>,
     /// The user's own rules of categories.
     category_rules: UserRules,
+    /// The header of a recording.
+    header: Option<Header>,
 }
 
 /// What a recording says about a device beside its trace.
@@ -76,9 +81,10 @@ impl Session {
             None => format.to_string(),
         };
         let mut session = Self::new(snapshot, format, findings, progress);
-        if let Some(header) = header {
-            session.summary.tell_origin(header);
+        if let Some(header) = &header {
+            session.summary.tell_origin(header.clone());
         }
+        session.header = header;
         session
     }
 
@@ -102,8 +108,8 @@ impl Session {
         let host_memory = host_memory::sums(&snapshot.host);
         let (findings, settings) = (Vec::new(), Vec::new());
         let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
-        let mut session =
-            Self { snapshot, summary, sites: Sites::default(), devices, category_rules: UserRules::default() };
+        let (sites, category_rules) = (Sites::default(), UserRules::default());
+        let mut session = Self { snapshot, summary, sites, devices, category_rules, header: None };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
         step();

@@ -1,5 +1,5 @@
 //! Recordings: arbitrary bytes, and arbitrary payloads of well-formed chunks. The outcome must not depend on the
-//! pieces.
+//! pieces. Their previews are read as well.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -43,6 +43,24 @@ fn sealed(mut rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Reads the previews of a recording, and asks all that they answer.
+fn preview(bytes: &[u8]) {
+    let Some(mut preview) = shared::preview::read(bytes) else { return };
+    let missing: Vec<_> = preview.missing().collect();
+    for range in missing {
+        let (from, to) = (usize::try_from(range.start), usize::try_from(range.end));
+        if let (Ok(from), Ok(to)) = (from, to) {
+            preview.add(&range, bytes.get(from..to).unwrap_or_default());
+        }
+    }
+    assert_eq!(preview.missing().count(), 0);
+    preview.headline();
+    for (device, query, answer) in preview.answers() {
+        assert_eq!(preview.wanted(device, query).is_some(), false, "{query:?} {answer:?}");
+        assert!(preview.answer(device, query).is_some());
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_first() else { return };
     let bytes = match choice % 3 {
@@ -50,6 +68,7 @@ fuzz_target!(|data: &[u8]| {
         1 => [&prelude()[..], rest].concat(),
         _ => sealed(rest),
     };
+    preview(&bytes);
     let whole = outcome(&bytes, usize::MAX);
     assert_eq!(outcome(&bytes, 1), whole);
     assert_eq!(outcome(&bytes, 1 + usize::from(choice)), whole);

@@ -15,6 +15,7 @@ mod entry;
 mod fetch;
 mod identity;
 mod live;
+mod ranges;
 mod reader;
 mod stages;
 mod warm;

@@ -8,9 +8,10 @@ use shared::link::{FileHash, Read};
 use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
+use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Listing, Selection, Tab};
-use crate::worker::message::{LiveStatus, Stage, Update};
+use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] defines what it means.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +65,36 @@ pub enum Action {
         key: FileKey,
         /// Its summary.
         summary: Shared<Summary>,
+    },
+    /// The download of a file went on whose previews are shown.
+    FileDetail {
+        /// Which file.
+        key: FileKey,
+        /// How far it is.
+        detail: Detail,
+    },
+    /// A shared trace is being opened. It becomes the current file.
+    SharedAdded {
+        /// Its key.
+        key: FileKey,
+        /// Its link.
+        link: SharedLink,
+    },
+    /// The server sent a shared trace's name and length.
+    SharedNamed {
+        /// Which file.
+        key: FileKey,
+        /// Display text.
+        name: String,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// A shared trace can't be opened.
+    SharedRefused {
+        /// Which file.
+        key: FileKey,
+        /// Why.
+        trouble: Trouble,
     },
     /// A file can't be read.
     FileFailed {

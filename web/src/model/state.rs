@@ -10,8 +10,9 @@ use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
+use super::shared_link::SharedLink;
 use super::view::{self, View};
-use crate::worker::message::Stage;
+use crate::worker::message::{Detail, DetailState, Stage};
 
 /// Identifies an open file or session; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,12 +110,23 @@ pub struct FileEntry {
     pub diagnoses: Vec<Option<Shared<Diagnosis>>>,
     /// Whether the verdict was closed.
     pub is_verdict_closed: bool,
+    /// The link that it was opened by, if it is a shared trace.
+    pub shared: Option<Box<SharedLink>>,
+    /// How far its download is, if its previews are or were shown.
+    pub detail: Option<Detail>,
 }
 
 impl FileEntry {
     /// Creates a file that is being read, or a session that is being opened.
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
+        let (shared, detail) = (None, None);
+        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns how far the download is, while only a part of the file is here.
+    pub fn missing_detail(&self) -> Option<&Detail> {
+        self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
         Self { key, name, size, hash: None, path: None, phase, live, view, diagnoses, is_verdict_closed: false }
     }
 

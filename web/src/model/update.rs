@@ -19,6 +19,9 @@ use super::state::{FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
+/// The name of a shared trace until the server has sent its own.
+const SHARED: &str = "Shared trace";
+
 /// Maximum number of filters.
 const CHIPS: usize = 64;
 
@@ -39,6 +42,34 @@ pub fn update(model: &Model, action: Action) -> Model {
                 *known = summary;
             }
         }
+        Action::FileDetail { key, detail } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.detail = Some(detail);
+            }
+        }
+        Action::SharedAdded { key, link } => {
+            add(&mut next, key, SHARED.to_owned(), 0);
+            if let Some(file) = entry(&mut next, key) {
+                file.shared = Some(Box::new(link));
+            }
+        }
+        Action::SharedNamed { key, name, bytes } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.size = bytes;
+                if !name.is_empty() {
+                    file.name = name;
+                }
+            }
+        }
+        Action::SharedRefused { key, trouble } => {
+            if let Some(file) = entry(&mut next, key)
+                && let Some(link) = &mut file.shared
+            {
+                file.phase = Phase::Failed { message: trouble.sentence() };
+                link.trouble = Some(trouble);
+            }
+        }
+        Action::FileLoaded { key, summary } => loaded(&mut next, key, summary),
         Action::FileLoaded { key, summary } => links::loaded(&mut next, key, &summary),
         Action::FileHashed { key, hash } => links::hashed(&mut next, key, hash),
         Action::FileHasPath { key, path } => {

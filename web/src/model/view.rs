@@ -164,11 +164,7 @@ impl View {
     /// Returns the view that a file opens with: the device that ran out of memory, otherwise the one that requested
     /// most; the whole trace; the cursor at the last out-of-memory event, otherwise at the peak.
     pub fn first(summary: &Summary) -> Self {
-        let telling = summary.devices.iter().enumerate().max_by_key(|(i, device)| {
-            // The first of equal devices is wanted, but `max_by_key` returns the last.
-            (!device.ooms.is_empty(), device.peak.requested, device.events, device.end.reserved, std::cmp::Reverse(*i))
-        });
-        let mut view = Self { device: telling.map_or(0, |(i, _)| i as u32), ..Self::default() };
+        let mut view = Self { device: summary.telling_device().unwrap_or(0), ..Self::default() };
         view.reset_to_device(summary);
         if summary.devices.is_empty() {
             // Nothing to draw: the findings describe the file.

@@ -5,12 +5,14 @@ mod drop;
 mod picker;
 mod sample;
 pub mod server;
+mod shared_trace;
 mod watch;
 
 pub use drop::DropZone;
 pub use picker::{FilePicker, pick};
 pub use sample::open_sample;
 use shared::order::Within;
+pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -51,6 +53,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
         FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
+        FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });

@@ -89,8 +89,8 @@ impl Workers {
         FileKey(key)
     }
 
-    /// Starts a worker for the first file.
-    pub fn warm_up(&self) {
+    /// Starts a worker for the first file. It may practise on another file until there is one.
+    pub fn warm_up(&self, practises: bool) {
         let Ok(worker) = start() else { return };
         let has_failed = Rc::new(Cell::new(false));
         let on_error = {
@@ -98,8 +98,10 @@ impl Workers {
             Closure::new(move |_| has_failed.set(true))
         };
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        // Fails only with the worker, which is not used then.
-        let _ = worker.post_message(&JsValue::from_str(WARM_UP));
+        if practises {
+            // Fails only with the worker, which is not used then.
+            let _ = worker.post_message(&JsValue::from_str(WARM_UP));
+        }
         *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
     }
 
@@ -175,6 +177,14 @@ impl Workers {
         self.0.next_question.set(id.wrapping_add(1));
         if send(&connection.worker, &ToWorker::Ask { id, device, query: query.clone() }).is_ok() {
             connection.pending.insert(id, Pending { device, query, messages, replies: vec![reply] });
+        }
+    }
+
+    /// Sends a file's worker a message that has no answer.
+    pub fn tell(&self, key: FileKey, message: &ToWorker) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // Fails only with the worker, which does nothing more then.
+            let _ = send(&connection.worker, message);
         }
     }
 

@@ -6,6 +6,7 @@ pub(super) mod demo;
 pub(super) mod docs;
 pub(super) mod health;
 pub(super) mod ingest;
+mod link_page;
 pub(super) mod live;
 pub(super) mod metrics;
 mod page;
@@ -13,6 +14,7 @@ pub(super) mod pin;
 mod sample;
 mod session_gauges;
 pub(super) mod sessions;
+pub(super) mod shares;
 pub(super) mod stats;
 pub(super) mod trace;
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 pub use folder::FolderArchive;
 pub use objects::ObjectArchive;
+pub(in crate::store) use objects::{Objects, error_of};
 
 use super::{Hash, StoreResult};
 

@@ -25,6 +25,7 @@ use crate::store::files::Files;
 use crate::store::layout::{
     LOG, MARKS, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
 };
+use crate::store::shelf::ObjectShelf;
 use crate::store::{StoreError, StoreResult};
 
 /// Bytes of one part of an upload. Object stores take at least 5 MiB.
@@ -44,7 +45,7 @@ pub struct ObjectArchive {
 }
 
 /// The object store, and what is known of it.
-struct Objects {
+pub(in crate::store) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     files: Arc<dyn Files>,
@@ -132,6 +133,11 @@ impl ObjectArchive {
         Ok(Self { objects, uploader: None })
     }
 
+    /// Returns the shelf of the same object store.
+    pub fn shelf(&self) -> ObjectShelf {
+        ObjectShelf::new(Arc::clone(&self.objects))
+    }
+
     fn upload(&self, upload: Upload) {
         if let Some((uploads, _)) = &self.uploader {
             // The thread lives as long as this value.
@@ -155,7 +161,13 @@ impl Drop for ObjectArchive {
 
 impl fmt::Debug for ObjectArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectArchive").field("store", &self.objects.store).finish_non_exhaustive()
+        f.debug_struct("ObjectArchive").field("objects", &self.objects).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
@@ -174,8 +186,13 @@ impl Drop for Objects {
 }
 
 impl Objects {
+    /// Returns the object store.
+    pub(in crate::store) fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.store)
+    }
+
     /// Waits for a request.
-    fn wait<T: Send + 'static>(
+    pub(in crate::store) fn wait<T: Send + 'static>(
         &self,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
@@ -207,7 +224,8 @@ impl Objects {
         }
     }
 
-    fn place(&self, path: &str) -> Path {
+    /// Returns where a path of the store's folder is among the objects.
+    pub(in crate::store) fn place(&self, path: &str) -> Path {
         path.split('/').fold(self.prefix.clone(), Path::join)
     }
 
@@ -251,32 +269,40 @@ impl Objects {
         done
     }
 
+    /// Sends a local file of so many bytes in parts. Returns the bytes that the object store has of it then.
+    pub(in crate::store) fn send(&self, local: &str, bytes: u64, to: Path) -> StoreResult<u64> {
+        let (store, files, local) = (self.store(), Arc::clone(&self.files), local.to_owned());
+        self.wait_unless(&self.is_stopped, async move {
+            let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
+            let mut at = 0;
+            while at < bytes {
+                let part = files.read(&local, at, PART_BYTES)?;
+                if part.is_empty() {
+                    break;
+                }
+                at += part.len() as u64;
+                parts.write(&part);
+            }
+            parts.finish().await.map_err(error_of)?;
+            store.head(&to).await.map(|stored| stored.size).map_err(error_of)
+        })
+    }
+
+    /// Removes a local file whose content is in the object store.
+    pub(in crate::store) fn remove_local(&self, local: &str) -> StoreResult {
+        Ok(self.files.remove(local)?)
+    }
+
     fn upload_now(&self, &Upload { ref session, sealed }: &Upload) -> StoreResult {
         let path = pending_path(session, sealed.number, sealed.hash)?;
         let place = self.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        let (store, files) = (Arc::clone(&self.store), Arc::clone(&self.files));
-        let (to, from) = (place.clone(), path.clone());
-        let upload = async move {
-            let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
-            let mut at = 0;
-            while at < sealed.bytes {
-                let bytes = files.read(&from, at, PART_BYTES)?;
-                if bytes.is_empty() {
-                    break;
-                }
-                at += bytes.len() as u64;
-                parts.write(&bytes);
-            }
-            parts.finish().await.map_err(error_of)?;
-            store.head(&to).await.map_err(error_of)
-        };
-        let stored = match self.wait_unless(&self.is_stopped, upload) {
+        let stored = match self.send(&path, sealed.bytes, place.clone()) {
             // Deleted while it waited.
             Err(StoreError::Missing) => return Ok(()),
             stored => stored?,
         };
-        if stored.size != sealed.bytes {
-            return Err(StoreError::Damaged(format!("{} of {} bytes arrived", stored.size, sealed.bytes)));
+        if stored != sealed.bytes {
+            return Err(StoreError::Damaged(format!("{stored} of {} bytes arrived", sealed.bytes)));
         }
         if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
             // Deleted while it was uploaded.
@@ -324,7 +350,7 @@ impl Objects {
     }
 
     /// Deletes an object, if there is one.
-    fn delete(&self, place: Path) -> StoreResult {
+    pub(in crate::store) fn delete(&self, place: Path) -> StoreResult {
         let store = Arc::clone(&self.store);
         match self.wait(async move { store.delete(&place).await.map_err(error_of) }) {
             Err(StoreError::Missing) => Ok(()),
@@ -423,7 +449,8 @@ fn failure(url: &str, error: &dyn fmt::Display) -> String {
     format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
 }
 
-fn error_of(error: object_store::Error) -> StoreError {
+/// Returns an error of an object store as one of the store.
+pub(in crate::store) fn error_of(error: object_store::Error) -> StoreError {
     match error {
         object_store::Error::NotFound { .. } => StoreError::Missing,
         error => StoreError::Io(io::Error::other(error)),

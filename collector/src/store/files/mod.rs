@@ -60,7 +60,7 @@ fn folder_of(path: &str) -> &str {
 }
 
 /// Writes a whole file under another name and renames it, so that readers find all of it or the earlier one.
-pub(super) fn replace(files: &dyn Files, path: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(files: &dyn Files, path: &str, bytes: &[u8]) -> io::Result<()> {
     let new = format!("{path}.new");
     let mut file = files.create(&new)?;
     file.append(bytes)?;

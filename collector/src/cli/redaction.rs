@@ -1,0 +1,179 @@
+//! The options that tell what a copy of a trace leaves out, for the commands that write or send one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use shared::format::{self, Header};
+use shared::import::Imported;
+use shared::preview;
+use shared::redaction::{Contents, Part, Paths, Redaction, header_of, redact};
+use shared::trace::Snapshot;
+use shared::units::counted;
+
+use super::one_line;
+use super::read::read;
+
+/// Examples of names that are printed.
+const EXAMPLES: usize = 5;
+
+/// What a copy of a trace leaves out.
+#[derive(Args, Debug)]
+pub(super) struct RedactionOptions {
+    /// What becomes of paths
+    #[arg(long, value_enum, default_value_t = PathsChoice::NoHomes)]
+    paths: PathsChoice,
+    /// Keep the names of the host and of the job
+    #[arg(long)]
+    keep_places: bool,
+    /// Keep the texts that the job attached to its allocations
+    #[arg(long)]
+    keep_metadata: bool,
+    /// Leave out named spans and instants
+    #[arg(long)]
+    no_annotations: bool,
+    /// Device to keep, by its number in the file; can be repeated [default: all]
+    #[arg(long, value_name = "N")]
+    device: Vec<i64>,
+    /// Events to keep, of one device: from the state after A events to the state after B events
+    #[arg(long, value_name = "A:B", value_parser = window)]
+    window: Option<Range<u32>>,
+}
+
+/// What becomes of paths.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PathsChoice {
+    /// Home folders become ~, and names of users become "user"
+    NoHomes,
+    /// Only names of files stay
+    Files,
+    /// They stay as they are
+    Whole,
+}
+
+/// Reads a window.
+fn window(text: &str) -> Result<Range<u32>, String> {
+    let (from, to) = text.split_once(':').unwrap_or_default();
+    match (from.parse(), to.parse()) {
+        (Ok(from), Ok(to)) if from < to => Ok(from..to),
+        _ => Err("write two numbers of events, the smaller one first, such as 1000:2500".to_owned()),
+    }
+}
+
+/// A copy of a trace that says less, and what both of them say.
+pub(super) struct RedactedCopy {
+    header: Header,
+    snapshot: Snapshot,
+    before: Contents,
+    after: Contents,
+}
+
+impl RedactionOptions {
+    /// Reads a snapshot or a recording, and makes the copy.
+    pub(super) fn copy_of(&self, file: &Path) -> Result<RedactedCopy, String> {
+        let mut imported = read(file)?;
+        let name = || file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let header = imported.header.take().unwrap_or_else(|| header_of(&name(), &imported.snapshot));
+        let redaction = self.redaction(&imported)?;
+        let before = Contents::of(&header, &imported.snapshot);
+        let (header, snapshot) = redact(&header, &mut imported.snapshot, &redaction);
+        let after = Contents::of(&header, &snapshot);
+        Ok(RedactedCopy { header, snapshot, before, after })
+    }
+
+    fn redaction(&self, imported: &Imported) -> Result<Redaction, String> {
+        let known: Vec<i64> = imported.snapshot.devices.iter().map(|trace| trace.device).collect();
+        if let Some(unknown) = self.device.iter().find(|number| !known.contains(number)) {
+            return Err(format!("there is no device {unknown}. The file has: {}.", numbers(&known)));
+        }
+        let part = match (&self.window, &self.device[..], &known[..]) {
+            (Some(positions), [device], _) | (Some(positions), [], [device]) => {
+                Part::Window { device: *device, positions: positions.clone() }
+            }
+            (Some(_), ..) => {
+                return Err(format!("a window is of one device. Name it with --device: {}.", numbers(&known)));
+            }
+            (None, [], _) => Part::Everything,
+            (None, devices, _) => Part::Devices(devices.to_vec()),
+        };
+        let paths = match self.paths {
+            PathsChoice::NoHomes => Paths::WithoutHomes,
+            PathsChoice::Files => Paths::FileNames,
+            PathsChoice::Whole => Paths::Whole,
+        };
+        Ok(Redaction {
+            paths,
+            has_places: self.keep_places,
+            has_metadata: self.keep_metadata,
+            is_without_annotations: self.no_annotations,
+            part,
+        })
+    }
+}
+
+impl RedactedCopy {
+    /// Returns the copy as a recording.
+    pub(super) fn recording(&self) -> Vec<u8> {
+        format::write(&self.header, &self.snapshot)
+    }
+
+    /// Returns the copy as a recording that is shown before all of it was read.
+    pub(super) fn shareable(&self) -> Vec<u8> {
+        preview::write(&self.header, &self.snapshot)
+    }
+
+    /// Returns the name of the trace.
+    pub(super) fn name(&self) -> &str {
+        &self.header.name
+    }
+
+    /// Returns what the trace said, and what the copy says.
+    pub(super) fn summary(&self) -> String {
+        let Self { before, after, .. } = self;
+        let mut text = format!(
+            "{} of {}, from {}.\n",
+            counted(after.events, "event"),
+            counted(after.devices.len() as u64, "device"),
+            counted(before.events, "event")
+        );
+        for ((name, was), (_, is)) in before.lists().into_iter().zip(after.lists()) {
+            let [was, is] = [was, is].map(shown);
+            text += &match was == is {
+                true => format!("{name}: {is}\n"),
+                false => format!("{name}: {is} (was: {was})\n"),
+            };
+        }
+        if before.host_events > 0 {
+            text += "Events of pinned host memory are left out: a recording has none.\n";
+        }
+        text
+    }
+}
+
+/// Shows the first items of a list, and how many there are.
+fn shown(list: &BTreeSet<String>) -> String {
+    let some: Vec<String> = list.iter().take(EXAMPLES).map(|item| one_line(item)).collect();
+    match list.len() {
+        0 => "none".to_owned(),
+        count if count > EXAMPLES => format!("{}, and {} more", some.join(", "), count - EXAMPLES),
+        _ => some.join(", "),
+    }
+}
+
+fn numbers(devices: &[i64]) -> String {
+    devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a file under another name first, so that an incomplete one is never found.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
+    written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
+        // Fails only if it was not created.
+        let _ = fs::remove_file(&part);
+    })
+}

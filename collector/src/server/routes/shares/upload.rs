@@ -1,0 +1,176 @@
+//! `POST /api/v1/traces`: an upload in one request, for scripts.
+
+use std::sync::Arc;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_LENGTH};
+use axum::{Extension, Json};
+use futures_util::StreamExt;
+use serde::Deserialize;
+
+use super::super::binary::Binary;
+use super::super::blocking;
+use super::uploads::{begin, expiry, finish};
+use super::{LinkJson, grant, header, shares, take};
+use crate::access::Caller;
+use crate::server::App;
+use crate::server::error::{ApiError, ErrorJson};
+use crate::server::place::Place;
+use crate::server::request_body::is_too_slow;
+use crate::shares::{Begun, Offer, PartWriter, Progress};
+
+/// The header with a link's password.
+const PASSWORD: HeaderName = HeaderName::from_static("x-vramscope-password");
+/// Bytes that are gathered before they are written.
+const GATHERED_BYTES: usize = 256 << 10;
+/// What stands for a link that does not expire.
+const NEVER: &str = "never";
+
+/// The link that is wanted.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::server) struct ShareQuery {
+    /// The name of the link; by default that of the recording.
+    #[serde(default)]
+    name: String,
+    /// Seconds until the link expires, or `never`; by default 30 days.
+    expires_seconds: Option<String>,
+    /// Whether the link opens without a token of the server.
+    #[serde(default)]
+    is_public: bool,
+}
+
+/// Lets a connection keep its place, since its request showed a token.
+pub(super) fn known(app: &App, place: Option<&Extension<Arc<Place>>>) {
+    if let Some(Extension(place)) = place.filter(|_| app.sessions.access().wants_token()) {
+        place.know();
+    }
+}
+
+/// Receives a part to the end of its body, or as much of it as arrives.
+pub(super) async fn receive(part: PartWriter, body: &mut BodyDataStream) -> Result<Progress, ApiError> {
+    receive_up_to(part, body, &mut Bytes::new(), u64::MAX).await
+}
+
+/// Receives a part of at most so many bytes. `rest` holds bytes of the body that were read before, and those that were read
+/// and belong to the next part.
+async fn receive_up_to(
+    mut part: PartWriter,
+    body: &mut BodyDataStream,
+    rest: &mut Bytes,
+    most: u64,
+) -> Result<Progress, ApiError> {
+    let (mut received, mut failed) = (0, None);
+    let mut gathered: Vec<u8> = Vec::new();
+    loop {
+        let bytes = if rest.is_empty() {
+            match body.next().await {
+                None => break,
+                Some(Ok(bytes)) => bytes,
+                Some(Err(error)) => {
+                    failed = Some(is_too_slow(&error));
+                    break;
+                }
+            }
+        } else {
+            std::mem::take(rest)
+        };
+        let room = usize::try_from(most - received).unwrap_or(usize::MAX);
+        let (now, later) = bytes.split_at(bytes.len().min(room));
+        gathered.extend_from_slice(now);
+        received += now.len() as u64;
+        *rest = bytes.slice_ref(later);
+        if gathered.len() >= GATHERED_BYTES {
+            let full = std::mem::take(&mut gathered);
+            part = blocking(move || part.write(&full).map(|()| part)).await??;
+        }
+        if !rest.is_empty() {
+            break;
+        }
+    }
+    // What arrived is kept, so that the sender can go on from there.
+    let progress = blocking(move || part.write(&gathered).and_then(|()| part.commit())).await??;
+    match failed {
+        None => Ok(progress),
+        Some(true) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "The body did not arrive in time.")),
+        Some(false) => Err(ApiError::new(StatusCode::BAD_REQUEST, "cut", "The body is incomplete.")),
+    }
+}
+
+/// Shares a recording that is sent in one request.
+///
+/// Write it with `vramscope strip FILE -o OUT.vramscope`, which leaves out who recorded it and where; this route refuses
+/// anything else than a recording. A password comes in the header `x-vramscope-password`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/traces",
+    operation_id = "share_trace",
+    params(
+        ShareQuery,
+        ("x-vramscope-password" = Option<String>, Header, description = "A password that opens the link.")
+    ),
+    request_body(content = inline(Binary), content_type = "application/octet-stream"),
+    security(("token" = [])),
+    responses(
+        (status = 201, description = "The link opens.", body = LinkJson),
+        (status = 400, description = "A parameter is invalid, or the body is incomplete.", body = ErrorJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The server allows no public links; or the request comes from a page of another origin.", body = ErrorJson),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorJson),
+        (status = 411, description = "The length of the body is not announced.", body = ErrorJson),
+        (status = 413, description = "The recording is too large.", body = ErrorJson),
+        (status = 422, description = "The body is not a recording.", body = ErrorJson),
+        (status = 507, description = "The server has no room, or the token's quota is used up.", body = ErrorJson),
+    )
+)]
+pub(in crate::server) async fn share_trace(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    place: Option<Extension<Arc<Place>>>,
+    query: Result<Query<ShareQuery>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<LinkJson>), ApiError> {
+    let shares = shares(&app)?;
+    take(&shares.begins, &caller, "uploads")?;
+    known(&app, place.as_ref());
+    let malformed = || ApiError::malformed("expires_seconds is a number or never; is_public is true or false.");
+    let Query(ShareQuery { name, expires_seconds, is_public }) = query.map_err(|_| malformed())?;
+    let expires_seconds = match expires_seconds.as_deref() {
+        None => expiry(&shares, None),
+        Some(NEVER) => None,
+        Some(seconds) => Some(seconds.parse().map_err(|_| malformed())?),
+    };
+    let Some(bytes) = header(&headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok()) else {
+        let message = "Announce the length of the body with Content-Length.";
+        return Err(ApiError::new(StatusCode::LENGTH_REQUIRED, "length", message));
+    };
+    let password = header(&headers, &PASSWORD).filter(|password| !password.is_empty()).map(str::to_owned);
+    let grant = grant(&caller)?;
+    let offer = Offer { bytes, hash: None, name, expires_seconds, password, is_public };
+    let Begun { id, token, delete_token } = begin(&shares, &grant, offer).await?;
+    let owner = grant.name().to_owned();
+    let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
+    let mut received = Ok(0);
+    while let Ok(from @ 0..) = received
+        && from < bytes
+    {
+        let (of, id, owner) = (Arc::clone(&shares), id.clone(), owner.clone());
+        let part = blocking(move || of.part(&id, &owner, from)).await??;
+        let most = shares.limits().part_bytes;
+        received = match receive_up_to(part, &mut stream, &mut rest, most).await {
+            Ok(progress) if progress.received == from => Err(ApiError::malformed("The body is incomplete.")),
+            other => other.map(|progress| progress.received),
+        };
+    }
+    if let Err(error) = received {
+        let (of, id) = (Arc::clone(&shares), id.clone());
+        blocking(move || of.cancel(&id, &owner)).await??;
+        return Err(error);
+    }
+    let finished = finish(&shares, &caller, move |shares| shares.finish(&id, &owner)).await?;
+    let json = LinkJson { delete_token: Some(delete_token), ..LinkJson::new(Some(token), &finished.link) };
+    Ok((StatusCode::CREATED, Json(json)))
+}

@@ -1,0 +1,141 @@
+//! The payload of one preview: encoding, decoding, and what is checked.
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+use super::VERSION;
+use super::columns::{restore, take};
+use crate::query::{Answer, Axis, Query, Summary, Window};
+
+/// Levels of nesting in a payload: twice as many as answers have.
+const DEPTH: usize = 32;
+
+/// An answer with its question.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answered {
+    /// The device, as an index into the summary.
+    pub(super) device: u32,
+    pub(super) query: Query,
+    pub(super) answer: Answer,
+}
+
+/// What a preview behind the first one is about, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The device, as an index into the summary.
+    pub device: u32,
+    /// The axis of its pictures.
+    pub axis: Axis,
+    /// The window of its pictures.
+    pub window: Window,
+    /// Whether that is the whole trace, with all that is asked first.
+    pub is_whole: bool,
+    /// Its offset, from the end of the first preview.
+    pub from: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// The contents of one preview.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) summary: Option<Summary>,
+    pub(super) places: Vec<Place>,
+    pub(super) answers: Vec<Answered>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Payload {
+    version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<Summary>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    places: Vec<Place>,
+    answers: Vec<Stored>,
+}
+
+/// An answer whose columns of numbers are stored apart from it, as differences.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    device: u32,
+    query: Query,
+    answer: Answer,
+    columns: Vec<ByteBuf>,
+}
+
+impl Part {
+    /// Returns the payload.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let answers = self.answers.iter().map(|Answered { device, query, answer }| {
+            let mut answer = answer.clone();
+            let columns = take(&mut answer).into_iter().map(ByteBuf::from).collect();
+            Stored { device: *device, query: query.clone(), answer, columns }
+        });
+        let (summary, places) = (self.summary.clone(), self.places.clone());
+        let payload = Payload { version: VERSION, summary, places, answers: answers.collect() };
+        // Writing to a vector can't fail.
+        rmp_serde::to_vec_named(&payload).unwrap_or_default()
+    }
+
+    /// Reads a payload; `None` for one of another version, and for one that is damaged.
+    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+        if decode::<Version>(payload)?.version != VERSION {
+            return None;
+        }
+        let Payload { summary, places, answers, .. } = decode(payload)?;
+        let restored = answers.into_iter().map(|Stored { device, query, mut answer, columns }| {
+            restore(&mut answer, &columns).ok()?;
+            Some(Answered { device, query, answer }).filter(Answered::is_consistent)
+        });
+        Some(Self { summary, places, answers: restored.collect::<Option<_>>()? })
+    }
+}
+
+impl Answered {
+    /// Whether the answer is one to its question, as far as a view relies on it.
+    fn is_consistent(&self) -> bool {
+        match (&self.query, &self.answer) {
+            (Query::Timeline(asked), Answer::Timeline(found)) => {
+                let columns = found.query.columns as usize;
+                let is_full = |length: usize| length == columns;
+                found.query == *asked
+                    && is_full(found.top.len())
+                    && is_full(found.position.len())
+                    && is_full(found.active.len())
+                    && is_full(found.reserved.len())
+                    && is_real(asked.window)
+                    && is_real(asked.bytes)
+            }
+            (Query::Overview { columns, .. }, Answer::Overview(found)) => {
+                let is_full = |length: usize| length == *columns as usize;
+                is_full(found.reserved.len())
+                    && is_full(found.active.len())
+                    && is_full(found.allocated.len())
+                    && found.outside.iter().all(|curve| is_full(curve.bytes.len()))
+                    && is_real(found.window)
+            }
+            (Query::State { position }, Answer::State(found)) => found.position == *position,
+            (Query::Classes(asked), Answer::Classes(found)) => {
+                found.query == *asked && found.classes.len() == found.memory.len()
+            }
+            (Query::Lines(asked), Answer::Lines(found)) => found.query == *asked,
+            (Query::Steps { .. }, Answer::Steps(_)) | (Query::Diagnosis, Answer::Diagnosis(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+fn is_real(window: Window) -> bool {
+    window.start.is_finite() && window.end.is_finite() && window.end >= window.start
+}
+
+fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Option<T> {
+    let mut reader = rmp_serde::Deserializer::from_read_ref(payload);
+    reader.set_max_depth(DEPTH);
+    T::deserialize(&mut reader).ok()
+}

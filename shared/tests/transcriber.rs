@@ -1,0 +1,130 @@
+//! A recording that was written anew says the same, and nothing else.
+
+mod common;
+
+use common::{Fixture, describe, fixtures};
+use proptest::prelude::*;
+use shared::event::Action;
+use shared::format::{self, End, EventColumns, Header, LostEvents, PRELUDE_BYTES, Writer, seal};
+use shared::frames::StackId;
+use shared::import::Imported;
+use shared::limits::ImportLimits;
+use shared::recording::{Transcribed, Transcriber};
+use shared::trace::{Event, Loss, TagId};
+use shared::units::Address;
+
+/// Writes a recording anew, pushed in pieces of a length. The error is its text.
+fn transcribe(recording: &[u8], piece: usize) -> Result<(Vec<u8>, Transcribed), String> {
+    let (mut transcriber, mut out) = (Transcriber::new(ImportLimits::default()), Vec::new());
+    for bytes in recording.chunks(piece) {
+        transcriber.push(bytes, &mut out).map_err(|error| error.to_string())?;
+    }
+    let said = transcriber.finish(&mut out).map_err(|error| error.to_string())?;
+    Ok((out, said))
+}
+
+fn import(bytes: &[u8]) -> Imported {
+    common::import(bytes).unwrap()
+}
+
+fn recording_of(imported: &Imported) -> Vec<u8> {
+    let header = imported.header.clone().unwrap_or_default();
+    format::write(&header, &imported.snapshot)
+}
+
+#[test]
+fn every_fixture_says_the_same_afterwards() {
+    for Fixture { name, bytes } in fixtures() {
+        // Some fixtures are cut off on purpose.
+        let Ok(imported) = common::import(&bytes) else { continue };
+        let recording = recording_of(&imported);
+        for piece in [recording.len().max(1), 777] {
+            let (new, said) = transcribe(&recording, piece).unwrap();
+            let (before, after) = (import(&recording), import(&new));
+            assert_eq!(describe(&before), describe(&after), "{name}");
+            let events: usize = before.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
+            assert_eq!(said.events, events as u64, "{name}");
+            // Once more changes nothing: it is its own form.
+            assert_eq!(transcribe(&new, new.len()).unwrap().0, new, "{name}");
+        }
+    }
+}
+
+/// A recording with a loss at the start, one in the middle and one at the end.
+fn with_losses() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&Header { name: "run".to_owned(), ..Header::default() }, &mut out);
+    let lose = |from, to| LostEvents { device: 3, from, to, by_action: [2; Action::ALL.len()] };
+    let mut columns = EventColumns::default();
+    let event = |time_us| Event {
+        action: Action::SegmentAlloc,
+        address: Address(time_us as u64 * (2 << 20)),
+        size: 2 << 20,
+        time_us,
+        tag: TagId(0),
+        stack: StackId(0),
+    };
+    writer.lost_events(&lose(0, 7), &mut out);
+    (1..4).for_each(|time| columns.push(event(time)));
+    writer.events(3, 7, &columns, &mut out);
+    // One that no chunk tells of.
+    columns.clear();
+    columns.push(event(5));
+    writer.events(3, 15, &columns, &mut out);
+    writer.lost_events(&lose(16, 20), &mut out);
+    writer.segments(3, 20, &[], &mut out);
+    writer.end(&End { lost: 16, ..Default::default() }, &mut out);
+    out
+}
+
+#[test]
+fn missing_events_stay_missing() {
+    let recording = with_losses();
+    let losses = |bytes: &[u8]| -> Vec<Loss> { import(bytes).snapshot.devices[0].losses.clone() };
+    let want = losses(&recording);
+    assert_eq!(want.iter().map(|loss| (loss.position, loss.events)).collect::<Vec<_>>(), [(0, 7), (3, 5), (4, 4)]);
+    let (new, said) = transcribe(&recording, 50).unwrap();
+    assert_eq!((losses(&new), said.devices, said.name), (want.clone(), vec![3], "run".to_owned()));
+    // Writing a snapshot as a whole keeps them, too.
+    assert_eq!(losses(&recording_of(&import(&recording))), want);
+}
+
+#[test]
+fn nothing_of_a_stranger_passes_unread() {
+    let recording = with_losses();
+    let clean = transcribe(&recording, recording.len()).unwrap().0;
+    // The chunk after the header begins where an empty recording has its first one.
+    let mut header = Vec::new();
+    let _ = Writer::new(&Header { name: "run".to_owned(), ..Header::default() }, &mut header);
+    let at = header.len();
+    let with = |bytes: &[u8]| [&recording[..at], bytes, &recording[at..]].concat();
+    // A kind of a later version, and a known one with a key that nobody reads.
+    for chunk in [seal(200, b"<script>stranger</script>"), seal(13, b"\x81\xa8stranger\xa8stranger")] {
+        let new = transcribe(&with(&chunk), 1000).unwrap().0;
+        assert_eq!(new, clean);
+    }
+    for (bytes, word) in [
+        (with(b"stranger between the chunks"), "changed on the way"),
+        (with(&seal(3, b"stranger")), "contents of a chunk"),
+        (recording[..recording.len() - 1].to_vec(), "cut off"),
+        (recording[..PRELUDE_BYTES].to_vec(), "no header"),
+        (b"not a recording at all".to_vec(), "recording"),
+        ([&recording[..PRELUDE_BYTES], &recording[at..]].concat(), "does not begin with a header"),
+        (Vec::new(), "no header"),
+    ] {
+        let error = transcribe(&bytes, 1000).map(|(_, said)| said).unwrap_err();
+        assert!(error.contains(word), "{word}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_changed_byte_is_refused_or_harmless(place in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let mut recording = with_losses();
+        let place = place.index(recording.len());
+        recording[place] ^= 1 << bit;
+        if let Ok((new, _)) = transcribe(&recording, 64) {
+            prop_assert!(common::import(&new).is_ok());
+        }
+    }
+}
