@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
 use crate::hooks::use_model;
-use crate::model::{Action, Model};
+use crate::model::{Action, FileEntry, Model};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -46,7 +46,7 @@ fn address(model: &Model) -> Option<String> {
         }
         return model.link.is_none().then(|| format!("#{link}"));
     }
-    if let Some(path) = &file.path {
+    if let Some(path) = file.path() {
         return Some(format!("{path}#{link}"));
     }
     link.file = Some(file.name.clone());
@@ -65,9 +65,9 @@ fn session_there() -> Option<String> {
 /// Writes the view to the address bar.
 pub fn write(model: &Model) {
     let Some(mut address) = address(model) else { return };
-    let (path, path_now) = (model.file().and_then(|file| file.path.clone()), path_there());
+    let (path, path_now) = (model.file().and_then(FileEntry::path), path_there());
     // A trace that its path identifies is left for one that the fragment identifies.
-    let leaves = path.is_none() && model.files.iter().any(|file| file.path.as_ref() == Some(&path_now));
+    let leaves = path.is_none() && model.files.iter().any(|file| file.path().as_ref() == Some(&path_now));
     if leaves {
         address.insert_str(0, "./");
     } else if address.is_empty() {
@@ -94,7 +94,7 @@ pub fn use_address_bar() {
             // A step through the browser's history, or an address that was typed or pasted over this one.
             let listener = Listener::new(&window(), "popstate", move |_| {
                 let path = path_there();
-                if let Some(file) = model.now().files.iter().find(|file| file.path.as_ref() == Some(&path)) {
+                if let Some(file) = model.now().files.iter().find(|file| file.path().as_ref() == Some(&path)) {
                     model.dispatch(Action::SelectFile(file.key));
                 }
                 match read() {

@@ -11,7 +11,7 @@ use crate::model::{FileEntry, FileKey, Model, Phase};
 fn is_wanted(model: &Model, file: &FileEntry) -> bool {
     let Phase::Ready { is_pictured, .. } = file.phase else { return false };
     let is_awaited = model.link.as_ref().is_some_and(|link| link.hash.is_some());
-    file.hash.is_none() && file.live.is_none() && file.path.is_none() && (is_pictured || is_awaited)
+    file.hash.is_none() && file.live.is_none() && file.shared.is_none() && (is_pictured || is_awaited)
 }
 
 /// Asks for the identity of each file once.

@@ -52,13 +52,6 @@ pub enum Action {
         /// Its identity.
         hash: FileHash,
     },
-    /// The page's path identifies a file, as that of a shared trace does: its links need not name it.
-    FileHasPath {
-        /// Which file.
-        key: FileKey,
-        /// The last segment of the path.
-        path: String,
-    },
     /// A file's summary was made again, by other rules of whose code a frame is.
     FileRefolded {
         /// Which file.

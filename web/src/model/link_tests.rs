@@ -4,7 +4,7 @@ use shared::link::{FileHash, Link, Parsed, Read};
 use shared::query::{Axis, Window};
 
 use crate::model::testing::{added, after, read, watched};
-use crate::model::{Action, FileKey, Model, Selection, Tab, update};
+use crate::model::{Action, FileKey, Model, Selection, SharedLink, Tab, update};
 
 const KEY: FileKey = FileKey(0);
 
@@ -109,9 +109,9 @@ fn what_was_withheld_can_be_applied() {
 
 #[test]
 fn a_link_that_names_nothing_is_for_what_is_opened_first() {
-    let path = || Action::FileHasPath { key: KEY, path: "s-token".to_owned() };
+    let opened = || Action::SharedAdded { key: KEY, link: SharedLink::default() };
     check("a file", vec![link(None, None), added(0, "b"), read(0, &[1000])], true, false, "");
-    let shared = |wanted: Action| vec![wanted, added(0, "b"), path(), read(0, &[1000])];
+    let shared = |wanted: Action| vec![wanted, opened(), read(0, &[1000])];
     check("a shared trace", shared(link(None, None)), true, false, "");
     check("whatever else its link says", shared(link(Some("a"), Some(7))), true, false, "");
     check("the current file", vec![added(0, "b"), read(0, &[1000]), link(None, None)], true, false, "");

@@ -16,7 +16,7 @@ mod view;
 pub use action::Action;
 pub use live::{Live, count};
 pub use rebase::rebased;
-pub use shared_link::{SharedLink, Trouble};
+pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Listing, Selection, Tab, View};

@@ -1,5 +1,8 @@
 //! A link to a shared trace, and why it can't be opened.
 
+/// How the last segment of the path of a shared trace begins.
+pub const SHARED_PREFIX: &str = "s-";
+
 /// A link to a trace that somebody shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLink {
@@ -9,6 +12,13 @@ pub struct SharedLink {
     pub key: String,
     /// What stands in the way of opening it.
     pub trouble: Option<Trouble>,
+}
+
+impl SharedLink {
+    /// Returns the last segment of its page's path.
+    pub fn path(&self) -> String {
+        format!("{SHARED_PREFIX}{}", self.token)
+    }
 }
 
 /// What stands in the way of opening a shared trace.

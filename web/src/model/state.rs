@@ -98,8 +98,6 @@ pub struct FileEntry {
     pub size: u64,
     /// Its identity, once it is known. Sessions have none.
     pub hash: Option<FileHash>,
-    /// The last segment of the page's path, if that identifies it, as for a shared trace.
-    pub path: Option<String>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -121,13 +119,17 @@ impl FileEntry {
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
         let (shared, detail) = (None, None);
-        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+        Self { key, name, size, hash: None, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns the last segment of the page's path, if that identifies the file: its links need not name it then.
+    pub fn path(&self) -> Option<String> {
+        self.shared.as_ref().map(|link| link.path())
     }
 
     /// Returns how far the download is, while only a part of the file is here.
     pub fn missing_detail(&self) -> Option<&Detail> {
         self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
-        Self { key, name, size, hash: None, path: None, phase, live, view, diagnoses, is_verdict_closed: false }
     }
 
     /// Returns the summary, once the file has been read.

@@ -69,14 +69,8 @@ pub fn update(model: &Model, action: Action) -> Model {
                 link.trouble = Some(trouble);
             }
         }
-        Action::FileLoaded { key, summary } => loaded(&mut next, key, summary),
         Action::FileLoaded { key, summary } => links::loaded(&mut next, key, &summary),
         Action::FileHashed { key, hash } => links::hashed(&mut next, key, hash),
-        Action::FileHasPath { key, path } => {
-            if let Some(file) = entry(&mut next, key) {
-                file.path = Some(path);
-            }
-        }
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {
                 file.phase = Phase::Failed { message };

@@ -37,7 +37,7 @@ fn fit(link: &Link, file: &FileEntry) -> Fit {
         (Some(_), ..) => Fit::Other,
         _ if link.session.is_some() => Fit::Other,
         // The path says which trace is meant.
-        _ if file.path.is_some() => Fit::Same,
+        _ if file.shared.is_some() => Fit::Same,
         (_, Some(wanted), Some(found)) if wanted == found => Fit::Same,
         (_, Some(_), Some(_)) if is_named => Fit::Differs,
         (_, Some(_), None) => Fit::Unknown,
