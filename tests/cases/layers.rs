@@ -9,7 +9,7 @@ use tests::workspace;
 
 /// Each folder (or file) of `web/src` with those that it may import. A folder may only name folders above it in this
 /// table, so there can be no circle. `protocol` stands for the messages between the page and its engine.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("protocol", &[]),
     ("browser", &[]),
     ("crash", &["browser"]),
@@ -24,7 +24,8 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("views", &["browser", "model", "render", "hooks", "widgets"]),
     ("input", &["browser", "model", "hooks", "widgets", "theme", "source", "address", "views"]),
     ("shell", &["protocol", "browser", "model", "hooks", "worker", "widgets", "theme", "source", "views"]),
-    ("app", &["browser", "model", "hooks", "render", "theme", "source", "address", "views", "input", "shell"]),
+    ("share", &["protocol", "browser", "model", "hooks", "worker", "widgets", "source", "shell"]),
+    ("app", &["browser", "model", "hooks", "render", "theme", "source", "address", "views", "input", "shell", "share"]),
 ];
 
 /// What the model, which is pure data, never names.

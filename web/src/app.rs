@@ -9,8 +9,9 @@ use crate::browser::{document, root};
 use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
+use crate::share::{ShareDialog, UploadsDialog};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
-use crate::source::{DropZone, FilePicker, open_shared, token_of_page};
+use crate::source::{DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
@@ -22,6 +23,7 @@ pub fn start() {
         rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
+        has_uploads: !uploads::all().is_empty(),
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -94,6 +96,8 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Jobs) => job_dialog(&model),
         Some(Dialog::Folding) => html! { <FoldingDialog /> },
         Some(Dialog::Categories) => html! { <CategoryDialog /> },
+        Some(Dialog::Share) => html! { <ShareDialog /> },
+        Some(Dialog::Uploads) => html! { <UploadsDialog /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

@@ -13,6 +13,7 @@ mod hooks;
 mod input;
 mod model;
 mod render;
+mod share;
 mod shell;
 mod source;
 mod theme;

@@ -18,7 +18,7 @@ use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 use crate::identity::{self, Hashing};
 use crate::reader::Bytes;
 use crate::stages::{Stage, stage};
-use crate::{fetch, live, ranges, warm};
+use crate::{fetch, live, pack, ranges, warm};
 
 /// Milliseconds between two reports of progress.
 pub const REPORT_EVERY_MS: f64 = 100.0;
@@ -114,6 +114,12 @@ fn receive(bytes: &[u8]) {
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
         Ok(ToWorker::Identify) => identity::find(),
+        Ok(ToWorker::Copy { id, name, redaction, named }) => SESSION.with_borrow_mut(|session| {
+            if let Some(session) = session {
+                pack::copy(session, id, &name, &redaction, named);
+            }
+        }),
+        Ok(ToWorker::ForgetCopy) => pack::forget(),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }

@@ -15,6 +15,7 @@ mod entry;
 mod fetch;
 mod identity;
 mod live;
+mod pack;
 mod ranges;
 mod reader;
 mod stages;

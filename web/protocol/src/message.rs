@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use shared::analysis::own_rules::OwnRules;
 use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
+use shared::redaction::{Contents, Redaction};
+use shared::session::{Moved, Named};
 use shared::wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
@@ -64,6 +66,20 @@ pub enum ToWorker {
     Pause(bool),
     /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
     Identify,
+    /// Makes a copy of a file's trace for somebody else. Answered by [`FromWorker::Contents`] and then, unless another copy
+    /// was requested meanwhile, by [`FromWorker::Packed`].
+    Copy {
+        /// Chosen by the page.
+        id: u32,
+        /// The copy's name.
+        name: String,
+        /// What is left out.
+        redaction: Redaction,
+        /// What the view names.
+        named: Named,
+    },
+    /// No copy is wanted any more.
+    ForgetCopy,
 }
 
 /// The state of the connection to the server.
@@ -247,6 +263,22 @@ pub enum FromWorker {
     Hashed {
         /// The identity.
         hash: FileHash,
+    },
+    /// What a copy says.
+    Contents {
+        /// The request's id.
+        id: u32,
+        /// What the trace says.
+        before: Box<Contents>,
+        /// What the copy says.
+        after: Box<Contents>,
+        /// Where the view is in the copy; `None` if the copy doesn't have its device.
+        moved: Option<Moved>,
+    },
+    /// A copy is ready. The message comes in an array, whose second element is the copy: a `Blob`, passed by reference.
+    Packed {
+        /// The request's id.
+        id: u32,
     },
 }
 

@@ -47,6 +47,13 @@ pub async fn message_of(response: &Response) -> String {
     error_of(response).await.map(|(_, message)| own_words(&message)).unwrap_or_default()
 }
 
+/// Returns the code of an error of the server's API, and its message as one line of limited length. Both are empty if the
+/// body is no such error.
+pub async fn code_and_message(response: &Response) -> (String, String) {
+    let (code, message) = error_of(response).await.unwrap_or_default();
+    (code, own_words(&message))
+}
+
 /// Returns the code and the message in the body of an error of the server's API.
 async fn error_of(response: &Response) -> Option<(String, String)> {
     let text = JsFuture::from(response.text().ok()?).await.ok()?.as_string()?;

@@ -269,6 +269,8 @@ pub enum Action {
     OpenDialog(Dialog),
     /// Closes the dialog.
     CloseDialog,
+    /// Sets whether this browser has made links that it remembers.
+    SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
     /// Shows a short notice.

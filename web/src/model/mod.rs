@@ -19,4 +19,4 @@ pub use rebase::rebased;
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Selection, Tab, View};
+pub use view::{Listing, Selection, Tab, View, extent};

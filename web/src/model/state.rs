@@ -122,7 +122,7 @@ impl FileEntry {
         Self { key, name, size, hash: None, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
     }
 
-    /// Returns the last segment of the page's path, if that identifies the file: its links need not name it then.
+    /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
     pub fn path(&self) -> Option<String> {
         self.shared.as_ref().map(|link| link.path())
     }
@@ -196,6 +196,10 @@ pub enum Dialog {
     Folding,
     /// The rules that tell categories, and the user's own among them.
     Categories,
+    /// What is shared of the shown trace, and how.
+    Share,
+    /// The links that this browser has made.
+    Uploads,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -257,6 +261,8 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// Whether this browser has made links that it remembers.
+    pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
@@ -276,6 +282,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            has_uploads: false,
             is_details_open: true,
             notice: None,
             link: None,

@@ -117,6 +117,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
+        Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,

@@ -16,6 +16,10 @@ pub fn header(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Help)))
     };
+    let on_share = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Share)))
+    };
     html! {
         <header class="header">
             if model.files.is_empty() {
@@ -28,6 +32,9 @@ pub fn header(model: &ModelHandle) -> Html {
                 <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search"><SearchBox /></div>
             }
             <div class="header-end">
+                if is_ready {
+                    <button type="button" class="header-share" aria-haspopup="dialog" title="Share… (U)" onclick={on_share} data-testid="share-button">{ "Share" }</button>
+                }
                 { theme_switch(model) }
                 <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
                     <span aria-hidden="true">{ "?" }</span>

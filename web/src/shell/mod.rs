@@ -26,4 +26,5 @@ pub use loading::loading;
 pub use notice::Notice;
 pub use session_list::job_dialog;
 pub use start_page::start_page;
+pub use token_form::TokenForm;
 pub use workbench::Workbench;

@@ -4,6 +4,7 @@ use yew::prelude::*;
 
 use super::session_list::SessionList;
 use crate::hooks::ModelHandle;
+use crate::model::{Action, Dialog};
 use crate::source;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
@@ -15,6 +16,10 @@ pub fn start_page(model: &ModelHandle) -> Html {
     let on_sample = {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
+    };
+    let on_uploads = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Uploads)))
     };
     html! {
         <main class="stage" data-testid="start">
@@ -32,6 +37,9 @@ pub fn start_page(model: &ModelHandle) -> Html {
                     <p class="buttons">
                         <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
                         <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
+                        if model.has_uploads {
+                            <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
+                        }
                     </p>
                     <p class="drop-note">{ "The file stays in this browser: nothing is uploaded." }</p>
                 </div>

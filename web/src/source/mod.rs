@@ -6,6 +6,8 @@ mod picker;
 mod sample;
 pub mod server;
 mod shared_trace;
+pub mod shares;
+pub mod uploads;
 mod watch;
 
 pub use drop::DropZone;
@@ -71,8 +73,8 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.workers().close(key);
             model.dispatch(Action::FileFailed { key, message });
         }
-        // The client delivers answers to the callback of their question.
-        FromWorker::Answer { .. } => {}
+        // The client delivers answers and copies to the callback of their request.
+        FromWorker::Answer { .. } | FromWorker::Contents { .. } | FromWorker::Packed { .. } => {}
     }
 }
 

@@ -75,7 +75,17 @@ impl Json {
 
     /// Returns a field's list; empty if there is none.
     pub fn list(&self, key: &str) -> Vec<Self> {
-        self.get(key).dyn_ref::<Array>().map(|list| list.iter().map(Self).collect()).unwrap_or_default()
+        Self(self.get(key)).values()
+    }
+
+    /// Returns this list's values; none if it is no list.
+    pub fn values(&self) -> Vec<Self> {
+        self.0.dyn_ref::<Array>().map(|list| list.iter().map(Self).collect()).unwrap_or_default()
+    }
+
+    /// Parses a JSON text.
+    pub fn parse(text: &str) -> Option<Self> {
+        JSON::parse(text).ok().map(Self)
     }
 
     /// Returns a field's object; one without fields if there is none.
@@ -126,7 +136,7 @@ async fn send_with(request: RequestInit, path: &str) -> Result<Response, Failure
 /// Returns the JSON in a response's body; `None` if it is something else.
 pub async fn json(response: &Response) -> Option<Json> {
     let text = JsFuture::from(response.text().ok()?).await.ok()?.as_string()?;
-    JSON::parse(&text).ok().map(Json)
+    Json::parse(&text)
 }
 
 async fn failure(response: &Response) -> Failure {
@@ -166,16 +176,21 @@ pub async fn pin(session: &str, is_pinned: bool) -> Result<(), Failure> {
     send_json("PUT", &format!("sessions/{session}/pin"), &format!("{{\"pinned\":{is_pinned}}}")).await
 }
 
+/// Adds a header to a request.
+pub(super) fn add_header(request: &RequestInit, name: &str, value: &str) {
+    // Without a token, the request has no headers yet.
+    let headers = Reflect::get(request, &"headers".into()).ok().and_then(|headers| headers.dyn_into::<Headers>().ok());
+    if let Some(headers) = headers.or_else(|| Headers::new().ok()) {
+        // Fails only for invalid names and values.
+        let _ = headers.set(name, value);
+        request.set_headers(&headers);
+    }
+}
+
 /// Sends a request with a body of JSON, whose response has none.
 async fn send_json(method: &str, path: &str, body: &str) -> Result<(), Failure> {
     let request = request(method, &token());
-    // Without a token, the request has no headers yet.
-    let headers = Reflect::get(&request, &"headers".into()).ok().and_then(|headers| headers.dyn_into::<Headers>().ok());
-    if let Some(headers) = headers.or_else(|| Headers::new().ok()) {
-        // Fails only for invalid names and values.
-        let _ = headers.set("Content-Type", "application/json");
-        request.set_headers(&headers);
-    }
+    add_header(&request, "Content-Type", "application/json");
     request.set_body(&body.into());
     let response = send_with(request, path).await?;
     if response.ok() { Ok(()) } else { Err(failure(&response).await) }
@@ -195,8 +210,13 @@ pub async fn download(path: &str, name: &str) -> Result<(), Failure> {
     }
     let broken = |_| Failure::Other(AWAY.to_owned());
     let blob: Blob = JsFuture::from(response.blob().map_err(broken)?).await.map_err(broken)?.unchecked_into();
+    save(&blob, name)
+}
+
+/// Saves bytes as a file.
+pub fn save(blob: &Blob, name: &str) -> Result<(), Failure> {
     let refused = |_| Failure::Other("The browser did not allow this page to save the file.".to_owned());
-    let url = web_sys::Url::create_object_url_with_blob(&blob).map_err(refused)?;
+    let url = web_sys::Url::create_object_url_with_blob(blob).map_err(refused)?;
     let anchor = document().create_element("a").map_err(refused)?;
     if let Ok(anchor) = anchor.dyn_into::<web_sys::HtmlAnchorElement>() {
         anchor.set_href(&url);

@@ -9,8 +9,10 @@ use protocol::failure;
 use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
 use shared::analysis::own_rules::OwnRules;
 use shared::query::{Answer, Query};
+use shared::redaction::{Contents, Redaction};
+use shared::session::{Moved, Named};
 use wasm_bindgen::prelude::*;
-use web_sys::{ErrorEvent, File, MessageEvent, Worker};
+use web_sys::{Blob, ErrorEvent, File, MessageEvent, Worker};
 use yew::Callback;
 
 use crate::model::FileKey;
@@ -52,10 +54,28 @@ struct Spare {
 struct Connection {
     worker: Worker,
     pending: HashMap<u32, Pending>,
+    /// The copy that was requested last, and who waits for it.
+    copying: Option<(u32, Callback<Copied>)>,
     /// Counts the worker's messages. Its data may have changed with each of them.
     messages: u32,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+/// A copy of a trace for somebody else, as it becomes known.
+#[derive(Clone)]
+pub enum Copied {
+    /// What it says.
+    Contents {
+        /// What the trace says.
+        before: Box<Contents>,
+        /// What the copy says.
+        after: Box<Contents>,
+        /// Where the view is in the copy.
+        moved: Option<Moved>,
+    },
+    /// The copy itself, as a recording.
+    Packed(Blob),
 }
 
 /// A question in flight.
@@ -148,8 +168,9 @@ impl Workers {
         }
         mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
+        let (pending, copying) = (HashMap::new(), None);
         let connection =
-            Connection { worker, pending: HashMap::new(), messages: 0, _on_message: on_message, _on_error: on_error };
+            Connection { worker, pending, copying, messages: 0, _on_message: on_message, _on_error: on_error };
         self.0.open.borrow_mut().insert(key, connection);
         Ok(())
     }
@@ -185,6 +206,33 @@ impl Workers {
         if let Some(connection) = self.0.open.borrow().get(&key) {
             // Fails only with the worker, which does nothing more then.
             let _ = send(&connection.worker, message);
+        }
+    }
+
+    /// Requests a copy of a file's trace for somebody else. A copy that was requested before is not delivered any more.
+    pub fn copy(&self, key: FileKey, name: String, redaction: Redaction, named: Named, reply: Callback<Copied>) {
+        let mut open = self.0.open.borrow_mut();
+        let Some(connection) = open.get_mut(&key) else { return };
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        if send(&connection.worker, &ToWorker::Copy { id, name, redaction, named }).is_ok() {
+            connection.copying = Some((id, reply));
+        }
+    }
+
+    /// Withdraws the request for a copy.
+    pub fn forget_copy(&self, key: FileKey) {
+        if let Some(connection) = self.0.open.borrow_mut().get_mut(&key) {
+            connection.copying = None;
+            // Fails only with the worker, which sends nothing more then.
+            let _ = send(&connection.worker, &ToWorker::ForgetCopy);
+        }
+    }
+
+    fn deliver(&self, key: FileKey, id: u32, copied: Copied) {
+        let copying = self.0.open.borrow().get(&key).and_then(|connection| connection.copying.clone());
+        if let Some((_, reply)) = copying.filter(|(wanted, _)| *wanted == id) {
+            reply.emit(copied);
         }
     }
 
@@ -230,6 +278,15 @@ impl Workers {
             report.emit(FromWorker::Failed { message: failure::sentence(&text) });
             return;
         }
+        if let Some(pair) = data.dyn_ref::<Array>() {
+            let (message, copy) = (pair.get(0), pair.get(1));
+            if let Ok(FromWorker::Packed { id }) = decode(&Uint8Array::new(&message).to_vec())
+                && let Ok(copy) = copy.dyn_into::<Blob>()
+            {
+                self.deliver(key, id, Copied::Packed(copy));
+            }
+            return;
+        }
         let Some(buffer) = data.dyn_ref::<ArrayBuffer>() else { return };
         if let Some(connection) = self.0.open.borrow_mut().get_mut(&key) {
             connection.messages = connection.messages.wrapping_add(1);
@@ -251,6 +308,9 @@ impl Workers {
                 if let Some(reply) = last {
                     reply.emit(*answer);
                 }
+            }
+            Ok(FromWorker::Contents { id, before, after, moved }) => {
+                self.deliver(key, id, Copied::Contents { before, after, moved });
             }
             Ok(message) => {
                 if matches!(message, FromWorker::Loaded(_)) {

@@ -1,0 +1,61 @@
+//! Copies of the trace for somebody else: what a copy says, and the copy itself as a recording.
+
+use std::cell::Cell;
+
+use js_sys::{Array, Promise, Uint8Array};
+use protocol::message::{FromWorker, encode};
+use shared::redaction::Redaction;
+use shared::session::{Named, Session};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{Blob, BlobPropertyBag};
+
+use crate::entry::{post, scope};
+
+/// Milliseconds that a copy waits before it is packed. A person who clicks several boxes waits for the last one only.
+const REST_MS: i32 = 150;
+
+thread_local! {
+    /// The copy that was requested last.
+    static NEWEST: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Makes a copy of the trace. Sends what it says, and then the copy itself, unless another was requested meanwhile.
+pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, named: Named) {
+    NEWEST.set(Some(id));
+    let copy = session.copy(name, redaction, named);
+    let (before, after) = (Box::new(copy.before.clone()), Box::new(copy.after.clone()));
+    post(&FromWorker::Contents { id, before, after, moved: copy.moved });
+    spawn_local(async move {
+        rest().await;
+        if NEWEST.get() != Some(id) {
+            return;
+        }
+        let message = FromWorker::Packed { id };
+        // Fails only if the browser has no room for the copy.
+        if let (Ok(blob), Ok(bytes)) = (blob(&copy.write()), encode(&message)) {
+            // The copy goes to the page by reference.
+            let _ = scope().post_message(&Array::of2(&Uint8Array::from(bytes.as_slice()).buffer(), &blob));
+        }
+    });
+}
+
+/// Withdraws the request for a copy.
+pub fn forget() {
+    NEWEST.set(None);
+}
+
+fn blob(bytes: &[u8]) -> Result<Blob, JsValue> {
+    let kind = BlobPropertyBag::new();
+    kind.set_type("application/octet-stream");
+    Blob::new_with_u8_array_sequence_and_options(&Array::of1(&Uint8Array::from(bytes)), &kind)
+}
+
+/// Lets messages that have arrived be read first.
+async fn rest() {
+    let pause = Promise::new(&mut |resolve, _| {
+        let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, REST_MS);
+    });
+    // Never rejected.
+    let _ = JsFuture::from(pause).await;
+}

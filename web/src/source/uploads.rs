@@ -1,0 +1,100 @@
+//! The links that this browser has made, so that the user can extend and delete them later. Kept in local storage.
+
+use js_sys::{Array, JSON, Object, Reflect};
+use wasm_bindgen::JsValue;
+
+use super::server::Json;
+use super::shares::Shared;
+use crate::browser::window;
+
+/// The key in local storage.
+const KEY: &str = "vramscope-uploads";
+/// The most links that are remembered. The oldest ones are forgotten first.
+const MOST: usize = 500;
+
+/// A link that this browser has made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Upload {
+    /// Its token.
+    pub token: String,
+    /// The token that deletes it.
+    pub delete_token: String,
+    /// Its name.
+    pub name: String,
+    /// The size of its trace.
+    pub bytes: u64,
+    /// When it was made, in microseconds since the epoch.
+    pub created_us: i64,
+    /// When it expires; `None` for never.
+    pub expires_us: Option<i64>,
+}
+
+impl Upload {
+    /// Creates the entry of a link.
+    pub fn of(shared: &Shared, delete_token: String) -> Self {
+        let Shared { token, name, bytes, created_us, expires_us, .. } = shared.clone();
+        Self { token, delete_token, name, bytes, created_us, expires_us }
+    }
+}
+
+/// Returns the links, the newest first.
+pub fn all() -> Vec<Upload> {
+    let storage = window().local_storage().ok().flatten();
+    let text = storage.and_then(|storage| storage.get_item(KEY).ok().flatten()).unwrap_or_default();
+    let uploads = Json::parse(&text).map(|list| list.values()).unwrap_or_default();
+    let mut uploads: Vec<Upload> = uploads
+        .iter()
+        .map(|upload| Upload {
+            token: upload.text("token"),
+            delete_token: upload.text("delete_token"),
+            name: upload.text("name"),
+            bytes: upload.number("bytes").unwrap_or(0.0) as u64,
+            created_us: upload.number("created_us").unwrap_or(0.0) as i64,
+            expires_us: upload.number("expires_us").map(|us| us as i64),
+        })
+        // Anything else on this host may have written there.
+        .filter(|upload| !upload.token.is_empty() && upload.token.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .collect();
+    uploads.sort_by_key(|upload| std::cmp::Reverse(upload.created_us));
+    uploads.truncate(MOST);
+    uploads
+}
+
+/// Remembers a link, or replaces what is known of it. Returns whether the browser could store it.
+pub fn remember(upload: Upload) -> bool {
+    let mut uploads = all();
+    uploads.retain(|known| known.token != upload.token);
+    uploads.insert(0, upload);
+    write(&uploads)
+}
+
+/// Forgets a link.
+pub fn forget(token: &str) {
+    let mut uploads = all();
+    uploads.retain(|known| known.token != token);
+    // Fails only if nothing could be stored before either.
+    write(&uploads);
+}
+
+fn write(uploads: &[Upload]) -> bool {
+    let list: Array = uploads.iter().take(MOST).map(entry).collect();
+    let Ok(Some(storage)) = window().local_storage() else { return false };
+    JSON::stringify(&list).is_ok_and(|text| storage.set_item(KEY, &String::from(text)).is_ok())
+}
+
+fn entry(upload: &Upload) -> JsValue {
+    let fields: [(&str, JsValue); 6] = [
+        ("token", upload.token.as_str().into()),
+        ("delete_token", upload.delete_token.as_str().into()),
+        ("name", upload.name.as_str().into()),
+        ("bytes", (upload.bytes as f64).into()),
+        ("created_us", (upload.created_us as f64).into()),
+        ("expires_us", upload.expires_us.map_or(JsValue::NULL, |us| (us as f64).into())),
+    ];
+    let entry = Object::new();
+    for (key, value) in fields {
+        // An object that was just made accepts every field.
+        let _ = Reflect::set(&entry, &key.into(), &value);
+    }
+    entry.into()
+}
