@@ -8,8 +8,8 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use shared::format::{self, Header};
-use shared::preview;
 use shared::import::Imported;
+use shared::preview;
 use shared::redaction::{Contents, Part, Paths, Redaction, header_of, redact};
 use shared::trace::Snapshot;
 use shared::units::counted;
