@@ -11,9 +11,13 @@ pub mod cli;
 pub mod clock;
 pub mod driver;
 #[cfg(feature = "program")]
+mod file_name;
+#[cfg(feature = "program")]
 pub mod ingest;
 pub mod publish;
 pub mod recorder;
+#[cfg(feature = "program")]
+pub mod remote;
 #[cfg(feature = "program")]
 pub mod script;
 #[cfg(feature = "program")]

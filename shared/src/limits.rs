@@ -575,6 +575,10 @@ pub const LINE_ROWS: usize = 1_000;
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
+/// Boxes in the zoom path of a link's flame graph, one for each frame of a stack: deeper than almost any stack, and at
+/// most a third of [`LINK_BYTES`].
+pub const LINK_ZOOMS: usize = 512;
+
 /// Events in the trace of one run of a workload: 1.7 GB at 33 bytes each. The built-in workloads make a hundredth of
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;

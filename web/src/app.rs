@@ -6,12 +6,12 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers};
+use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
 use crate::share::{ShareDialog, UploadsDialog};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
-use crate::source::{DropZone, FilePicker, uploads};
+use crate::source::{DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
@@ -59,7 +59,12 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
-            handle.workers().warm_up();
+            let shared = token_of_page();
+            // A shared trace is being downloaded right away, and needs the network for itself.
+            handle.workers().warm_up(shared.is_none());
+            if let Some(token) = shared {
+                open_shared(&handle, &token);
+            }
             let linked = handle.link.as_ref().and_then(|link| link.session.clone());
             if let Some(session) = linked {
                 crate::source::watch(&handle, &session);
@@ -114,6 +119,7 @@ fn Background() -> Html {
     use_address_bar();
     use_followers();
     use_diagnosis();
+    use_identities();
     Html::default()
 }
 

@@ -11,16 +11,13 @@ use shared::limits::PublishLimits;
 use shared::units::{Count, counted};
 use shared::wire::Code;
 
+use super::destination::{TOKEN_VARIABLE, destination};
 use super::one_line;
 use crate::publish::{Cause, Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
 use crate::workloads::{Pacer, StopSignal};
 
-/// The variable that holds the server's token if no file is named.
-const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
-/// The variable that holds the path of a file with certificates if the option is not given.
-const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
 /// The longest time to wait for the server before the run begins.
 const GREETING: Duration = Duration::from_secs(2);
 /// The exit code of a program that Ctrl-C ended at once.
@@ -75,23 +72,7 @@ impl To {
     /// Begins a session if one was requested. `mode` says how its events are obtained.
     pub(super) fn start(&self, mode: &str) -> Result<Option<(PublisherOutput, Live)>, String> {
         let Some(url) = &self.to else { return Ok(None) };
-        let destination = Destination::parse(url).map_err(|error| format!("--to: {error}"))?;
-        if self.ca_file.is_some() && !destination.is_secure() {
-            return Err(format!(
-                "--ca-file: {} is not encrypted. Write the address as https://.",
-                destination.address()
-            ));
-        }
-        let variable = || std::env::var_os(CA_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let ca_file = self.ca_file.clone().or_else(variable);
-        let token = match &self.token_file {
-            Some(path) => {
-                let text = fs::read_to_string(path);
-                Some(text.map_err(|error| format!("{}: the token can't be read: {error}.", path.display()))?)
-            }
-            None => std::env::var(TOKEN_VARIABLE).ok(),
-        };
-        let destination = destination.token(token).ca_file(ca_file).mode(mode);
+        let destination = destination("--to", url, self.token_file.as_deref(), self.ca_file.as_deref())?.mode(mode);
         let limits = PublishLimits::default();
         let (output, handle) = Publisher::start(destination.clone(), limits).map_err(|error| error.to_string())?;
         let stop = StopSignal::default();

@@ -2,10 +2,13 @@
 
 mod budget;
 mod curves;
+mod destination;
 mod doctor;
 mod listening;
 mod live;
 mod log;
+mod pull;
+mod push;
 mod read;
 mod redaction;
 mod replay;
@@ -52,6 +55,12 @@ enum Command {
     Replay(replay::Replay),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
+    /// Share a trace by a link, without what `strip` leaves out
+    Push(push::Push),
+    /// Fetch a trace that somebody shared by a link
+    Pull(pull::Pull),
+    /// Delete a link that `push` made
+    Unshare(push::Unshare),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
@@ -70,6 +79,9 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Strip(strip) => strip.run(),
+        Command::Push(push) => push.run(),
+        Command::Pull(pull) => pull.run(),
+        Command::Unshare(unshare) => unshare.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
     }

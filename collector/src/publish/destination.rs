@@ -145,6 +145,18 @@ impl Destination {
         self
     }
 
+    /// Returns the server's access token, if there is one.
+    #[cfg(feature = "program")]
+    pub(crate) fn bearer(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// Returns the configuration of TLS connections. The error is a sentence for a person.
+    #[cfg(feature = "program")]
+    pub(crate) fn tls(&self) -> Result<std::sync::Arc<rustls::ClientConfig>, String> {
+        self.trust.config()
+    }
+
     /// Returns whether the connection is encrypted.
     pub fn is_secure(&self) -> bool {
         self.is_secure

@@ -99,7 +99,7 @@ pub fn router(app: App) -> Router {
         .route("/healthz", get(routes::health))
         .route("/sample.pickle", get(routes::sample))
         // `get` answers HEAD too, and any other method with 405 and the list of these two.
-        .fallback_service(get(routes::page))
+        .fallback_service(get(routes::page).with_state(app.clone()))
         .layer(Extension(routes::ApiDocument(&OPENAPI)))
         .layer(from_fn(host::check_origin))
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))

@@ -9,17 +9,19 @@ use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode}
 use shared::analysis::own_rules::OwnRules;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
+use shared::query::Summary;
 use shared::session::Session;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
+use crate::identity::{self, Hashing};
 use crate::reader::Bytes;
 use crate::stages::{Stage, stage};
-use crate::{fetch, live, pack, warm};
+use crate::{fetch, live, pack, ranges, warm};
 
 /// Milliseconds between two reports of progress.
-const REPORT_EVERY_MS: f64 = 100.0;
+pub const REPORT_EVERY_MS: f64 = 100.0;
 
 /// The unit in which indexing reports its progress.
 const INDEX_PARTS: u64 = 1000;
@@ -75,9 +77,11 @@ pub fn post(message: &FromWorker) {
 fn receive(bytes: &[u8]) {
     match decode(bytes) {
         Ok(ToWorker::Ask { id, device, query }) => {
+            identity::asked();
             // The page asks only after it has received a summary.
             let answer = SESSION
                 .with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device as usize, &query)))
+                .or_else(|| ranges::answer(device, &query))
                 .or_else(|| live::answer(device as usize, &query));
             if let Some(answer) = answer {
                 post(&FromWorker::Answer { id, answer: Box::new(answer) });
@@ -92,6 +96,11 @@ fn receive(bytes: &[u8]) {
             warm::stop();
             spawn_local(download(url, token));
         }
+        Ok(ToWorker::OpenShared { url, token, key }) => {
+            warm::stop();
+            spawn_local(ranges::open(ranges::Link { url, token, key }));
+        }
+        Ok(ToWorker::DownloadOn) => ranges::go_on(),
         Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
         Ok(ToWorker::SetRules(rules)) => {
             SESSION.with_borrow_mut(|session| {
@@ -104,6 +113,7 @@ fn receive(bytes: &[u8]) {
             OWN_RULES.set(rules);
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
+        Ok(ToWorker::Identify) => identity::find(),
         Ok(ToWorker::Copy { id, name, redaction, named }) => SESSION.with_borrow_mut(|session| {
             if let Some(session) = session {
                 pack::copy(session, id, &name, &redaction, named);
@@ -115,26 +125,37 @@ fn receive(bytes: &[u8]) {
 }
 
 async fn read(file: File) {
-    finish(import(Bytes::of(&file)).await);
+    let mut hashing = Hashing::if_awaited();
+    let imported = import(Bytes::of(&file), hashing.as_mut()).await;
+    match hashing {
+        // Before the summary, which a link is applied to.
+        Some(hashing) if imported.is_ok() => post(&FromWorker::Hashed { hash: hashing.finish() }),
+        Some(_) => {}
+        None => identity::keep(file),
+    }
+    finish(imported);
 }
 
 async fn download(url: String, token: String) {
     finish(match fetch::get(&url, &token).await {
-        Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
         Err(message) => Err(message),
     });
 }
 
 fn finish(imported: Result<Session, String>) {
     match imported {
-        Ok(mut session) => {
-            OWN_RULES.with_borrow(|rules| session.set_own_rules(rules));
-            let summary = Box::new(session.summary().clone());
-            SESSION.set(Some(session));
-            post(&FromWorker::Loaded(summary));
-        }
+        Ok(session) => post(&FromWorker::Loaded(keep(session))),
         Err(message) => post(&FromWorker::Failed { message }),
     }
+}
+
+/// Answers questions from a session from now on. Returns its summary.
+pub fn keep(mut session: Session) -> Box<Summary> {
+    OWN_RULES.with_borrow(|rules| session.set_own_rules(rules));
+    let summary = Box::new(session.summary().clone());
+    SESSION.set(Some(session));
+    summary
 }
 
 /// Grows WebAssembly's memory once by what a file needs at most: growing it in small steps took a tenth of the time.
@@ -149,8 +170,8 @@ fn grow_heap(file_bytes: u64) {
     let _ = room.try_reserve_exact(likely.min(MOST) as usize);
 }
 
-/// Reads and indexes a file. The error is a sentence for the user.
-async fn import(mut bytes: Bytes) -> Result<Session, String> {
+/// Reads and indexes a file, and hashes its bytes on the way. The error is a sentence for the user.
+async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<Session, String> {
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
     let (size, start) = (bytes.size(), now());
@@ -161,6 +182,9 @@ async fn import(mut bytes: Bytes) -> Result<Session, String> {
         time = waiting.add(time);
         importer.push(&buffer).map_err(|error| error.to_string())?;
         time = parsing.add(time);
+        if let Some(hashing) = &mut hashing {
+            hashing.add(&buffer);
+        }
         done += buffer.len() as u64;
         if time - reported >= REPORT_EVERY_MS {
             reported = time;
@@ -172,12 +196,16 @@ async fn import(mut bytes: Bytes) -> Result<Session, String> {
     waiting.finish();
     parsing.finish();
     drop(buffer);
-    let indexing = |share: f32| {
+    build(importer, &mut |share| {
         // Casts of floating point saturate, and turn NaN into 0.
         let done = ((f64::from(share) * INDEX_PARTS as f64) as u64).min(INDEX_PARTS);
         post(&FromWorker::Progress { stage: Progress::Indexing, done, total: INDEX_PARTS, bytes_per_second: 0.0 });
-    };
-    indexing(0.0);
+    })
+}
+
+/// Indexes a file that has been read, and calls `report` with the share that is done.
+pub fn build(importer: Importer, report: &mut dyn FnMut(f32)) -> Result<Session, String> {
+    report(0.0);
     let imported = stage("assemble", || importer.finish()).map_err(|error| error.to_string())?;
-    Ok(stage("index", || Session::build(imported, &mut { indexing })))
+    Ok(stage("index", || Session::build(imported, report)))
 }

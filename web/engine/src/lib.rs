@@ -13,8 +13,10 @@
 
 mod entry;
 mod fetch;
+mod identity;
 mod live;
 mod pack;
+mod ranges;
 mod reader;
 mod stages;
 mod warm;

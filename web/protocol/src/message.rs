@@ -9,6 +9,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::analysis::own_rules::OwnRules;
+use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
 use shared::redaction::{Contents, Redaction};
 use shared::session::{Moved, Named};
@@ -43,6 +44,17 @@ pub enum ToWorker {
         /// The server's access token; empty where none is needed.
         token: String,
     },
+    /// Opens a shared trace: shows what its previews tell, and downloads the rest meanwhile. A first message.
+    OpenShared {
+        /// The trace's URL.
+        url: String,
+        /// The server's access token; empty where none is needed.
+        token: String,
+        /// What the server gave for the link's password; empty where none is needed.
+        key: String,
+    },
+    /// Goes on with the download of a shared trace, after it had failed.
+    DownloadOn,
     /// The page has drawn the last [`FromWorker::Update`]: the worker may send the next one.
     Drawn {
         /// The selected allocation: its device's index, and its number.
@@ -52,6 +64,8 @@ pub enum ToWorker {
     SetRules(OwnRules),
     /// Pauses the view (`true`) or resumes it. No event that a paused view shows is dropped.
     Pause(bool),
+    /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
+    Identify,
     /// Makes a copy of a file's trace for somebody else. Answered by [`FromWorker::Contents`] and then, unless another copy
     /// was requested meanwhile, by [`FromWorker::Packed`].
     Copy {
@@ -171,6 +185,30 @@ pub struct Failed {
     pub why: String,
 }
 
+/// How far the download of a shared trace is, whose previews are shown meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detail {
+    /// Bytes that have arrived.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+    /// Counts when questions got better answers: they should be asked again.
+    pub revision: u32,
+    /// Whether the rest arrives, has arrived or does not.
+    pub state: DetailState,
+}
+
+/// The state of such a download.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DetailState {
+    /// The rest is arriving. Questions that only the whole trace answers are refused for now.
+    Loading,
+    /// All is here: every answer is exact.
+    Complete,
+    /// The rest does not arrive: one or two plain sentences for the user. [`ToWorker::DownloadOn`] tries again.
+    Stopped(String),
+}
+
 /// What a worker does before it can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
@@ -205,6 +243,9 @@ pub enum FromWorker {
     Update(Box<Update>),
     /// The session's status; sent a few times a second, and after each [`FromWorker::Update`].
     Live(Box<LiveStatus>),
+    /// The download of a shared trace went on, or a better answer can be given. Follows a [`FromWorker::Loaded`] of a trace
+    /// of which only a part is here.
+    Detail(Detail),
     /// The file can't be read, or the worker failed; nothing follows.
     Failed {
         /// One or two plain sentences for the user.
@@ -216,6 +257,12 @@ pub enum FromWorker {
         id: u32,
         /// The answer.
         answer: Box<Answer>,
+    },
+    /// The identity of the file, after [`ToWorker::Identify`]. If that came before the file, so does this before
+    /// [`FromWorker::Loaded`]. It never follows for what is not a file, or can't be read a second time.
+    Hashed {
+        /// The identity.
+        hash: FileHash,
     },
     /// What a copy says.
     Contents {
@@ -264,6 +311,8 @@ mod tests {
         let overview = Overview { reserved: vec![u64::MAX, 0, 3].into(), ..Overview::default() };
         let answer = FromWorker::Answer { id: 7, answer: Box::new(Answer::Overview(overview)) };
         assert_eq!(decode::<FromWorker>(&encode(&answer).unwrap()).unwrap(), answer);
+        let hashed = FromWorker::Hashed { hash: FileHash::of_digest(&[0xfe; 32]) };
+        assert_eq!(decode::<FromWorker>(&encode(&hashed).unwrap()).unwrap(), hashed);
     }
 
     #[test]

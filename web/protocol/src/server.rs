@@ -10,13 +10,24 @@ const MESSAGE_CHARS: usize = 300;
 
 /// Builds the options of a request; `token` is empty where the server needs none.
 pub fn request(method: &str, token: &str) -> RequestInit {
+    request_with(method, token, &[])
+}
+
+/// The header that carries what the server gave for a link's password.
+pub const KEY_HEADER: &str = "x-vramscope-key";
+
+/// Builds the options of a request with further headers. Those without a value are left out.
+pub fn request_with(method: &str, token: &str, more: &[(&str, &str)]) -> RequestInit {
     let request = RequestInit::new();
     request.set_method(method);
-    if !token.is_empty()
-        && let Ok(headers) = Headers::new()
-        // Fails for a token that no header can hold; the server then refuses the request.
-        && headers.set("Authorization", &format!("Bearer {token}")).is_ok()
-    {
+    let authorization = if token.is_empty() { String::new() } else { format!("Bearer {token}") };
+    if let Ok(headers) = Headers::new() {
+        for (name, value) in
+            [("Authorization", &*authorization)].iter().chain(more).filter(|(_, value)| !value.is_empty())
+        {
+            // Fails for a value that no header can hold; the server then refuses the request.
+            let _ = headers.set(name, value);
+        }
         request.set_headers(&headers);
     }
     request

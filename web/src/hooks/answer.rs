@@ -16,7 +16,8 @@ type Addressee = (FileKey, u32);
 /// The version of the data that a question is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Age {
-    /// Counts the updates of a growing session. It stays at 0 for a file.
+    /// Counts the updates of a growing session, and the better answers about a file that is being downloaded. It stays at 0
+    /// for other files.
     revision: u32,
     /// Counts the changes of the user's rules of whose code a frame is.
     rules: u32,
@@ -26,7 +27,8 @@ struct Age {
 
 impl Age {
     fn of(model: &Model) -> Self {
-        let (revision, epoch) = model.live().map_or((0, 0), |live| (live.revision, live.epoch));
+        let detail = model.file().and_then(|file| file.detail.as_ref()).map_or(0, |detail| detail.revision);
+        let (revision, epoch) = model.live().map_or((detail, 0), |live| (live.revision, live.epoch));
         Self { revision, rules: model.rules_revision, epoch }
     }
 }

@@ -44,10 +44,11 @@ pub fn use_diagnosis() {
     let pace: Rc<RefCell<Pace>> = use_mut_ref(Pace::default);
     let subject = model.current.filter(|_| model.data_state() == DataState::Ready).map(|key| {
         let live = model.live();
+        let detail = model.file().and_then(|file| file.detail.as_ref()).map_or(0, |detail| detail.revision);
         Subject {
             key,
             device: next_device(&model),
-            revision: live.map_or(0, |live| live.revision),
+            revision: live.map_or(detail, |live| live.revision),
             rules: model.rules_revision,
             epoch: live.map_or(0, |live| live.epoch),
             oom: live.and_then(|live| live.oom.as_ref()).map(|oom| oom.position),

@@ -4,13 +4,14 @@ use shared::diagnosis::Diagnosis;
 use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
-use shared::link::Link;
-use shared::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Summary, Window};
+use shared::link::{FileHash, Read};
+use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
+use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Listing, Selection, Tab};
-use crate::worker::message::{LiveStatus, Stage, Update};
+use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] defines what it means.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,12 +45,49 @@ pub enum Action {
         /// Its summary.
         summary: Shared<Summary>,
     },
+    /// A file's identity is known.
+    FileHashed {
+        /// Which file.
+        key: FileKey,
+        /// Its identity.
+        hash: FileHash,
+    },
     /// A file's summary was made again, by other rules of whose code a frame is.
     FileRefolded {
         /// Which file.
         key: FileKey,
         /// Its summary.
         summary: Shared<Summary>,
+    },
+    /// The download of a file went on whose previews are shown.
+    FileDetail {
+        /// Which file.
+        key: FileKey,
+        /// How far it is.
+        detail: Detail,
+    },
+    /// A shared trace is being opened. It becomes the current file.
+    SharedAdded {
+        /// Its key.
+        key: FileKey,
+        /// Its link.
+        link: SharedLink,
+    },
+    /// The server sent a shared trace's name and length.
+    SharedNamed {
+        /// Which file.
+        key: FileKey,
+        /// Display text.
+        name: String,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// A shared trace can't be opened.
+    SharedRefused {
+        /// Which file.
+        key: FileKey,
+        /// Why.
+        trouble: Trouble,
     },
     /// A file can't be read.
     FileFailed {
@@ -137,6 +175,8 @@ pub enum Action {
     FitAll,
     /// Sets the visible part of the timeline's height in bytes; `None` fits the height to the data.
     SetBytes(Option<Window>),
+    /// Fits the timeline's height to the requested memory, or to the reserved memory.
+    SetFitsRequested(bool),
     /// Moves the cursor. If it leaves the window, the window follows.
     SetCursor(u32),
     /// Shows a position on the timeline, with the events that led to it.
@@ -171,6 +211,10 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Sets what the lines of the range are ordered by.
+    SetRangeOrder(RangeOrder),
+    /// Sets whether steps are compared at their peaks, not at their ends.
+    SetComparesPeaks(bool),
     /// Sets the moment whose memory is listed by line or class.
     SetListing(Listing),
     /// Sets what colours stand for.
@@ -191,12 +235,16 @@ pub enum Action {
     SetSegmentLayout(SegmentLayout),
     /// Sets the magnification of the segment map; 1 fits the view.
     SetSegmentZoom(f32),
+    /// Sets whether the segment map has the colours of the timeline, not those of states.
+    SetSegmentsByClass(bool),
     /// Sets whether the flame graph grows from the innermost frame.
     SetFlameBottomUp(bool),
     /// Sets whether the first level of the flame graph are categories.
     SetFlameByCategory(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
+    /// Sets whether the flame graph is shown as a table.
+    SetFlameAsTable(bool),
     /// Sets whether runs of library frames are folded.
     SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
@@ -232,5 +280,7 @@ pub enum Action {
     /// Esc: closes or clears the innermost thing.
     StepOut,
     /// The link in the address bar.
-    LinkRead(Box<Link>),
+    LinkRead(Box<Read>),
+    /// Applies the link that the notice is about, although it is for another content.
+    ApplyWithheld,
 }

@@ -269,7 +269,7 @@ fn an_ended_session_opens_whole() {
     assert_eq!(open(vec![grows(100), runs_out(1_000, 900)]).view.cursor, 900, "where memory ran out");
     let bare = Link { session: Some(SESSION.to_owned()), ..Link::default() };
     let linked = after([
-        Action::LinkRead(Box::new(bare)),
+        Action::LinkRead(Box::new(bare.into())),
         opened(),
         told(SessionState::Ended, false),
         grows(100),
@@ -334,7 +334,7 @@ fn a_session_shows_its_name() {
 
 #[test]
 fn a_link_to_a_session_is_restored_once_it_is_loaded() {
-    let link = |link: Link| Action::LinkRead(Box::new(Link { session: Some(SESSION.to_owned()), ..link }));
+    let link = |link: Link| Action::LinkRead(Box::new(Link { session: Some(SESSION.to_owned()), ..link }.into()));
     let open = |wanted: Link| {
         after([
             link(wanted),
@@ -362,7 +362,7 @@ fn a_link_to_a_session_is_restored_once_it_is_loaded() {
 
 #[test]
 fn a_link_to_an_open_session_is_followed_at_once() {
-    let link = |link: Link| Action::LinkRead(Box::new(link));
+    let link = |link: Link| Action::LinkRead(Box::new(link.into()));
     let session = || Link { session: Some(SESSION.to_owned()), ..Link::default() };
     let cut = Link { cursor: Some(40_000), axis: Axis::Event, window: Some(window(39_000.0, 41_000.0)), ..session() };
     let placed = watched([link(cut)]);

@@ -6,6 +6,7 @@
 mod action;
 mod live;
 mod rebase;
+mod shared_link;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -15,6 +16,7 @@ mod view;
 pub use action::Action;
 pub use live::{Live, count};
 pub use rebase::rebased;
+pub use shared_link::{SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Listing, Selection, Tab, View, extent};

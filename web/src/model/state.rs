@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
-use shared::link::Link;
+use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
+use super::shared_link::SharedLink;
 use super::view::{self, View};
-use crate::worker::message::Stage;
+use crate::worker::message::{Detail, DetailState, Stage};
 
 /// Identifies an open file or session; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,6 +96,8 @@ pub struct FileEntry {
     pub name: String,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
+    /// Its identity, once it is known. Sessions have none.
+    pub hash: Option<FileHash>,
     /// How far it is.
     pub phase: Phase,
     /// The state that only sessions have.
@@ -105,13 +108,29 @@ pub struct FileEntry {
     pub diagnoses: Vec<Option<Shared<Diagnosis>>>,
     /// Whether the verdict was closed.
     pub is_verdict_closed: bool,
+    /// The link that it was opened by, if it is a shared trace.
+    pub shared: Option<Box<SharedLink>>,
+    /// How far its download is, if its previews are or were shown.
+    pub detail: Option<Detail>,
 }
 
 impl FileEntry {
     /// Creates a file that is being read, or a session that is being opened.
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
-        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false }
+        let (shared, detail) = (None, None);
+        let hash = None;
+        Self { key, name, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+    }
+
+    /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
+    pub fn path(&self) -> Option<String> {
+        self.shared.as_ref().map(|link| link.path())
+    }
+
+    /// Returns how far the download is, while only a part of the file is here.
+    pub fn missing_detail(&self) -> Option<&Detail> {
+        self.detail.as_ref().filter(|detail| detail.state != DetailState::Complete)
     }
 
     /// Returns the summary, once the file has been read.
@@ -209,6 +228,21 @@ impl DataState {
     }
 }
 
+/// A short notice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// One or two sentences.
+    pub text: String,
+    /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
+    pub withheld: Option<(FileKey, Box<Read>)>,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { text, withheld: None }
+    }
+}
+
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -233,9 +267,9 @@ pub struct Model {
     /// Whether the details pane is shown.
     pub is_details_open: bool,
     /// A short notice.
-    pub notice: Option<String>,
-    /// A link that waits for its file to be dropped.
-    pub link: Option<Box<Link>>,
+    pub notice: Option<Notice>,
+    /// A link that waits for its file to be opened, or for the identity of an open one.
+    pub link: Option<Box<Read>>,
 }
 
 impl Default for Model {

@@ -4,18 +4,23 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
-use shared::link::Link;
 use shared::order::Within;
-use shared::query::{Axis, Summary, Window};
+use shared::query::{Axis, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
 
+#[path = "update_link.rs"]
+mod links;
+
 use super::action::Action;
 use super::live::Span;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
+
+/// The name of a shared trace until the server has sent its own.
+const SHARED: &str = "Shared trace";
 
 /// Maximum number of filters.
 const CHIPS: usize = 64;
@@ -37,7 +42,35 @@ pub fn update(model: &Model, action: Action) -> Model {
                 *known = summary;
             }
         }
-        Action::FileLoaded { key, summary } => loaded(&mut next, key, summary),
+        Action::FileDetail { key, detail } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.detail = Some(detail);
+            }
+        }
+        Action::SharedAdded { key, link } => {
+            add(&mut next, key, SHARED.to_owned(), 0);
+            if let Some(file) = entry(&mut next, key) {
+                file.shared = Some(Box::new(link));
+            }
+        }
+        Action::SharedNamed { key, name, bytes } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.size = bytes;
+                if !name.is_empty() {
+                    file.name = name;
+                }
+            }
+        }
+        Action::SharedRefused { key, trouble } => {
+            if let Some(file) = entry(&mut next, key)
+                && let Some(link) = &mut file.shared
+            {
+                file.phase = Phase::Failed { message: trouble.sentence() };
+                link.trouble = Some(trouble);
+            }
+        }
+        Action::FileLoaded { key, summary } => links::loaded(&mut next, key, &summary),
+        Action::FileHashed { key, hash } => links::hashed(&mut next, key, hash),
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {
                 file.phase = Phase::Failed { message };
@@ -86,10 +119,11 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::CloseDialog => next.dialog = None,
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
-        Action::Notify(text) => next.notice = Some(text),
+        Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
-        Action::LinkRead(link) => follow_link(&mut next, link),
+        Action::LinkRead(link) => links::follow(&mut next, link),
+        Action::ApplyWithheld => links::apply_withheld(&mut next),
         other => change_view(&mut next, other),
     }
     next
@@ -164,6 +198,10 @@ fn update_view(model: &mut Model, action: Action) {
             view.heatmap_offsets = None;
         }
         Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
+        Action::SetFitsRequested(requested) => {
+            view.fits_requested = requested;
+            view.bytes = None;
+        }
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::ShowPositions(first, last) => {
@@ -200,6 +238,8 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::SetRangeOrder(order) => view.range_order = order,
+        Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
         Action::SetColorBy(color_by) => {
             view.color_by = color_by;
@@ -226,7 +266,8 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
         Action::ToggleCurves => view.curves.clear(),
         Action::SetSegmentLayout(layout) => view.segment_layout = layout,
-        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, 4096.0),
+        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, MOST_SEGMENT_ZOOM),
+        Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
             view.flame_zoom.clear();
@@ -235,6 +276,7 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_by_category = by_category;
             view.flame_zoom.clear();
         }
+        Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
         Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
         Action::SetFolds(folds) => {
             view.folds = folds;
@@ -280,33 +322,9 @@ fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     model.files.push(FileEntry::new(key, name, size, phase, None));
     // Of several files dropped together the first is shown, unless a link waits for a later one.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
-    let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
+    let is_linked = |file: &FileEntry| links::is_awaited(model, file);
     if is_idle || (model.files.last().is_some_and(is_linked) && !model.file().is_some_and(is_linked)) {
         select_file(model, key);
-    }
-}
-
-fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
-    let Some(file) = model.entry(key) else { return };
-    let is_linked = model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
-    let wanted = model.link.as_ref().and_then(|link| link.file.clone()).filter(|_| !is_linked);
-    let view = match model.link.take_if(|_| is_linked) {
-        Some(link) => View::restore(&link, &summary),
-        None => View::first(&summary),
-    };
-    if model.current == Some(key) {
-        model.view = view;
-        // The link was for another file: this one opens with the default view, and the address bar now refers to it.
-        model.link = None;
-        if let Some(name) = wanted {
-            model.notice =
-                Some(format!("The link is for “{name}”. This is a different file, so it opens with the default view."));
-        }
-    } else if let Some(file) = entry(model, key) {
-        file.view = view;
-    }
-    if let Some(file) = entry(model, key) {
-        file.phase = Phase::Ready { summary, is_pictured: false };
     }
 }
 
@@ -318,22 +336,6 @@ fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<D
     if let Some(known) = file.diagnoses.get_mut(device) {
         *known = Some(diagnosis);
     }
-}
-
-/// Follows a link: immediately if its file or session is open, otherwise once it is.
-fn follow_link(model: &mut Model, link: Box<Link>) {
-    let is_it = |file: &&FileEntry| match &file.live {
-        Some(live) => link.session.as_ref() == Some(&live.session),
-        None => link.session.is_none() && link.file.as_ref() == Some(&file.name),
-    };
-    let found = model.files.iter().find(is_it).and_then(|file| Some((file.key, file.summary()?.clone())));
-    let Some((key, summary)) = found else {
-        model.link = Some(link);
-        return;
-    };
-    select_file(model, key);
-    model.view = View::restore(&link, &summary);
-    sessions::follow_link(model, &link);
 }
 
 fn select_file(model: &mut Model, key: FileKey) {

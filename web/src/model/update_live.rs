@@ -1,9 +1,9 @@
 //! Updates of watched sessions.
 
-use shared::link::Link;
+use shared::link::{Link, Read};
 use shared::query::{Axis, DeviceSummary, Summary};
 
-use super::{entry, select_file};
+use super::{entry, links, select_file};
 use crate::model::Tab;
 use crate::model::live::{Live, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
@@ -54,7 +54,7 @@ pub(super) fn set_status(model: &mut Model, key: FileKey, status: LiveStatus) {
         // Everything that existed has been received: follow its newest part, or show all of a session that has ended.
         if let Some(summary) = summary {
             if has_come {
-                begin(live, view, &summary, link.as_deref());
+                begin(live, view, &summary, link.as_ref().map(|link| &link.link));
             } else if live.is_following && !live.is_open() {
                 live.is_following = false;
                 live.is_ending = true;
@@ -64,7 +64,7 @@ pub(super) fn set_status(model: &mut Model, key: FileKey, status: LiveStatus) {
         false
     });
     if has_begun == Some(true) && link.is_some() {
-        model.link = None;
+        links::used(model);
     }
 }
 
@@ -86,9 +86,9 @@ fn has_place(link: &Link) -> bool {
 }
 
 /// Returns the link that waits for a session.
-fn link_to(model: &Model, key: FileKey) -> Option<Box<Link>> {
+fn link_to(model: &Model, key: FileKey) -> Option<Box<Read>> {
     let session = &model.entry(key)?.live.as_ref()?.session;
-    model.link.clone().filter(|link| link.session.as_ref() == Some(session))
+    model.link.clone().filter(|link| link.session.as_ref() == Some(session) || !link.is_bound())
 }
 
 /// Sets the first view of a session, on the time axis: its newest events, or all of a session that has ended with the
@@ -128,9 +128,9 @@ fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
 pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
     let link = link_to(model, key);
     let is_linked = link.is_some();
-    let has_begun = with_view(model, key, |file, view| apply(file, view, grown, link.as_deref()));
+    let has_begun = with_view(model, key, |file, view| apply(file, view, grown, link.as_ref().map(|link| &link.link)));
     if is_linked && has_begun == Some(true) {
-        model.link = None;
+        links::used(model);
     }
 }
 

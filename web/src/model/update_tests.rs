@@ -183,14 +183,20 @@ fn a_class_is_no_longer_selected_when_colours_mean_something_else() {
 fn a_link_is_restored_over_a_file_of_its_name_only() {
     let link = || {
         let link = Link { file: Some("a".to_owned()), tab: Tab::Events, cursor: Some(12), ..Link::default() };
-        Action::LinkRead(Box::new(link))
+        Action::LinkRead(Box::new(link.into()))
     };
     let same = after([link(), added(0, "a"), read(0, &[1000])]);
-    assert_eq!((same.view.tab, same.view.cursor, same.link), (Tab::Events, 12, None));
+    assert_eq!((same.view.tab, same.view.cursor, &same.link), (Tab::Events, 12, &None));
     let other = after([link(), added(0, "b"), read(0, &[1000])]);
-    assert_eq!((other.view.tab, other.view.cursor, other.link), (Tab::Timeline, 500, None));
-    let said = "The link is for “a”. This is a different file, so it opens with the default view.";
-    assert_eq!((same.notice, other.notice.as_deref()), (None, Some(said)));
+    assert_eq!((other.view.tab, other.view.cursor, &other.link), (Tab::Timeline, 500, &None));
+    let said = |model: &Model| model.notice.clone().unwrap().text;
+    assert_eq!(
+        [said(&same), said(&other)],
+        [
+            "The link names only the file, so Vramscope can't tell whether it is the same one.",
+            "The link is for “a”. This is a different file, so it opens with the default view.",
+        ]
+    );
     let both = after([link(), added(0, "b"), added(1, "a"), read(0, &[1000]), read(1, &[1000])]);
     assert_eq!((both.current, both.view.tab), (Some(FileKey(1)), Tab::Events));
 }

@@ -3,10 +3,15 @@
 use shared::link::Link;
 pub use shared::link::{Listing, Selection, Tab};
 use shared::order::Within;
-use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, SegmentLayout, Summary, Window};
+use shared::query::{
+    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
+};
 
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
+
+/// The largest magnification of the segment map.
+pub const MOST_SEGMENT_ZOOM: f32 = 4096.0;
 
 /// The view of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,14 +26,20 @@ pub struct View {
     pub window: Window,
     /// The visible part of the timeline's height in bytes; `None` fits the window's contents.
     pub bytes: Option<Window>,
+    /// Whether the timeline's height fits the requested memory, not the reserved memory.
+    pub fits_requested: bool,
     /// The cursor: a position, `0..=events`.
     pub cursor: u32,
     /// The selection.
     pub selection: Selection,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
+    /// What the lines of the range are ordered by.
+    pub range_order: RangeOrder,
     /// Two steps that are compared, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
+    /// Whether the steps are compared at their peaks, not at their ends.
+    pub compares_peaks: bool,
     /// The moment whose memory is listed by line or class.
     pub listing: Listing,
     /// What colours stand for.
@@ -43,6 +54,8 @@ pub struct View {
     pub segment_layout: SegmentLayout,
     /// The magnification of the segment map; 1 fits the view.
     pub segment_zoom: f32,
+    /// Whether the segment map has the colours of the timeline, not those of states.
+    pub segments_by_class: bool,
     /// Whether the flame graph grows from the innermost frame.
     pub flame_bottom_up: bool,
     /// Whether the first level of the flame graph are categories.
@@ -51,6 +64,8 @@ pub struct View {
     pub folds: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
+    /// Whether the flame graph is shown as a table.
+    pub flame_as_table: bool,
     /// The event actions that the event list shows; empty for all.
     pub event_actions: Vec<String>,
     /// Whether the heatmap shows request sizes, not addresses.
@@ -73,10 +88,13 @@ impl Default for View {
             axis: Axis::default(),
             window: Window::default(),
             bytes: None,
+            fits_requested: false,
             cursor: 0,
             selection: Selection::None,
             range: None,
+            range_order: RangeOrder::default(),
             compared: None,
+            compares_peaks: false,
             listing: Listing::AtCursor,
             color_by: ColorBy::Site,
             filter: Vec::new(),
@@ -84,10 +102,12 @@ impl Default for View {
             curves: Vec::new(),
             segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
+            segments_by_class: false,
             flame_bottom_up: false,
             flame_by_category: false,
             folds: true,
             flame_zoom: Vec::new(),
+            flame_as_table: false,
             event_actions: Vec::new(),
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
@@ -174,6 +194,29 @@ impl View {
         self.cursor = device.decisive_oom.unwrap_or(device.peak_position);
     }
 
+    /// Returns what of a link a file doesn't have, in words for people ("the cursor"): a sign that the link is for
+    /// another file.
+    pub fn missing(link: &Link, summary: &Summary) -> Vec<&'static str> {
+        let Some(device) = summary.devices.get(link.device as usize) else { return vec!["the device"] };
+        let is_out = |window: Window| {
+            let whole = extent(device, link.axis);
+            window.end <= whole.start || window.start >= whole.end
+        };
+        let is_absent = match link.selection {
+            Selection::Allocation(id) => id >= device.allocations,
+            Selection::Site(stack) | Selection::Line(stack) => stack >= device.stacks,
+            _ => false,
+        };
+        let parts = [
+            (link.axis == Axis::Time && !device.has_times, "the x axis"),
+            (link.window.is_some_and(is_out), "the visible part"),
+            (link.cursor.is_some_and(|cursor| cursor > device.events), "the cursor"),
+            (is_absent, "the selection"),
+            (link.range.is_some_and(|(_, end)| end > device.events), "the range"),
+        ];
+        parts.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, word)| word).collect()
+    }
+
     /// Returns the view of a link to a file that has been read. What the file doesn't have is ignored.
     pub fn restore(link: &Link, summary: &Summary) -> Self {
         let mut view = Self::first(summary);
@@ -188,7 +231,7 @@ impl View {
         }
         let whole = extent(device, view.axis);
         view.window = link.window.filter(|_| view.axis == link.axis).map_or(whole, |window| clamp(window, whole));
-        view.bytes = link.bytes;
+        (view.bytes, view.fits_requested) = (link.bytes, link.fits_requested);
         view.cursor = link.cursor.map_or(view.cursor, |cursor| cursor.min(device.events));
         view.selection = match link.selection {
             Selection::Allocation(id) if id >= device.allocations => Selection::None,
@@ -196,16 +239,21 @@ impl View {
             other => other,
         };
         view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
-        view.compared = link.compared;
+        view.range_order = link.range_order;
+        (view.compared, view.compares_peaks) = (link.compared, link.compares_peaks);
         view.listing = link.listing;
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
         view.color_by = link.color_by;
         view.curves.clone_from(&link.curves);
         view.segment_layout = link.segment_layout;
+        view.segment_zoom = link.segment_zoom.unwrap_or(1.0).within(1.0, MOST_SEGMENT_ZOOM);
+        view.segments_by_class = link.segments_by_class;
         view.flame_bottom_up = link.bottom_up;
         view.flame_by_category = link.by_category;
         view.folds = !link.show_internal;
+        view.flame_zoom.clone_from(&link.flame_zoom);
+        view.flame_as_table = link.flame_as_table;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view.heatmap_offsets = link.heatmap_offsets;
@@ -217,25 +265,33 @@ impl View {
         let whole = device.map(|device| extent(device, self.axis));
         Link {
             file: None,
+            hash: None,
             session: None,
             device: self.device,
             tab: self.tab,
             axis: self.axis,
             window: Some(self.window).filter(|window| Some(*window) != whole && window.length() > 0.0),
             bytes: self.bytes,
+            fits_requested: self.fits_requested,
             cursor: Some(self.cursor),
             selection: self.selection,
             range: self.range,
+            range_order: self.range_order,
             compared: self.compared,
+            compares_peaks: self.compares_peaks,
             listing: self.listing,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
             color_by: self.color_by,
             curves: self.curves.clone(),
             segment_layout: self.segment_layout,
+            segment_zoom: Some(self.segment_zoom).filter(|zoom| *zoom > 1.0),
+            segments_by_class: self.segments_by_class,
             bottom_up: self.flame_bottom_up,
             by_category: self.flame_by_category,
             show_internal: !self.folds,
+            flame_zoom: self.flame_zoom.clone(),
+            flame_as_table: self.flame_as_table,
             actions: self.event_actions.clone(),
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,

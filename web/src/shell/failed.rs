@@ -3,6 +3,7 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
+use super::shared_failed::shared_failed;
 use super::token_form::TokenForm;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, Live, Phase};
@@ -16,6 +17,9 @@ pub fn failed(model: &ModelHandle) -> Html {
     let Phase::Failed { message } = &file.phase else { return Html::default() };
     if let Some(live) = &file.live {
         return session_failed(model, file, live, message);
+    }
+    if let Some(link) = &file.shared {
+        return shared_failed(model, file, link, message);
     }
     let on_close = {
         let (model, key) = (model.clone(), file.key);

@@ -1,5 +1,6 @@
 //! The frame around the views: header, menus, tabs and panes, and the pages that are shown without a trace.
 
+mod detail_bar;
 mod details_pane;
 mod device_menu;
 mod failed;
@@ -12,6 +13,7 @@ mod older;
 mod session_list;
 mod session_poll;
 mod session_row;
+mod shared_failed;
 mod sparkline;
 mod start_page;
 mod tabs;

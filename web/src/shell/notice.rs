@@ -18,19 +18,27 @@ pub fn Notice() -> Html {
     {
         let model = model.clone();
         use_effect_with(model.notice.clone(), move |notice| {
-            *timer.borrow_mut() =
-                notice.as_ref().map(|_| Timeout::new(STAY_MS, move || model.dispatch(Action::DismissNotice)));
+            // One with a choice stays until the user makes it.
+            let passing = notice.as_ref().filter(|notice| notice.withheld.is_none());
+            *timer.borrow_mut() = passing.map(|_| Timeout::new(STAY_MS, move || model.dispatch(Action::DismissNotice)));
         });
     }
     let onclick = {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::DismissNotice))
     };
+    let apply = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::ApplyWithheld))
+    };
     html! {
         <div class="notice-place" role="status">
-            if let Some(text) = &model.notice {
+            if let Some(notice) = &model.notice {
                 <p class="notice" data-testid="notice">
-                    <span>{ text.clone() }</span>
+                    <span>{ notice.text.clone() }</span>
+                    if notice.withheld.is_some() {
+                        <button type="button" class="quiet-button" onclick={apply} data-testid="notice-apply">{ "Apply anyway" }</button>
+                    }
                     <button type="button" class="icon-button" aria-label="Dismiss" {onclick}>{ icon(Symbol::Cross) }</button>
                 </p>
             }

@@ -2,6 +2,7 @@
 
 use yew::prelude::*;
 
+use super::detail_bar::detail_bar;
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
@@ -39,6 +40,7 @@ pub fn Workbench() -> Html {
     html! {
         <main class="workbench">
             { live_bar(&model) }
+            { detail_bar(&model) }
             if model.device().is_some() {
                 <div class="overview-pane"><Overview /></div>
                 <OutsideCurves />

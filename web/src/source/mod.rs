@@ -5,6 +5,7 @@ mod drop;
 mod picker;
 mod sample;
 pub mod server;
+mod shared_trace;
 pub mod shares;
 pub mod uploads;
 mod watch;
@@ -13,6 +14,7 @@ pub use drop::DropZone;
 pub use picker::{FilePicker, pick};
 pub use sample::open_sample;
 use shared::order::Within;
+pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -31,7 +33,9 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
             let model = model.clone();
             Callback::from(move |message| receive(&model, key, message))
         };
-        if let Err(message) = model.workers().open(key, &file, report) {
+        // A link is applied to a file only if it is the link's file.
+        let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
+        if let Err(message) = model.workers().open(key, &file, identify, report) {
             model.dispatch(Action::FileFailed { key, message });
         }
     }
@@ -49,7 +53,9 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
+        FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });

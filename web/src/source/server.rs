@@ -88,6 +88,11 @@ impl Json {
         JSON::parse(text).ok().map(Self)
     }
 
+    /// Returns a field's object; one without fields if there is none.
+    pub fn object(&self, key: &str) -> Self {
+        Self(self.get(key))
+    }
+
     /// Returns the texts of a field's list.
     pub fn texts(&self, key: &str) -> Vec<String> {
         self.list(key).iter().filter_map(|value| value.0.as_string()).collect()
@@ -128,7 +133,8 @@ async fn send_with(request: RequestInit, path: &str) -> Result<Response, Failure
     Ok(response)
 }
 
-pub(super) async fn json(response: &Response) -> Option<Json> {
+/// Returns the JSON in a response's body; `None` if it is something else.
+pub async fn json(response: &Response) -> Option<Json> {
     let text = JsFuture::from(response.text().ok()?).await.ok()?.as_string()?;
     Json::parse(&text)
 }

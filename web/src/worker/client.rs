@@ -109,8 +109,8 @@ impl Workers {
         FileKey(key)
     }
 
-    /// Starts a worker for the first file.
-    pub fn warm_up(&self) {
+    /// Starts a worker for the first file. It may practise on another file until there is one.
+    pub fn warm_up(&self, practises: bool) {
         let Ok(worker) = start() else { return };
         let has_failed = Rc::new(Cell::new(false));
         let on_error = {
@@ -118,14 +118,22 @@ impl Workers {
             Closure::new(move |_| has_failed.set(true))
         };
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        // Fails only with the worker, which is not used then.
-        let _ = worker.post_message(&JsValue::from_str(WARM_UP));
+        if practises {
+            // Fails only with the worker, which is not used then.
+            let _ = worker.post_message(&JsValue::from_str(WARM_UP));
+        }
         *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
     }
 
-    /// Starts a worker on a file. Messages other than answers go to `report`.
-    pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
-        self.begin(key, report, |worker| worker.post_message(file))
+    /// Starts a worker on a file. Messages other than answers go to `report`. With `identify`, the file's identity is
+    /// found while it is read, and reported before its summary.
+    pub fn open(&self, key: FileKey, file: &File, identify: bool, report: Callback<FromWorker>) -> Result<(), String> {
+        self.begin(key, report, |worker| {
+            if identify {
+                send(worker, &ToWorker::Identify)?;
+            }
+            worker.post_message(file)
+        })
     }
 
     /// Starts a worker with a first message. Messages other than answers go to `report`.
@@ -193,6 +201,14 @@ impl Workers {
         }
     }
 
+    /// Sends a file's worker a message that has no answer.
+    pub fn tell(&self, key: FileKey, message: &ToWorker) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // Fails only with the worker, which does nothing more then.
+            let _ = send(&connection.worker, message);
+        }
+    }
+
     /// Requests a copy of a file's trace for somebody else. A copy that was requested before is not delivered any more.
     pub fn copy(&self, key: FileKey, name: String, redaction: Redaction, named: Named, reply: Callback<Copied>) {
         let mut open = self.0.open.borrow_mut();
@@ -226,6 +242,14 @@ impl Workers {
         if let Some(connection) = self.0.open.borrow().get(&key) {
             // Fails only with the worker, which sends nothing more then.
             let _ = send(&connection.worker, &ToWorker::Drawn { selected });
+        }
+    }
+
+    /// Requests the identity of a file that has been read.
+    pub fn identify(&self, key: FileKey) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // Fails only with the worker, and then the file's links have its name only.
+            let _ = send(&connection.worker, &ToWorker::Identify);
         }
     }
 

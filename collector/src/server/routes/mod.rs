@@ -6,6 +6,7 @@ pub(super) mod demo;
 pub(super) mod docs;
 pub(super) mod health;
 pub(super) mod ingest;
+mod link_page;
 pub(super) mod live;
 pub(super) mod metrics;
 mod page;

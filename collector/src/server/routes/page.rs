@@ -1,9 +1,14 @@
 //! The page's files.
 
+use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use shared::wire::is_link_token;
 
+use super::link_page::link_page;
+use crate::server::App;
+use crate::server::access_log::LINK;
 use crate::server::assets::{self, Asset};
 use crate::server::coding::{self, Coding};
 use crate::server::error::not_found;
@@ -13,16 +18,21 @@ const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000,
 /// For any other file: browsers ask each time, and mostly get 304, so that an old cache never hides a new build.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Serves the file at the request's path; `/` is `index.html`.
-pub(crate) async fn page(uri: Uri, request: HeaderMap) -> Response {
+/// Serves the file at the request's path; `/` and the path of a link are `index.html`.
+pub(crate) async fn page(State(app): State<App>, request: Request) -> Response {
     if !assets::has_page() {
         let sentence =
             "This build of Vramscope has no page. Build it without VRAMSCOPE_PAGE=skip: cargo run --release\n";
         return (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response();
     }
-    match assets::find(uri.path().trim_start_matches('/')) {
-        Some(asset) => answer(asset, &request),
-        None => not_found(&uri),
+    let (request, _) = request.into_parts();
+    let path = request.uri.path().trim_start_matches('/');
+    if let Some(token) = path.strip_prefix(LINK).filter(|token| is_link_token(token)) {
+        return link_page(&app, token, &request).await;
+    }
+    match assets::find(path) {
+        Some(asset) => answer(asset, &request.headers),
+        None => not_found(&request.uri),
     }
 }
 

@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use super::binary::Binary;
 use super::find;
+use crate::file_name::file_name;
 use crate::server::app::{App, in_kib};
 use crate::server::download::Download;
 use crate::server::error::{ApiError, ErrorJson};
@@ -177,35 +178,4 @@ fn write_pickle(download: &Download, writer: &BodyWriter) -> Result<(), BodyErro
         }
     });
     sent
-}
-
-/// The most characters of a file name.
-const NAME_CHARS: usize = 60;
-
-/// Returns a name that has no meaning to any system or shell: a session's own name can be any text.
-pub(super) fn file_name(name: &str, id: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let plain: String = name.chars().take(NAME_CHARS).map(|c| if is_plain(c) { c } else { '-' }).collect();
-    let plain = plain.trim_matches(['.', '-']);
-    if plain.is_empty() { id.to_owned() } else { plain.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_name_is_harmless() {
-        for (name, want) in [
-            ("train.py step 3", "train.py-step-3"),
-            ("../../etc/passwd", "etc-passwd"),
-            ("a\"; filename=\"b.exe\r\nX: y", "a---filename--b.exe--X--y"),
-            ("", "id"),
-            ("...", "id"),
-            ("é", "id"),
-        ] {
-            assert_eq!(file_name(name, "id"), want);
-        }
-        assert_eq!(file_name(&"x".repeat(1_000), "id").len(), NAME_CHARS);
-    }
 }

@@ -35,8 +35,8 @@ pub struct ComparePaneProps {
 pub fn ComparePane(props: &ComparePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let by_peak = use_state_eq(|| false);
-    let answer = use_answer(Some(steps_query(props.steps, *by_peak)));
+    let by_peak = model.view.compares_peaks;
+    let answer = use_answer(Some(steps_query(props.steps, by_peak)));
     let list = use_answer(Some(Query::Steps { axis: Axis::Event }));
     let found = match answer.as_deref() {
         Some(Answer::StepComparison(found)) => found,
@@ -97,8 +97,7 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
             <h3>{ "By line" }</h3>
             <div class="choices range-orders" role="group" aria-label="What is compared">
                 { for [(false, "compare-ends", "At the end", "Compare what is live where the steps end"), (true, "compare-peaks", "Peak", "Compare the most that each line holds at once in the steps")].into_iter().map(|(peak, testid, name, title)| {
-                    let by_peak = by_peak.clone();
-                    choice(testid, name, title, *by_peak == peak, Callback::from(move |_| by_peak.set(peak)))
+                    choice(testid, name, title, by_peak == peak, sends(&model, Action::SetComparesPeaks(peak)))
                 }) }
             </div>
             <ul class="legend-list compare-list">

@@ -38,9 +38,9 @@ pub struct RangePaneProps {
 pub fn RangePane(props: &RangePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let order = use_state_eq(RangeOrder::default);
+    let order = model.view.range_order;
     let (from, to) = props.range;
-    let answer = use_answer(Some(Query::Range(RangeQuery { from, to, order: *order, rows: LINES })));
+    let answer = use_answer(Some(Query::Range(RangeQuery { from, to, order, rows: LINES })));
     let Some(Answer::Range(sums)) = answer.as_deref() else { return html! {} };
     let has_times = model.device().is_some_and(|device| device.has_times);
     let shown = sums.query.order;
@@ -59,8 +59,7 @@ pub fn RangePane(props: &RangePaneProps) -> Html {
             <h3>{ "By line" }</h3>
             <div class="choices range-orders" role="group" aria-label="Order of the lines">
                 { for ORDERS.iter().filter(|(of, ..)| *of != RangeOrder::Waiting || has_times && sums.waits.blocks > 0).map(|&(of, testid, name, title)| {
-                    let order = order.clone();
-                    choice(testid, name, title, *order == of, Callback::from(move |_| order.set(of)))
+                    choice(testid, name, title, order == of, sends(&model, Action::SetRangeOrder(of)))
                 }) }
             </div>
             if sums.lines.is_empty() {

@@ -35,7 +35,6 @@ pub fn Flame() -> Html {
     let view = &model.view;
     let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
     let width = use_state_eq(|| FIRST_WIDTH);
-    let as_table = use_state_eq(|| false);
     let answer = use_answer(Some(Query::Flame(FlameQuery {
         position: at,
         since,
@@ -100,7 +99,7 @@ pub fn Flame() -> Html {
         ),
         Some(Answer::Flame(_)) => {
             let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
-            if *as_table {
+            if view.flame_as_table {
                 html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
             } else {
                 html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
@@ -111,7 +110,7 @@ pub fn Flame() -> Html {
     };
     html! {
         <section class="flame" data-testid="flame">
-            <Bar as_table={*as_table} on_table={Callback::from(move |on| as_table.set(on))} />
+            <Bar />
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { heading(flame, state.as_deref(), view.filter.is_empty()) }
                 if !view.flame_zoom.is_empty() {
@@ -203,19 +202,12 @@ fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tr
     }
 }
 
-/// Properties of [`Bar`].
-#[derive(PartialEq, Properties)]
-struct BarProps {
-    as_table: bool,
-    on_table: Callback<bool>,
-}
-
 /// The toolbar above the graph.
 #[component]
-fn Bar(props: &BarProps) -> Html {
+fn Bar() -> Html {
     let model = use_model();
     let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
-    let by_category = model.view.flame_by_category;
+    let (by_category, as_table) = (model.view.flame_by_category, model.view.flame_as_table);
     let send = |action: Action| {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(action.clone()))
@@ -229,8 +221,8 @@ fn Bar(props: &BarProps) -> Html {
                     Some("From the allocating frame up to the program's entry point"), html! { "Bottom-up" }) }
             </div>
             <div class="segmented" role="group" aria-label="Show as">
-                { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
-                { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
+                { toggle(!as_table, &send(Action::SetFlameAsTable(false)), "flame-as-graph", None, html! { "Graph" }) }
+                { toggle(as_table, &send(Action::SetFlameAsTable(true)), "flame-as-table", None, html! { "Table" }) }
             </div>
             { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }

@@ -50,7 +50,6 @@ pub fn Segments() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
-    let by_state = use_state_eq(|| true);
     let scroll = use_state_eq(|| 0.0);
     let hovered = use_state_eq(|| None::<Hover>);
     let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());
@@ -87,7 +86,7 @@ pub fn Segments() -> Html {
             answer,
             palette: Rc::clone(&palette),
             scroll: *scroll,
-            by_state: *by_state,
+            by_state: !model.view.segments_by_class,
             selection: model.view.selection,
             ghost: model.failure_at_cursor().and_then(Ghost::new),
         });
@@ -115,7 +114,7 @@ pub fn Segments() -> Html {
     let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
     html! {
         <section class="canvas-view segments" aria-label="Segments">
-            { toolbar(&model, &by_state, map) }
+            { toolbar(&model, map) }
             <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="img"
                 aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
                 <div ref={canvas.host()} class="canvas-host segments-sticky">
@@ -133,12 +132,10 @@ pub fn Segments() -> Html {
     }
 }
 
-fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
+fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.segment_layout;
-    let paint = |state: bool| {
-        let by_state = by_state.clone();
-        Callback::from(move |_: MouseEvent| by_state.set(state))
-    };
+    let by_class = model.view.segments_by_class;
+    let paint = |by_class: bool| sends(model, Action::SetSegmentsByClass(by_class));
     let zoom = model.view.segment_zoom;
     let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).within(1.0, MOST_ZOOM)));
     html! {
@@ -148,10 +145,10 @@ fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&Se
                 { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
             <div class="choices" role="group" aria-label="Colours">
-                { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", **by_state, paint(true)) }
-                { choice("paint-class", "As timeline", "Use the timeline's colours", !**by_state, paint(false)) }
+                { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", !by_class, paint(false)) }
+                { choice("paint-class", "As timeline", "Use the timeline's colours", by_class, paint(true)) }
             </div>
-            if !**by_state {
+            if by_class {
                 <ColorMenu testid="segments-color" />
             } else {
                 { key() }

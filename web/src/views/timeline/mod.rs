@@ -49,7 +49,11 @@ pub fn Timeline() -> Html {
     let last_question = use_mut_ref(|| None::<TimelineQuery>);
     let last_fit = use_mut_ref(|| None::<Window>);
     let hovered = use_state_eq(|| None::<Hover>);
-    let fits_requested = use_state_eq(|| false);
+    let fits_requested = model.view.fits_requested;
+    let fitted_requested = use_mut_ref(|| fits_requested);
+    if fitted_requested.replace(fits_requested) != fits_requested {
+        *last_fit.borrow_mut() = None;
+    }
     let tip = use_node_ref();
 
     let view = &model.view;
@@ -62,10 +66,10 @@ pub fn Timeline() -> Html {
     // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
     let whole_height =
-        model.device().map_or(0, |device| if *fits_requested { device.peak.active } else { device.peak_reserved });
+        model.device().map_or(0, |device| if fits_requested { device.peak.active } else { device.peak_reserved });
     let fit = {
         let seen = seen.borrow();
-        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested, ghost.as_ref()));
+        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref()));
         let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
         *last_fit.borrow_mut() = Some(fit);
         fit
@@ -98,7 +102,7 @@ pub fn Timeline() -> Html {
             *last_fit.borrow_mut() = None;
         }
         // Another height may fit the new answer.
-        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested, ghost.as_ref()));
+        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref()));
         if answer.is_none() || found.is_some_and(|found| found != fit) {
             again.force_update();
         }
@@ -151,13 +155,6 @@ pub fn Timeline() -> Html {
         Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };
-    let on_fit = {
-        let (fits_requested, last_fit) = (fits_requested.clone(), last_fit.clone());
-        Callback::from(move |requested| {
-            *last_fit.borrow_mut() = None;
-            fits_requested.set(requested);
-        })
-    };
     let refused = match answer.as_deref() {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
@@ -165,7 +162,7 @@ pub fn Timeline() -> Html {
     let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            <Toolbar fits_requested={*fits_requested} {on_fit} {note} has_steps={marks.steps.positions.len() > 1} />
+            <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }

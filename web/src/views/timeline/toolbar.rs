@@ -11,10 +11,6 @@ use crate::views::controls::{ColorMenu, choice, sends};
 /// Properties of [`Toolbar`].
 #[derive(PartialEq, Properties)]
 pub struct ToolbarProps {
-    /// Whether the height is fitted to requested rather than reserved memory.
-    pub fits_requested: bool,
-    /// Called to change the fit.
-    pub on_fit: Callback<bool>,
     /// Whether the trace has steps to compare.
     pub has_steps: bool,
     /// A short description of what is drawn.
@@ -27,13 +23,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
-    let fit = |requested: bool| {
-        let (on_fit, model) = (props.on_fit.clone(), model.clone());
-        Callback::from(move |_| {
-            on_fit.emit(requested);
-            model.dispatch(Action::SetBytes(None));
-        })
-    };
+    let fit = |requested: bool| sends(&model, Action::SetFitsRequested(requested));
     let zoom = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| zoom_to_range(&model))
@@ -45,7 +35,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             None => compare_steps(&model),
         })
     };
-    let (reserved, requested) = (!props.fits_requested, props.fits_requested);
+    let (reserved, requested) = (!model.view.fits_requested, model.view.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
             <ColorMenu testid="timeline-color" />

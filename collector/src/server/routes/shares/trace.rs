@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use shared::format::EXTENSION;
 
 use super::super::binary::Binary;
-use super::super::trace::file_name;
 use super::links::find;
 use super::{header, shares};
 use crate::access::Caller;
+use crate::file_name::file_name;
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;

@@ -1,0 +1,194 @@
+//! `vramscope push` and `vramscope unshare`: share a trace by a link, and take it back.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use shared::units::Bytes;
+
+use super::destination::{destination, read_secret};
+use super::redaction::RedactionOptions;
+use super::{print, refuse};
+use crate::remote::{LinkAddress, Offer, Pushed, Remote};
+
+/// The server that is used unless another one is named.
+const HERE: &str = "http://127.0.0.1:7070";
+
+/// The options of `push`.
+#[derive(Args, Debug)]
+pub(super) struct Push {
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Server to share it on, at http://HOST:PORT or https://HOST:PORT [default: the variable VRAMSCOPE_TO, or the server on
+    /// this machine]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Name of the link [default: that of the recording or of the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Time until the link expires, such as 12h or 30d, or never
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = expiry)]
+    expires: Expiry,
+    /// File with a password that the link asks for
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Let everybody who reaches the server open the link, also without a token; the server has to allow it
+    #[arg(long)]
+    public: bool,
+    #[command(flatten)]
+    redaction: RedactionOptions,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// How a command shows itself to a server.
+#[derive(Args, Debug)]
+pub(super) struct ServerOptions {
+    /// File with the server's token [default: the variable VRAMSCOPE_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// File with the certificates to trust instead of the system's: of a company's authority, or the server's own
+    /// [default: the variable VRAMSCOPE_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl ServerOptions {
+    /// Prepares requests to a server, which an option named.
+    pub(super) fn remote(&self, option: &str, url: &str) -> Result<Remote, String> {
+        Remote::new(&destination(option, url, self.token_file.as_deref(), self.ca_file.as_deref())?)
+    }
+}
+
+/// When a link expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Expiry(Option<u64>);
+
+/// Reads when a link expires.
+fn expiry(text: &str) -> Result<Expiry, String> {
+    if text == "never" {
+        return Ok(Expiry(None));
+    }
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let seconds = match unit {
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => 0,
+    };
+    let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds)).filter(|whole| *whole > 0);
+    whole.map(|whole| Expiry(Some(whole))).ok_or_else(|| "write it as 90m, 12h, 30d or never".to_owned())
+}
+
+/// Runs a request to its end.
+pub(super) fn wait<T>(request: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("Requests can't be sent: {error}."))?.block_on(request)
+}
+
+/// Shows on a terminal how much of a transfer is done.
+pub(super) fn report(verb: &'static str) -> impl FnMut(u64, u64) {
+    let is_shown = io::stderr().is_terminal();
+    move |done, all| {
+        if is_shown {
+            let end = if done == all { "\n" } else { "" };
+            let percent = done.saturating_mul(100) / all.max(1);
+            eprint!("\r{verb} {percent} % of {}{end}", Bytes(all));
+            // Nothing depends on it.
+            let _ = io::stderr().flush();
+        }
+    }
+}
+
+impl Push {
+    /// Shares the trace, and prints the link.
+    pub(super) fn run(self) -> ExitCode {
+        match self.push() {
+            Ok(Pushed { address, delete_token }) => {
+                eprintln!("To delete it: echo {delete_token} | vramscope unshare {address}");
+                print(|out| writeln!(out, "{address}"))
+            }
+            Err(sentence) => refuse(&sentence),
+        }
+    }
+
+    fn push(&self) -> Result<Pushed, String> {
+        let variable = || std::env::var("VRAMSCOPE_TO").ok().filter(|url| !url.is_empty());
+        let (option, url) = match (&self.to, variable()) {
+            (Some(url), _) => ("--to", url.clone()),
+            (None, Some(url)) => ("VRAMSCOPE_TO", url),
+            (None, None) => ("--to", HERE.to_owned()),
+        };
+        let remote = self.server.remote(option, &url)?;
+        let password = self.password_file.as_deref().map(|path| read_secret(path, "password")).transpose()?;
+        let copy = self.redaction.copy_of(&self.file);
+        let copy = copy.map_err(|sentence| format!("{}: {sentence}", self.file.display()))?;
+        let recording = copy.shareable();
+        eprint!("{}", copy.summary());
+        let offer = Offer {
+            name: self.name.clone().unwrap_or_else(|| copy.name().to_owned()),
+            expires_seconds: self.expires.0,
+            password,
+            is_public: self.public,
+        };
+        wait(remote.push(&recording, &offer, &mut report("Sent")))
+    }
+}
+
+/// The options of `unshare`.
+#[derive(Args, Debug)]
+pub(super) struct Unshare {
+    /// The link
+    #[arg(value_name = "LINK")]
+    link: String,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+impl Unshare {
+    /// Deletes the link, with the token that is read from standard input.
+    pub(super) fn run(self) -> ExitCode {
+        match self.delete() {
+            Ok(()) => print(|out| writeln!(out, "The link is deleted.")),
+            Err(sentence) => refuse(&sentence),
+        }
+    }
+
+    fn delete(&self) -> Result<(), String> {
+        let LinkAddress { server, token } = LinkAddress::parse(&self.link)?;
+        let remote = self.server.remote("LINK", &server)?;
+        if io::stdin().is_terminal() {
+            eprint!("Delete token: ");
+        }
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        read.map_err(|error| format!("The delete token can't be read: {error}."))?;
+        wait(remote.delete(&token, line.trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        for (text, want) in [
+            ("never", Some(None)),
+            ("90m", Some(Some(5_400))),
+            ("12h", Some(Some(43_200))),
+            ("30d", Some(Some(2_592_000))),
+            ("30", None),
+            ("0d", None),
+            ("", None),
+            ("-1d", None),
+            ("1y", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(expiry(text).ok(), want.map(Expiry), "{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The addresses of links.
+
+use shared::wire::is_link_token;
+
+/// The address of a link, as people pass it on: `https://HOST[:PORT][/PATH]/s-TOKEN[#VIEW]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkAddress {
+    /// The address of the server.
+    pub server: String,
+    /// The link's token.
+    pub token: String,
+}
+
+impl LinkAddress {
+    /// Reads an address. The error is a sentence for people, which does not repeat it: it may hold the token.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let invalid = || {
+            "This is not a link to a shared trace. It looks like https://HOST/s-TOKEN, where TOKEN has 39 characters."
+                .to_owned()
+        };
+        let text = text.trim();
+        let text = text.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/');
+        let (server, last) = text.rsplit_once('/').ok_or_else(invalid)?;
+        let token = last.strip_prefix("s-").filter(|token| is_link_token(token)).ok_or_else(invalid)?;
+        if !server.starts_with("http://") && !server.starts_with("https://") {
+            return Err(invalid());
+        }
+        Ok(Self { server: server.to_owned(), token: token.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_read_with_or_without_their_view() {
+        let token = "abcdefghijklmnopqrstuvwxyz2345672345672";
+        for (rest, server) in [
+            (format!("https://box.example/s-{token}"), "https://box.example"),
+            (format!(" http://127.0.0.1:7070/tools/s-{token}#v=2&cur=7\n"), "http://127.0.0.1:7070/tools"),
+            (format!("https://box.example/s-{token}/"), "https://box.example"),
+        ] {
+            let want = LinkAddress { server: server.to_owned(), token: token.to_owned() };
+            assert_eq!(LinkAddress::parse(&rest), Ok(want));
+        }
+        for text in [
+            String::new(),
+            format!("s-{token}"),
+            format!("ftp://box/s-{token}"),
+            "https://box/s-short".to_owned(),
+            format!("https://box/{token}"),
+            "https://box/#session=abcdefghijklmnopqrstuvwxyz".to_owned(),
+        ] {
+            let error = LinkAddress::parse(&text).unwrap_err();
+            assert!(!error.contains(token), "{text}");
+        }
+    }
+}

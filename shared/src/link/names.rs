@@ -1,0 +1,102 @@
+//! The names of values in links.
+
+use super::Listing;
+use crate::query::{Axis, ColorBy, Measure, RangeOrder, SegmentLayout};
+
+pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
+
+pub(super) const LAYOUTS: [(SegmentLayout, &str); 2] =
+    [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
+
+pub(super) const LISTINGS: [(Listing, &str); 3] =
+    [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
+
+pub(super) const ORDERS: [(RangeOrder, &str); 6] = [
+    (RangeOrder::Kept, "kept"),
+    (RangeOrder::Growth, "growth"),
+    (RangeOrder::Churn, "churn"),
+    (RangeOrder::Allocated, "allocated"),
+    (RangeOrder::Freed, "freed"),
+    (RangeOrder::Waiting, "waiting"),
+];
+
+pub(super) const COLORS: [(ColorBy, &str); 6] = [
+    (ColorBy::Site, "site"),
+    (ColorBy::Size, "size"),
+    (ColorBy::Stream, "stream"),
+    (ColorBy::Pool, "pool"),
+    (ColorBy::Lifetime, "lifetime"),
+    (ColorBy::Category, "category"),
+];
+
+pub(super) const MEASURES: [(Measure, &str); 15] = [
+    (Measure::Requested, "requested"),
+    (Measure::Allocated, "allocated"),
+    (Measure::Active, "active"),
+    (Measure::Reserved, "reserved"),
+    (Measure::Unallocated, "unallocated"),
+    (Measure::Cached, "cached"),
+    (Measure::InactiveSplit, "inactive_split"),
+    (Measure::CachedWhole, "cached_whole"),
+    (Measure::Rounding, "rounding"),
+    (Measure::LargestGap, "largest_gap"),
+    (Measure::LargestServableSmall, "largest_servable_small"),
+    (Measure::LargestServableLarge, "largest_servable_large"),
+    (Measure::Gaps, "gaps"),
+    (Measure::UnusableShare, "unusable_share"),
+    (Measure::FragmentationIndex, "fragmentation_index"),
+];
+
+/// Each key of a link with what it restores, in words for people.
+const WORDS: [(&str, &str); 32] = [
+    ("file", "the file's name"),
+    ("hash", "the file's identity"),
+    ("session", "the session"),
+    ("dev", "the device"),
+    ("tab", "the tab"),
+    ("x", "the x axis"),
+    ("w", "the visible part"),
+    ("y", "the height"),
+    ("fit", "the height"),
+    ("cur", "the cursor"),
+    ("sel", "the selection"),
+    ("r", "the range"),
+    ("order", "the order of the lines"),
+    ("steps", "the compared steps"),
+    ("peaks", "the compared steps"),
+    ("list", "the moment of the lists"),
+    ("f", "a filter"),
+    ("q", "the search"),
+    ("color", "the colours"),
+    ("curve", "a curve"),
+    ("seg", "the layout of the segments"),
+    ("segzoom", "the zoom of the segments"),
+    ("segcolor", "the colours of the segments"),
+    ("flame", "the direction of the flame graph"),
+    ("group", "the categories of the flame graph"),
+    ("internal", "the folding of library frames"),
+    ("zoom", "the zoom of the flame graph"),
+    ("table", "the flame table"),
+    ("act", "the filter of the event list"),
+    ("heat", "the mode of the heatmap"),
+    ("part", "the part of the heatmap"),
+    ("rows", "the zoom of the heatmap"),
+];
+
+/// Returns what a key restores; `None` for an unknown key.
+pub(super) fn word(key: &str) -> Option<&'static str> {
+    WORDS.iter().find(|(known, _)| *known == key).map(|(_, word)| *word)
+}
+
+/// Returns a measure's name in links and test ids, which is that of its column in `vramscope curves`.
+pub fn measure_name(measure: Measure) -> &'static str {
+    name_of(&MEASURES, &measure)
+}
+
+pub(super) fn name_of<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {
+    names.iter().find(|(v, _)| v == value).map_or("", |(_, name)| name)
+}
+
+pub(super) fn by_name<T: Copy>(names: &[(T, &'static str)], name: &str) -> Option<T> {
+    names.iter().find(|(_, n)| *n == name).map(|(v, _)| *v)
+}

@@ -1,0 +1,58 @@
+//! A link to a shared trace, and why it can't be opened.
+
+/// A link to a trace that somebody shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLink {
+    /// Its token, which the page's address ends with.
+    pub token: String,
+    /// What the server gave for its password; empty without one. It is kept here only, and ends with the page.
+    pub key: String,
+    /// What stands in the way of opening it.
+    pub trouble: Option<Trouble>,
+}
+
+impl SharedLink {
+    /// Returns the last segment of its address.
+    pub fn path(&self) -> String {
+        format!("s-{}", self.token)
+    }
+}
+
+impl SharedLink {
+    /// Returns the last segment of its address.
+    pub fn path(&self) -> String {
+        format!("s-{}", self.token)
+    }
+}
+
+/// What stands in the way of opening a shared trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It needs a password.
+    Password {
+        /// Whether one was entered that is wrong.
+        is_wrong: bool,
+    },
+    /// The server requires a token, or another one.
+    Token,
+    /// It was deleted or has expired: the server's sentence, which says which and when.
+    Gone(String),
+    /// The server knows no such link.
+    Unknown,
+    /// Anything else, as a sentence.
+    Other(String),
+}
+
+impl Trouble {
+    /// Returns it as a sentence.
+    pub fn sentence(&self) -> String {
+        let text = match self {
+            Self::Password { .. } => "This trace needs a password.",
+            Self::Token => "This server requires a token.",
+            Self::Gone(sentence) if sentence.is_empty() => "This link was deleted or has expired.",
+            Self::Unknown => "There is no such link.",
+            Self::Gone(sentence) | Self::Other(sentence) => sentence,
+        };
+        text.to_owned()
+    }
+}

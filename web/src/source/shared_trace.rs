@@ -1,0 +1,172 @@
+//! Traces that are shared by a link of the page's server: `…/s-TOKEN`.
+
+use js_sys::JSON;
+use protocol::server::{AWAY, KEY_HEADER, refusal, request_with};
+use shared::order::Within;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::Response;
+use yew::Callback;
+
+use super::server::{self, Json};
+use super::{close, receive};
+use crate::browser::window;
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileKey, SharedLink, Trouble};
+use crate::worker::message::ToWorker;
+
+/// How the last part of the path of a shared trace begins.
+const PREFIX: &str = "s-";
+/// Characters of a link's token.
+const TOKEN_CHARS: usize = 39;
+
+/// Returns the token of the shared trace that the page's own address names.
+pub fn token_of_page() -> Option<String> {
+    token_of(&window().location().pathname().unwrap_or_default()).map(str::to_owned)
+}
+
+/// Returns the token in a path.
+fn token_of(path: &str) -> Option<&str> {
+    let token = path.rsplit('/').next()?.strip_prefix(PREFIX)?;
+    let is_token = token.len() == TOKEN_CHARS && token.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
+    is_token.then_some(token)
+}
+
+/// Opens a shared trace.
+pub fn open_shared(model: &ModelHandle, token: &str) {
+    begin(model, SharedLink { token: token.to_owned(), ..SharedLink::default() });
+}
+
+/// Opens a shared trace again that could not be opened.
+pub fn open_again(model: &ModelHandle, key: FileKey, link: &SharedLink) {
+    close(model, key);
+    begin(model, SharedLink { trouble: None, ..link.clone() });
+}
+
+/// Goes on with the download of a shared trace.
+pub fn download_on(model: &ModelHandle, key: FileKey) {
+    model.workers().tell(key, &ToWorker::DownloadOn);
+}
+
+/// Exchanges a link's password for a key, and opens the trace with it.
+pub fn unlock(model: &ModelHandle, key: FileKey, link: &SharedLink, password: &str) {
+    let (model, link) = (model.clone(), link.clone());
+    let body = js_sys::Object::new();
+    let _ = js_sys::Reflect::set(&body, &"password".into(), &password.into());
+    let body = JSON::stringify(&body).map(String::from).unwrap_or_default();
+    spawn_local(async move {
+        let path = format!("traces/{}/open", link.token);
+        match send("POST", &path, "", Some(&body)).await {
+            Ok(answer) => open_again(&model, key, &SharedLink { key: answer.text("key"), ..link }),
+            Err(trouble) => {
+                let trouble = match trouble {
+                    Trouble::Password { .. } => Trouble::Password { is_wrong: true },
+                    other => other,
+                };
+                model.dispatch(Action::SharedRefused { key, trouble });
+            }
+        }
+    });
+}
+
+fn begin(model: &ModelHandle, link: SharedLink) {
+    let key = model.workers().next_key();
+    model.dispatch(Action::SharedAdded { key, link: link.clone() });
+    let model = model.clone();
+    spawn_local(async move {
+        match send("GET", &format!("traces/{}", link.token), &link.key, None).await {
+            Ok(trace) => download(&model, key, &link, &trace),
+            Err(trouble) => model.dispatch(Action::SharedRefused { key, trouble }),
+        }
+    });
+}
+
+/// Starts a worker on a shared trace.
+fn download(model: &ModelHandle, key: FileKey, link: &SharedLink, trace: &Json) {
+    // It was closed in the meantime.
+    if model.now().entry(key).is_none() {
+        return;
+    }
+    // Casts of floating point saturate.
+    let bytes = trace.number("bytes").unwrap_or(0.0).within(0.0, u64::MAX as f64) as u64;
+    model.dispatch(Action::SharedNamed { key, name: trace.text("name"), bytes });
+    let report = {
+        let model = model.clone();
+        Callback::from(move |message| receive(&model, key, message))
+    };
+    let url = server::href(&format!("traces/{}/trace", link.token));
+    let first = ToWorker::OpenShared { url, token: server::token(), key: link.key.clone() };
+    if let Err(message) = model.workers().open_by(key, &first, report) {
+        model.dispatch(Action::FileFailed { key, message });
+    }
+}
+
+/// Sends a request about a shared trace. Returns the response's JSON.
+async fn send(method: &str, path: &str, key: &str, body: Option<&str>) -> Result<Json, Trouble> {
+    let kind = if body.is_some() { "application/json" } else { "" };
+    let request = request_with(method, &server::token(), &[(KEY_HEADER, key), ("Content-Type", kind)]);
+    if let Some(body) = body {
+        request.set_body(&body.into());
+    }
+    let away = |_: JsValue| Trouble::Other(AWAY.to_owned());
+    let response = window().fetch_with_str_and_init(&server::href(path), &request);
+    let response: Response = JsFuture::from(response).await.map_err(away)?.unchecked_into();
+    let status = response.status();
+    let answer = server::json(&response).await;
+    if response.ok() {
+        return answer.ok_or(Trouble::Unknown);
+    }
+    let error = answer.map(|answer| answer.object("error"));
+    let text = |key: &str| error.as_ref().map(|error| error.text(key)).unwrap_or_default();
+    Err(trouble(status, &text("code"), &text("message")))
+}
+
+/// Returns what stands in the way, from a response that reports no success.
+fn trouble(status: u16, code: &str, message: &str) -> Trouble {
+    match (status, code) {
+        (401, "password") => Trouble::Password { is_wrong: false },
+        (401 | 403, _) => Trouble::Token,
+        (404, _) => Trouble::Unknown,
+        (410, _) => Trouble::Gone(message.to_owned()),
+        _ => Trouble::Other(refusal(status, code, message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_part_of_the_path_may_name_a_shared_trace() {
+        let token = "abcdefghijklmnopqrstuvwxyz234567abcdefg";
+        for (path, want) in [
+            (format!("/s-{token}"), Some(token)),
+            (format!("/vram/scope/s-{token}"), Some(token)),
+            (format!("/s-{token}/"), None),
+            (format!("/s-{token}a"), None),
+            (format!("/{token}"), None),
+            (format!("/s-{}", token.to_uppercase()), None),
+            ("/s-../../api/v1/sessions/abcdefghijklmnopqr".to_owned(), None),
+            ("/".to_owned(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(token_of(&path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_status_and_the_code_tell_what_stands_in_the_way() {
+        let gone = "This link was deleted on 1 May.";
+        for (status, code, want) in [
+            (401, "password", Trouble::Password { is_wrong: false }),
+            (401, "token", Trouble::Token),
+            (403, "role", Trouble::Token),
+            (404, "share", Trouble::Unknown),
+            (404, "", Trouble::Unknown),
+            (410, "gone", Trouble::Gone(gone.to_owned())),
+            (429, "rate", Trouble::Other(gone.to_owned())),
+        ] {
+            assert_eq!(trouble(status, code, gone), want, "{status} {code}");
+        }
+    }
+}
