@@ -14,6 +14,8 @@ pub mod driver;
 mod file_name;
 #[cfg(feature = "program")]
 pub mod ingest;
+#[cfg(feature = "program")]
+mod offline;
 pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]

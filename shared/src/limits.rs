@@ -98,6 +98,18 @@ impl Default for ImportLimits {
 /// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
 
+/// Bytes of a URL that a link asks the page to open. Signed URLs of object stores have some two thousand.
+pub const ADDRESS_BYTES: usize = 8_192;
+
+/// Bytes of a trace that another site hands to the page in a message. It is in the memory of both pages at once.
+pub const MESSAGE_BYTES: u64 = 2 << 30;
+
+/// Characters of the name of a trace that another site hands to the page.
+pub const NAME_CHARS: usize = 200;
+
+/// Sites that may hand traces to the page without asking again. The oldest is forgotten.
+pub const TRUSTED_SITES: usize = 64;
+
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 

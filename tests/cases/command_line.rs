@@ -51,6 +51,7 @@ fn help_names_every_command() -> Result<()> {
         "budget",
         "replay",
         "strip",
+        "export",
         "token",
         "--listen",
         "127.0.0.1:7070",
@@ -62,7 +63,7 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn help_texts_stay() -> Result<()> {
-    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "strip", "token new"] {
+    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "strip", "export", "token new"] {
         let output =
             Command::new(program::path()?).args(command.split(' ')).arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
@@ -215,6 +216,37 @@ fn a_report_compares_two_steps_and_sums_up_categories() -> Result<()> {
     assert!(lines[0]["line"].as_str().is_some_and(|line| line.ends_with("metrics.py:33")), "{}", lines[0]);
     let missing = program::run(&["report", &file, "--steps", "2:70"])?;
     assert!(String::from_utf8_lossy(&missing.stdout).contains("There is no step 70"), "{missing:?}");
+    Ok(())
+}
+
+#[test]
+fn an_exported_page_has_a_trace_without_names_inside() -> Result<()> {
+    let folder = Folder::new("export")?;
+    let sample = folder.join("sam<ple.pickle");
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    let sample = sample.to_string_lossy().into_owned();
+    let page = folder.join("page.html").to_string_lossy().into_owned();
+    for (arguments, wanted) in [
+        (vec!["-o", "page.txt"], "End the name page.txt with .html."),
+        (vec!["-o", &page, "--device", "7"], "there is no device 7"),
+    ] {
+        let output = program::run(&[&["export", &sample][..], &arguments].concat())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        // A program without the page has none to write.
+        ensure!(output.status.code() == Some(2) && (said.contains(wanted) || said.contains("has no page")), "{said}");
+        ensure!(!Path::new(&page).exists());
+    }
+    // Without --out, the page lies in the current folder.
+    let output = Command::new(program::path()?).args(["export", &sample]).current_dir(&*folder).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("has no page") {
+        return Ok(());
+    }
+    ensure!(output.status.success(), "{said}");
+    ensure!(String::from_utf8_lossy(&output.stdout).contains("Users: none (was: ada)"));
+    let html = fs::read_to_string(folder.join("sam<ple.html"))?;
+    ensure!(html.contains("id=\"vramscope-trace\" data-name=\"sam&lt;ple.vramscope\">iVZSUw0KGgo"), "no trace");
+    ensure!(!html.contains("<!--vramscope-trace-->"));
     Ok(())
 }
 

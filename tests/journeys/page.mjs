@@ -70,9 +70,10 @@ class Page {
     });
   }
 
-  /** Loads the page; `address` is appended to its URL. `answer` is the server's response. */
+  /** Loads the page; `address` is appended to its URL, unless it is a whole URL itself. `answer` is the response. */
   async open(address = '') {
-    this.answer = await this.tab.goto(pageUrl() + address, { waitUntil: 'load' });
+    const url = URL.canParse(address) ? address : pageUrl() + address;
+    this.answer = await this.tab.goto(url, { waitUntil: 'load' });
     await this.tab.locator('input[type=file]').first().waitFor({ state: 'attached', timeout: PATIENCE_MS });
   }
 

@@ -8,22 +8,23 @@ use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
 use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
-use crate::model::{Action, Dialog, Model, Phase};
+use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
-use crate::source::{DropZone, FilePicker, open_shared, token_of_page, uploads};
+use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
 
-/// Renders the page into its element.
-pub fn start() {
+/// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
+pub fn start(read_trace: Option<js_sys::Function>) {
     let rules = remembered_rules();
     let mut model = Model {
         rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
         has_uploads: !uploads::all().is_empty(),
+        place: source::place(),
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -31,6 +32,9 @@ pub fn start() {
     }
     let store = Store::new(model);
     store.handle().workers().set_rules(&rules);
+    if let Some(read) = read_trace {
+        source::open_embedded(&store.handle(), &read);
+    }
     if let Some(element) = document().get_element_by_id("app") {
         yew::Renderer::<App>::with_root_and_props(element, AppProps { store }).render();
     }
@@ -60,18 +64,22 @@ fn App(props: &AppProps) -> Html {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
             let shared = token_of_page();
-            // A shared trace is being downloaded right away, and needs the network for itself.
-            handle.workers().warm_up(shared.is_none());
+            if handle.place != Place::OneFile {
+                // A shared trace is being downloaded right away, and needs the network for itself.
+                handle.workers().warm_up(shared.is_none());
+            }
             if let Some(token) = shared {
                 open_shared(&handle, &token);
             }
             let linked = handle.link.as_ref().and_then(|link| link.session.clone());
             if let Some(session) = linked {
-                crate::source::watch(&handle, &session);
+                source::watch(&handle, &session);
             }
+            source::offer_address(&handle);
+            let messages = source::listen(&handle);
             crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
-            move || drop(listener)
+            move || drop((listener, messages))
         });
     }
     let model = store.handle();
@@ -98,6 +106,7 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Categories) => html! { <CategoryDialog /> },
         Some(Dialog::Share) => html! { <ShareDialog /> },
         Some(Dialog::Uploads) => html! { <UploadsDialog /> },
+        Some(Dialog::Offer) => html! { <OfferDialog /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

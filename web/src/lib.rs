@@ -23,10 +23,11 @@ mod worker;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Draws the page. Called once, by boot.js, with a function that starts a worker of the engine.
+/// Draws the page. Called once, by boot.js, with a function that starts a worker of the engine and, in a page with a trace
+/// inside, a function that returns a promise of that trace as a file.
 #[wasm_bindgen]
-pub fn start_page(start_worker: js_sys::Function) {
+pub fn start_page(start_worker: js_sys::Function, read_trace: Option<js_sys::Function>) {
     crash::watch_page();
     worker::client::set_starter(start_worker);
-    app::start();
+    app::start(read_trace);
 }

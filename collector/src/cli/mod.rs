@@ -4,6 +4,7 @@ mod budget;
 mod curves;
 mod destination;
 mod doctor;
+mod export;
 mod listening;
 mod live;
 mod log;
@@ -61,6 +62,8 @@ enum Command {
     Pull(pull::Pull),
     /// Delete a link that `push` made
     Unshare(push::Unshare),
+    /// Write a trace as a web page that opens from disk without a network; it says as little as a copy by `strip`
+    Export(export::Export),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),
         Command::Unshare(unshare) => unshare.run(),
+        Command::Export(export) => export.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
     }

@@ -1,5 +1,6 @@
 //! `vramscope pull`: fetches a trace that somebody shared by a link.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +57,8 @@ impl Pull {
                 }
             };
             let bytes = remote.pull(&token, (&linked, key.as_deref()), &mut report("Fetched")).await?;
-            write_whole(&out, &bytes).map_err(|error| format!("{} can't be written: {error}.", out.display()))?;
+            write_whole(&out, |file| file.write_all(&bytes))
+                .map_err(|error| format!("{} can't be written: {error}.", out.display()))?;
             let name = one_line(&linked.name);
             Ok(format!("Wrote {}: {} of \"{name}\".", out.display(), Bytes(linked.bytes)))
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
@@ -168,10 +168,10 @@ fn numbers(devices: &[i64]) -> String {
 }
 
 /// Writes a file under another name first, so that an incomplete one is never found.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_whole(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
-    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
+    let written = fs::File::create(&part).and_then(|mut file| write(&mut file));
     written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
         // Fails only if it was not created.
         let _ = fs::remove_file(&part);

@@ -13,7 +13,7 @@ use super::log::LogOptions;
 use crate::access::{self, Access};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
-use crate::server::{self, App, Hosts, Network, Proxies, Tls};
+use crate::server::{self, App, Embedding, Hosts, Network, Proxies, Tls};
 use crate::shares::{Shares, Terms};
 use crate::size;
 use crate::store::SegmentStore;
@@ -70,6 +70,9 @@ pub(super) struct Serve {
     /// Addresses or networks of proxies whose headers name the client, such as 127.0.0.1,10.0.0.0/8
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     behind_proxy: Vec<Network>,
+    /// Site that may show the page in a frame, such as https://ci.example.org; can be repeated [default: none]
+    #[arg(long, value_name = "ORIGIN", value_parser = Embedding::origin)]
+    embed_origin: Vec<String>,
     #[command(flatten)]
     log: LogOptions,
 }
@@ -143,6 +146,7 @@ impl Serve {
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
             let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
+            let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
             server::run(listener, app).await;
         });
         // A download that its client does not read must not keep the program running.

@@ -1,6 +1,7 @@
 //! `vramscope strip`: writes a copy of a trace that says less about who recorded it and where.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ impl Strip {
         let mut text = copy.summary();
         if let Some(out) = &self.out {
             let bytes = copy.recording();
-            write_whole(out, &bytes)
+            write_whole(out, |file| file.write_all(&bytes))
                 .map_err(|error| format!("the copy {} can't be written: {error}.", out.display()))?;
             let size = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
             text += &format!("Wrote {}: {} from {}.\n", out.display(), Bytes(bytes.len() as u64), Bytes(size));

@@ -7,6 +7,7 @@ use shared::limits::ServerLimits;
 
 use super::budget::Budget;
 use super::demo::Demo;
+use super::embedding::Embedding;
 use super::host::Hosts;
 use super::proxies::Proxies;
 use super::readiness::Readiness;
@@ -35,6 +36,8 @@ pub struct App {
     pub(super) tls: Option<Arc<Tls>>,
     /// The proxies that are trusted.
     pub(super) proxies: Arc<Proxies>,
+    /// The sites that may frame the page.
+    pub(super) embedding: Arc<Embedding>,
 }
 
 impl App {
@@ -52,6 +55,7 @@ impl App {
             shares: None,
             tls: None,
             proxies: Arc::default(),
+            embedding: Arc::default(),
         }
     }
 
@@ -86,6 +90,13 @@ impl App {
     #[must_use]
     pub fn behind(mut self, proxies: Proxies) -> Self {
         self.proxies = Arc::new(proxies);
+        self
+    }
+
+    /// Lets sites show the page in a frame.
+    #[must_use]
+    pub fn framed_by(mut self, embedding: Embedding) -> Self {
+        self.embedding = Arc::new(embedding);
         self
     }
 

@@ -2,21 +2,21 @@
 
 /// A file of the page.
 #[derive(Debug)]
-pub(super) struct Asset {
+pub(crate) struct Asset {
     /// The path in a URL, without the leading slash.
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     /// The value of `Content-Type`.
-    pub(super) content_type: &'static str,
+    pub(crate) content_type: &'static str,
     /// The hash of the content, in hexadecimal digits.
-    pub(super) hash: &'static str,
+    pub(crate) hash: &'static str,
     /// Whether the path contains the hash, so that the content at this path never changes.
-    pub(super) is_immutable: bool,
+    pub(crate) is_immutable: bool,
     /// The content.
-    pub(super) plain: &'static [u8],
+    pub(crate) plain: &'static [u8],
     /// The content in Brotli, where that is smaller. Release builds only.
-    pub(super) brotli: Option<&'static [u8]>,
+    pub(crate) brotli: Option<&'static [u8]>,
     /// The content in gzip, where that is smaller. Release builds only.
-    pub(super) gzip: Option<&'static [u8]>,
+    pub(crate) gzip: Option<&'static [u8]>,
 }
 
 /// All files, sorted by path; the build script writes the table.
@@ -28,7 +28,7 @@ pub fn has_page() -> bool {
 }
 
 /// Returns the file at `path`; the empty path is `index.html`.
-pub(super) fn find(path: &str) -> Option<&'static Asset> {
+pub(crate) fn find(path: &str) -> Option<&'static Asset> {
     let path = if path.is_empty() { "index.html" } else { path };
     ASSETS.binary_search_by(|asset| asset.path.cmp(path)).ok().and_then(|i| ASSETS.get(i))
 }

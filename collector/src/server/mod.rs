@@ -5,7 +5,7 @@
 
 mod access_log;
 mod app;
-mod assets;
+pub(crate) mod assets;
 mod budget;
 mod client_io;
 mod coding;
@@ -13,6 +13,8 @@ mod connections;
 mod crowd;
 mod demo;
 mod download;
+mod elsewhere;
+mod embedding;
 mod error;
 mod expiry;
 mod guarded_body;
@@ -47,6 +49,7 @@ use std::time::Duration;
 pub use app::App;
 pub use assets::has_page;
 pub use connections::listen;
+pub use embedding::Embedding;
 pub use host::Hosts;
 pub use proxies::{Network, Proxies};
 pub use router::router;

@@ -1,6 +1,7 @@
 //! What the server answers, to whom, and what it logs.
 
 mod access;
+mod elsewhere;
 mod log;
 mod tls;
 
@@ -41,7 +42,7 @@ fn check_headers(what: &str, response: &Response) {
 #[test]
 fn every_response_has_the_security_headers() -> Result<()> {
     let server = Server::start()?;
-    for path in ["/", "/healthz", "/sample.pickle", "/nowhere", "/../../etc/passwd", "/%00"] {
+    for path in ["/", "/healthz", "/sample.pickle", "/offline.html", "/nowhere", "/../../etc/passwd", "/%00"] {
         check_headers(path, &server.get(path)?);
     }
     let address = server.address();

@@ -101,6 +101,10 @@ fn receive(bytes: &[u8]) {
             spawn_local(ranges::open(ranges::Link { url, token, key }));
         }
         Ok(ToWorker::DownloadOn) => ranges::go_on(),
+        Ok(ToWorker::FetchElsewhere { url }) => {
+            warm::stop();
+            spawn_local(download_elsewhere(url));
+        }
         Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
         Ok(ToWorker::SetRules(rules)) => {
             SESSION.with_borrow_mut(|session| {
@@ -138,6 +142,13 @@ async fn read(file: File) {
 
 async fn download(url: String, token: String) {
     finish(match fetch::get(&url, &token).await {
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
+        Err(message) => Err(message),
+    });
+}
+
+async fn download_elsewhere(url: String) {
+    finish(match fetch::get_elsewhere(&url).await {
         Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
         Err(message) => Err(message),
     });

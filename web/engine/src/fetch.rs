@@ -1,9 +1,10 @@
-//! Downloads from the server that the page came from.
+//! Downloads from the server that the page came from, and from others.
 
+use protocol::failure::unreachable_elsewhere;
 use protocol::server::{AWAY, refusal_of, request};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{ReadableStream, Response};
+use web_sys::{ReadableStream, ReferrerPolicy, RequestCredentials, RequestInit, Response};
 
 use crate::entry::scope;
 
@@ -12,9 +13,32 @@ use crate::entry::scope;
 pub async fn get(url: &str, token: &str) -> Result<(ReadableStream, u64), String> {
     let response = scope().fetch_with_str_and_init(url, &request("GET", token));
     let response: Response = JsFuture::from(response).await.map_err(|_| AWAY.to_owned())?.unchecked_into();
-    let length = response.headers().get("content-length").ok().flatten().and_then(|length| length.parse().ok());
     match response.body() {
-        Some(body) if response.ok() => Ok((body, length.unwrap_or(0))),
+        Some(body) if response.ok() => Ok((body, length_of(&response))),
         _ => Err(refusal_of(&response).await),
+    }
+}
+
+/// Returns the length of a response's body; 0 if it is not known.
+fn length_of(response: &Response) -> u64 {
+    let length = response.headers().get("content-length").ok().flatten();
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+/// Requests `url` of another server, as [`get`] does of this one. The other server gets no cookies and does not learn which
+/// page asks, apart from its origin.
+pub async fn get_elsewhere(url: &str) -> Result<(ReadableStream, u64), String> {
+    let request = RequestInit::new();
+    request.set_credentials(RequestCredentials::Omit);
+    request.set_referrer_policy(ReferrerPolicy::NoReferrer);
+    let response = JsFuture::from(scope().fetch_with_str_and_init(url, &request)).await;
+    // Browsers don't tell scripts why they failed.
+    let response: Response =
+        response.map_err(|_| unreachable_elsewhere(&scope().location().origin()))?.unchecked_into();
+    match response.body() {
+        Some(body) if response.ok() => Ok((body, length_of(&response))),
+        _ => {
+            Err(format!("The other server answered with status {}. Check the address in the link.", response.status()))
+        }
     }
 }

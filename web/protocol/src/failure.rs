@@ -37,6 +37,15 @@ pub fn sentence(error: &str) -> String {
     )
 }
 
+/// Returns the sentence for a file that another server did not hand out to a page from `origin`.
+pub fn unreachable_elsewhere(origin: &str) -> String {
+    format!(
+        "The browser could not fetch this file. Its server can't be reached, redirects to another host, or doesn't allow \
+         this page to read it: it must answer with the header Access-Control-Allow-Origin: {origin} (or *). You can \
+         also download the file yourself and drop it here."
+    )
+}
+
 /// Returns the sentence for a file that the browser can no longer read.
 pub fn unreadable(error: &str) -> String {
     format!("The browser can no longer read this file ({error}). If it was moved or changed, open it again.")

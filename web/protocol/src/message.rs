@@ -3,8 +3,8 @@
 //! Page and engine come from one build, so the bytes need not describe themselves: Postcard writes the fields one after
 //! the other.
 //!
-//! The first message to a worker is a JavaScript `File` (passed by reference, not copied), [`ToWorker::Watch`] or
-//! [`ToWorker::Fetch`]. The string [`WARM_UP`] may come before it. Everything else is one of the types below.
+//! The first message to a worker is a JavaScript `File` (passed by reference, not copied), [`ToWorker::Watch`],
+//! [`ToWorker::Fetch`] or [`ToWorker::FetchElsewhere`]. The string [`WARM_UP`] may come before it. Everything else is one of the types below.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,12 @@ pub enum ToWorker {
     },
     /// Goes on with the download of a shared trace, after it had failed.
     DownloadOn,
+    /// Downloads a file from another server, which gets neither cookies nor this page's address, and reads it. A first
+    /// message.
+    FetchElsewhere {
+        /// The file's URL, with the scheme `http` or `https`.
+        url: String,
+    },
     /// The page has drawn the last [`FromWorker::Update`]: the worker may send the next one.
     Drawn {
         /// The selected allocation: its device's index, and its number.

@@ -24,6 +24,11 @@ fn always(_: &Model) -> bool {
     true
 }
 
+/// Whether the page uses the API of its server.
+fn has_server(model: &Model) -> bool {
+    model.place.has_server()
+}
+
 fn is_ready(model: &Model) -> bool {
     model.shared_summary().is_some()
 }
@@ -160,11 +165,11 @@ pub static COMMANDS: &[Command] = &[
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
-    command(Page, "sample", "Open sample", &[], always, |m, _| source::open_sample(m)),
+    command(Page, "sample", "Open sample", &[], has_server, |m, _| source::open_sample(m)),
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
-    command(Page, "demo", "Watch live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
+    command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
-    command(Page, "sessions", "Back to jobs", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
+    command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
     command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
@@ -187,6 +192,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::model::Place;
     use crate::model::testing::{added, after, read, watched};
 
     /// Models that together make every command available.
@@ -246,5 +252,10 @@ mod tests {
     fn an_empty_page_offers_only_what_works() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
         assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);
+        for place in [Place::OneFile, Place::Embedded] {
+            let model = Model { place, ..after([]) };
+            let live: Vec<_> = live_commands(&model).map(|command| command.id).collect();
+            assert_eq!(live, ["open", "theme", "help", "palette", "step-out"], "{place:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use shared::link::{FileHash, Read};
 use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
+use super::offer::Offer;
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Listing, Selection, Tab};
@@ -25,6 +26,15 @@ pub enum Action {
         /// Its size in bytes.
         size: u64,
     },
+    /// A file comes from another site.
+    FileFrom {
+        /// Which file.
+        key: FileKey,
+        /// The site's origin.
+        origin: String,
+    },
+    /// Another site offers a trace: asks the person.
+    Offered(Offer),
     /// Progress of a file's worker.
     FileProgress {
         /// Which file.

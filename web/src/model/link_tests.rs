@@ -4,7 +4,7 @@ use shared::link::{FileHash, Link, Parsed, Read};
 use shared::query::{Axis, Window};
 
 use crate::model::testing::{added, after, read, watched};
-use crate::model::{Action, FileKey, Model, Selection, Tab, update};
+use crate::model::{Action, FileKey, Model, Selection, SharedLink, Tab, update};
 
 const KEY: FileKey = FileKey(0);
 

@@ -5,6 +5,8 @@
 
 mod action;
 mod live;
+mod offer;
+mod place;
 mod rebase;
 mod shared_link;
 mod state;
@@ -15,6 +17,8 @@ mod view;
 
 pub use action::Action;
 pub use live::{Live, count};
+pub use offer::{Offer, OfferedBy};
+pub use place::Place;
 pub use rebase::rebased;
 pub use shared_link::{SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};

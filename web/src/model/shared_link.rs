@@ -18,13 +18,6 @@ impl SharedLink {
     }
 }
 
-impl SharedLink {
-    /// Returns the last segment of its address.
-    pub fn path(&self) -> String {
-        format!("s-{}", self.token)
-    }
-}
-
 /// What stands in the way of opening a shared trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {

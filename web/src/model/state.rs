@@ -10,6 +10,8 @@ use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
+use super::offer::Offer;
+use super::place::Place;
 use super::shared_link::SharedLink;
 use super::view::{self, View};
 use crate::worker::message::{Detail, DetailState, Stage};
@@ -94,6 +96,8 @@ pub struct FileEntry {
     pub key: FileKey,
     /// Its name, without a folder.
     pub name: String,
+    /// The origin of the site that it comes from; `None` for a file of this machine and for a session.
+    pub origin: Option<String>,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
     /// Its identity, once it is known. Sessions have none.
@@ -119,8 +123,8 @@ impl FileEntry {
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
         let (shared, detail) = (None, None);
-        let hash = None;
-        Self { key, name, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+        let (origin, hash) = (None, None);
+        Self { key, name, origin, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
     }
 
     /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
@@ -201,6 +205,8 @@ pub enum Dialog {
     Share,
     /// The links that this browser has made.
     Uploads,
+    /// A trace that another site offers.
+    Offer,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -270,6 +276,10 @@ pub struct Model {
     pub notice: Option<Notice>,
     /// A link that waits for its file to be opened, or for the identity of an open one.
     pub link: Option<Box<Read>>,
+    /// Where the page runs.
+    pub place: Place,
+    /// What another site offers, while its dialog is open.
+    pub offer: Option<Offer>,
 }
 
 impl Default for Model {
@@ -287,6 +297,8 @@ impl Default for Model {
             is_details_open: true,
             notice: None,
             link: None,
+            place: Place::Server,
+            offer: None,
         }
     }
 }

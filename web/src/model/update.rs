@@ -15,7 +15,7 @@ mod links;
 
 use super::action::Action;
 use super::live::Span;
-use super::state::{FileEntry, FileKey, Model, Phase, Shared};
+use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
@@ -30,6 +30,15 @@ pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
+        Action::FileFrom { key, origin } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.origin = Some(origin);
+            }
+        }
+        Action::Offered(offer) => {
+            next.offer = Some(offer);
+            next.dialog = Some(Dialog::Offer);
+        }
         Action::FileProgress { key, stage, done, total, bytes_per_second } => {
             if let Some(file) = entry(&mut next, key) {
                 // A download may not have a size until it is complete.
@@ -125,6 +134,10 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::LinkRead(link) => links::follow(&mut next, link),
         Action::ApplyWithheld => links::apply_withheld(&mut next),
         other => change_view(&mut next, other),
+    }
+    // However its dialog was closed.
+    if next.dialog != Some(Dialog::Offer) {
+        next.offer = None;
     }
     next
 }

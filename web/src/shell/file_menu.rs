@@ -24,9 +24,13 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         <Menu {label} name="Files" test_id="file-menu">
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
-            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
+            if model.place.has_server() {
+                <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
+            }
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
-            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
+            if model.place.has_server() {
+                <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
+            }
         </Menu>
     }
 }

@@ -27,6 +27,9 @@ pub fn header(model: &ModelHandle) -> Html {
             } else {
                 { file_menu(model) }
             }
+            if let Some(origin) = model.file().and_then(|file| file.origin.as_ref()) {
+                <span class="file-origin" title={format!("This trace comes from {origin}")} data-testid="file-origin">{ format!("from {origin}") }</span>
+            }
             if is_ready {
                 { device_menu(model) }
                 <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search"><SearchBox /></div>

@@ -4,7 +4,7 @@ use yew::prelude::*;
 
 use super::session_list::SessionList;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Dialog};
+use crate::model::{Action, Dialog, Place};
 use crate::source;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
@@ -30,13 +30,20 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         { "This link is for “" }<strong>{ name.clone() }</strong>{ "”. Drop that file here to open it." }
                     </p>
                 }
-                <SessionList />
+                if model.place.has_server() {
+                    <SessionList />
+                }
+                if model.place == Place::Embedded {
+                    <p class="start-link" role="status" data-testid="awaits-message">{ "Waiting for a trace from the site that opened this page." }</p>
+                }
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                     <p class="buttons">
                         <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
-                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
+                        if model.place.has_server() {
+                            <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
+                        }
                         if model.has_uploads {
                             <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                         }

@@ -2,19 +2,27 @@
 //! is handed to a worker of its own; nothing of a file leaves the browser.
 
 mod drop;
+mod embedded;
+mod message;
 mod picker;
+mod place;
 mod sample;
 pub mod server;
 mod shared_trace;
 pub mod shares;
 pub mod uploads;
+mod url;
 mod watch;
 
 pub use drop::DropZone;
+pub use embedded::open_embedded;
+pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
+pub use place::place;
 pub use sample::open_sample;
 use shared::order::Within;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
+pub use url::{accept_address, offer_address};
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -27,18 +35,24 @@ use crate::worker::message::FromWorker;
 /// Opens files, each in a worker of its own.
 pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     for file in files {
-        let key = model.workers().next_key();
-        model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
-        let report = {
-            let model = model.clone();
-            Callback::from(move |message| receive(&model, key, message))
-        };
-        // A link is applied to a file only if it is the link's file.
-        let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
-        if let Err(message) = model.workers().open(key, &file, identify, report) {
-            model.dispatch(Action::FileFailed { key, message });
-        }
+        open_one(model, &file);
     }
+}
+
+/// Opens a file in a worker of its own. Returns its key.
+fn open_one(model: &ModelHandle, file: &File) -> FileKey {
+    let key = model.workers().next_key();
+    model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
+    let report = {
+        let model = model.clone();
+        Callback::from(move |message| receive(&model, key, message))
+    };
+    // A link is applied to a file only if it is the link's file.
+    let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
+    if let Err(message) = model.workers().open(key, file, identify, report) {
+        model.dispatch(Action::FileFailed { key, message });
+    }
+    key
 }
 
 /// A new state of a session may take this many milliseconds to the screen before the page pauses between states.

@@ -11,6 +11,9 @@ use crate::worker::message::ToWorker;
 /// Watches a session, or shows it if it is being watched already.
 pub fn watch(model: &ModelHandle, session: &str) {
     let now = model.now();
+    if !now.place.has_server() {
+        return model.dispatch(Action::Notify(NO_JOBS.to_owned()));
+    }
     let is_it = |live: &crate::model::Live| live.session == session;
     if let Some(file) = now.files.iter().find(|file| file.live.as_deref().is_some_and(is_it)) {
         // A session without events was refused, or ended early: it is requested again.
@@ -45,6 +48,9 @@ pub fn watch(model: &ModelHandle, session: &str) {
         }
     });
 }
+
+/// Shown for a link to a job in a page that shows none.
+const NO_JOBS: &str = "This link is for a job, and this page can't watch jobs. Open the link on the server itself.";
 
 /// Starts the server's demo workload and watches it.
 pub fn watch_demo(model: &ModelHandle) {

@@ -12,7 +12,7 @@ use shared::query::{Answer, Query};
 use shared::redaction::{Contents, Redaction};
 use shared::session::{Moved, Named};
 use wasm_bindgen::prelude::*;
-use web_sys::{Blob, ErrorEvent, File, MessageEvent, Worker};
+use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
 
 use crate::model::FileKey;
@@ -59,7 +59,7 @@ struct Connection {
     /// Counts the worker's messages. Its data may have changed with each of them.
     messages: u32,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
-    _on_error: Closure<dyn FnMut(ErrorEvent)>,
+    _on_error: Closure<dyn FnMut(Event)>,
 }
 
 /// A copy of a trace for somebody else, as it becomes known.
@@ -155,9 +155,11 @@ impl Workers {
             let report = report.clone();
             Closure::new(move |event: MessageEvent| workers.receive(key, &event.data(), &report))
         };
-        let on_error = Closure::new(move |event: ErrorEvent| {
+        let on_error = Closure::new(move |event: Event| {
             event.prevent_default();
-            report.emit(FromWorker::Failed { message: failure::sentence(&event.message()) });
+            // A worker whose script could not be loaded reports an event without a message.
+            let message = event.dyn_ref::<ErrorEvent>().map(ErrorEvent::message).unwrap_or_default();
+            report.emit(FromWorker::Failed { message: failure::sentence(&message) });
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));

@@ -1,0 +1,90 @@
+//! `vramscope export`: writes a trace as a web page that opens from disk, with the program's own page inside.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use shared::format::EXTENSION;
+use shared::units::Bytes;
+
+use super::redaction::{RedactionOptions, write_whole};
+use super::{print, refuse};
+use crate::offline;
+
+/// The options of `export`.
+#[derive(Args, Debug)]
+pub(super) struct Export {
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Web page to write; its name ends in .html [default: the name of FILE with .html, in the current folder]
+    #[arg(short, long, value_name = "OUT")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    redaction: RedactionOptions,
+}
+
+impl Export {
+    /// Writes the page, and tells what it says.
+    pub(super) fn run(self) -> ExitCode {
+        match self.export() {
+            Ok(text) => print(|out| out.write_all(text.as_bytes())),
+            Err(sentence) => refuse(&format!("{}: {sentence}", self.file.display())),
+        }
+    }
+
+    /// Writes the page. Returns what is printed.
+    fn export(&self) -> Result<String, String> {
+        let out = self.out.clone().unwrap_or_else(|| Path::new(&stem(&self.file)).with_added_extension("html"));
+        if out.extension().is_none_or(|ending| ending != "html") {
+            return Err(format!("the copy is a web page. End the name {} with .html.", out.display()));
+        }
+        let template = offline::template().map_err(str::to_owned)?;
+        let copy = self.redaction.copy_of(&self.file)?;
+        let name = format!("{}.{EXTENSION}", stem(&self.file));
+        write_whole(&out, |file| {
+            let mut file = io::BufWriter::new(file);
+            offline::write(template, &name, &copy.recording(), &mut file)?;
+            io::Write::flush(&mut file)
+        })
+        .map_err(|error| format!("the page {} can't be written: {error}.", out.display()))?;
+        let size = |path: &Path| Bytes(fs::metadata(path).map_or(0, |metadata| metadata.len()));
+        let (written, read) = (size(&out), size(&self.file));
+        Ok(format!(
+            "{}Wrote {}: {written} from {read}. It opens in a browser, without a network.\n",
+            copy.summary(),
+            out.display()
+        ))
+    }
+}
+
+/// Returns the name of a trace's file without its folder and the endings that a trace may have.
+fn stem(file: &Path) -> String {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut stem = name.as_str();
+    for ending in [".gz", ".zst", ".pickle", ".pkl", ".json", ".vramscope"] {
+        stem = stem.strip_suffix(ending).filter(|rest| !rest.is_empty()).unwrap_or(stem);
+    }
+    stem.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_loses_the_endings_of_a_trace_only() {
+        for (file, want) in [
+            ("a.pickle", "a"),
+            ("/tmp/run.3/a.pickle.gz", "a"),
+            ("a.json.zst", "a"),
+            ("a.b.vramscope", "a.b"),
+            ("a.txt", "a.txt"),
+            (".pickle", ".pickle"),
+        ] {
+            assert_eq!(stem(Path::new(file)), want, "{file}");
+        }
+    }
+}

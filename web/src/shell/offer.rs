@@ -1,0 +1,65 @@
+//! The dialog that asks whether to open what another site offers. However it is closed, that is a no.
+
+use shared::units::Bytes;
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use crate::hooks::use_model;
+use crate::model::{Action, OfferedBy};
+use crate::source;
+use crate::views::controls::sends;
+use crate::widgets::dialog::Modal;
+
+/// The dialog.
+#[component]
+pub fn OfferDialog() -> Html {
+    let model = use_model();
+    let remember = use_node_ref();
+    use_effect_with((), |()| || source::refuse_message());
+    let Some(offer) = model.offer.clone() else { return Html::default() };
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    let on_open = {
+        let (model, offer, remember) = (model.clone(), offer.clone(), remember.clone());
+        Callback::from(move |_: MouseEvent| {
+            let is_remembered = remember.cast::<HtmlInputElement>().is_some_and(|input| input.checked());
+            match offer.by {
+                OfferedBy::Address { .. } => source::accept_address(&model, offer.clone()),
+                OfferedBy::Message { .. } => source::accept_message(&model, is_remembered),
+            }
+            model.dispatch(Action::CloseDialog);
+        })
+    };
+    let body = match &offer.by {
+        OfferedBy::Address { url } => html! {
+            <>
+                <p>{ "Open “" }<strong>{ offer.name.clone() }</strong>{ "” from " }<strong data-testid="offer-origin">{ offer.origin.clone() }</strong>{ "?" }</p>
+                <pre class="offer-url" data-testid="offer-url">{ url.clone() }</pre>
+                <p class="quiet">{ "Your browser fetches it, without cookies. The server of this page is not asked." }</p>
+            </>
+        },
+        OfferedBy::Message { bytes } => html! {
+            <>
+                <p><strong data-testid="offer-origin">{ offer.origin.clone() }</strong>{ " wants to show “" }<strong>{ offer.name.clone() }</strong>{ format!("” ({}) here.", Bytes(*bytes)) }</p>
+                <p class="quiet">{ "The trace stays in this browser. That site learns only whether you open it." }</p>
+                <label class="offer-remember">
+                    <input ref={remember} type="checkbox" data-testid="offer-remember" />
+                    { "Don't ask again for this site in this browser" }
+                </label>
+            </>
+        },
+    };
+    html! {
+        <Modal title="Open a trace from another site" is_title_hidden={false} {on_close} class="folding offer" test_id="offer">
+            <div class="folding-body">
+                { body }
+                <p class="buttons">
+                    <button type="button" class="button is-primary" onclick={on_open} data-testid="offer-accept">{ "Open" }</button>
+                    <button type="button" class="button" onclick={sends(&model, Action::CloseDialog)} data-autofocus="true" data-testid="offer-refuse">{ "Don't open" }</button>
+                </p>
+            </div>
+        </Modal>
+    }
+}
