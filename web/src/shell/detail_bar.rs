@@ -1,4 +1,4 @@
-//! The bar over a shared trace while its download goes on: what is shown is a preview.
+//! What is said of a shared trace while only its preview is here: how far its download is, or why it stopped.
 
 use shared::decimal::Decimal;
 use yew::prelude::*;
@@ -8,41 +8,36 @@ use crate::model::Tab;
 use crate::source;
 use crate::worker::message::{Detail, DetailState};
 
-/// Renders the bar; empty once all of the trace is here.
-pub fn detail_bar(model: &ModelHandle) -> Html {
-    let Some(file) = model.file() else { return Html::default() };
-    let Some(Detail { done, total, state, .. }) = file.missing_detail() else { return Html::default() };
+/// Renders how far the download is, for a place that is there in any case: the view keeps its size when it is complete.
+pub fn detail_note(model: &ModelHandle) -> Html {
+    let Some(Detail { done, total, state: DetailState::Loading, .. }) =
+        model.file().and_then(|file| file.missing_detail())
+    else {
+        return Html::default();
+    };
     let percent = Decimal::of(*done as f64 / (*total).max(1) as f64 * 100.0, 0);
     let said = if matches!(model.view.tab, Tab::Timeline | Tab::Findings) { COARSE } else { NOTHING };
+    html! {
+        <p class="detail-note" title={said} data-testid="detail-bar" data-state="loading">
+            <span class="detail-said" role="status" data-testid="detail-said">{ said }</span>
+            // Not within the status: a screen reader would read every per cent.
+            <span class="detail-percent" data-testid="detail-percent">{ format!("{percent} %") }</span>
+        </p>
+    }
+}
+
+/// Renders why the download stopped, if it did.
+pub fn detail_bar(model: &ModelHandle) -> Html {
+    let Some(file) = model.file() else { return Html::default() };
+    let Some(Detail { state: DetailState::Stopped(why), .. }) = file.missing_detail() else { return Html::default() };
     let on_again = {
         let (model, key) = (model.clone(), file.key);
         Callback::from(move |_: MouseEvent| source::download_on(&model, key))
     };
-    let (name, words) = match state {
-        DetailState::Stopped(why) => (
-            "stopped",
-            html! {
-                <>
-                    <span class="detail-said" role="alert" data-testid="detail-said">{ format!("{why} {STOPPED}") }</span>
-                    <button type="button" class="toolbar-button" onclick={on_again} data-testid="detail-again">{ "Try again" }</button>
-                </>
-            },
-        ),
-        DetailState::Loading | DetailState::Complete => (
-            "loading",
-            html! {
-                <>
-                    <span class="detail-said" role="status" data-testid="detail-said">{ said }</span>
-                    // Not within the status: a screen reader would read every per cent.
-                    <span class="detail-percent" data-testid="detail-percent">{ format!("{percent} %") }</span>
-                </>
-            },
-        ),
-    };
     html! {
-        <section class="detail-bar" aria-label="Download" data-testid="detail-bar" data-state={name}>
-            { words }
-            <progress max="100" value={percent.to_string()} aria-label="Downloaded" />
+        <section class="detail-bar" aria-label="Download" data-testid="detail-bar" data-state="stopped">
+            <span role="alert" data-testid="detail-said">{ format!("{why} {STOPPED}") }</span>
+            <button type="button" class="toolbar-button" onclick={on_again} data-testid="detail-again">{ "Try again" }</button>
         </section>
     }
 }
