@@ -25,15 +25,18 @@ test('the first picture comes before the rest of the trace', async (t) => {
   assert.equal(await at(page, 'detail-bar').getAttribute('data-state'), 'loading');
   await says(page, 'detail-said', /totals are exact/);
   assert.match(await page.tab.title(), /^shared run/);
+  // The picture itself, and not a sentence in its place.
+  assert.equal(await page.tab.locator('.timeline .canvas-empty').count(), 0);
   const early = await until('the status line', () => status(page), (now) => now.position > 0);
   await page.screenshot('shared-early');
 
   // What only the whole trace can tell says so.
   await goTo(page, 'Segments');
-  await says(page, 'detail-said', /needs the whole trace/);
+  await says(page, 'detail-awaited', /needs the whole trace, which is still loading/);
   await page.screenshot('shared-early-segments');
   await goTo(page, 'Timeline');
   await press(page, 'w', 'w', 'w');
+  assert.equal(await page.tab.locator('.timeline .canvas-empty').count(), 0);
   await page.screenshot('shared-early-zoomed');
 
   release();

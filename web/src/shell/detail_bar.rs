@@ -16,7 +16,7 @@ pub fn detail_note(model: &ModelHandle) -> Html {
         return Html::default();
     };
     let percent = Decimal::of(*done as f64 / (*total).max(1) as f64 * 100.0, 0);
-    let said = if matches!(model.view.tab, Tab::Timeline | Tab::Findings) { COARSE } else { NOTHING };
+    let said = if has_preview(model.view.tab) { COARSE } else { NOTHING };
     html! {
         <p class="detail-note" title={said} data-testid="detail-bar" data-state="loading">
             <span class="detail-said" role="status" data-testid="detail-said">{ said }</span>
@@ -42,9 +42,24 @@ pub fn detail_bar(model: &ModelHandle) -> Html {
     }
 }
 
+/// Returns whether a preview has what a tab shows.
+pub fn has_preview(tab: Tab) -> bool {
+    matches!(tab, Tab::Timeline | Tab::Findings)
+}
+
+/// Renders the place of a view that needs the whole trace.
+pub fn awaiting(detail: &Detail) -> Html {
+    let said = if detail.state == DetailState::Loading { AWAITED } else { MISSING };
+    html! { <section class="canvas-view"><div class="canvas-host"><p class="canvas-empty" data-testid="detail-awaited">{ said }</p></div></section> }
+}
+
+/// Said where a view is going to be.
+const AWAITED: &str = "This view needs the whole trace, which is still loading.";
+/// Said where a view would be.
+const MISSING: &str = "This view needs the whole trace, and its download stopped.";
 /// Said where the preview has an answer.
 const COARSE: &str = "Detail is loading. Shapes are coarse until then; totals are exact.";
 /// Said where it mostly has none.
-const NOTHING: &str = "Loading. This view needs the whole trace.";
+const NOTHING: &str = "Detail is loading.";
 /// Follows the reason why a download stopped.
 const STOPPED: &str = "What is shown is a preview.";
