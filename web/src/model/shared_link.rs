@@ -1,5 +1,8 @@
 //! A link to a shared trace, and why it can't be opened.
 
+/// How the last segment of the path of a shared trace begins.
+pub const SHARED_PREFIX: &str = "s-";
+
 /// A link to a trace that somebody shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLink {
@@ -12,9 +15,9 @@ pub struct SharedLink {
 }
 
 impl SharedLink {
-    /// Returns the last segment of its address.
+    /// Returns the last segment of its page's path.
     pub fn path(&self) -> String {
-        format!("s-{}", self.token)
+        format!("{SHARED_PREFIX}{}", self.token)
     }
 }
 

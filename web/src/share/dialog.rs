@@ -14,7 +14,7 @@ use super::leaving::Leaving;
 use super::link_form::{LinkForm, name_field};
 use super::moved_view::link_to;
 use super::origin::{Origin, Source, use_origin};
-use super::outcome::{self, CANCEL_ID};
+use super::outcome::{self, CANCEL_ID, LINK_ID};
 use super::save::{is_template, save_file, save_page};
 use super::sender::{Progress, Sender};
 use super::use_copy::{Copy, Wanted, use_copy};
@@ -45,7 +45,14 @@ enum Act {
     SavePage,
 }
 
+<<<<<<< HEAD
 /// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
+=======
+/// The id of the button that shares.
+const SHARE_ID: &str = "share-go";
+
+/// Said where links can't be had.
+>>>>>>> main
 const NO_SERVER: &str =
     "A link needs a server that shares traces, and there is none for this page. Save the trace as a file instead.";
 
@@ -142,10 +149,21 @@ pub fn ShareDialog() -> Html {
             }
         });
     }
+    let stage = match &*progress {
+        None => SHARE_ID,
+        Some(Progress::Done { .. }) => LINK_ID,
+        Some(_) => CANCEL_ID,
+    };
+    // What had the focus may be gone. At first, the dialog itself has it.
+    let is_first = use_mut_ref(|| true);
+    use_effect_with(stage, move |stage| {
+        if !is_first.replace(false) {
+            focus(stage);
+        }
+    });
     // While an upload runs, no key closes the dialog or opens another.
     use_effect_with(is_sending, |&is_sending| {
         let listener = is_sending.then(|| {
-            focus(CANCEL_ID);
             Listener::new(&document(), "keydown", |event| {
                 let is_out = event.dyn_ref::<KeyboardEvent>().is_some_and(|key| {
                     key.key() == "Escape" || (key.code() == "KeyK" && (key.ctrl_key() || key.meta_key()))
@@ -307,14 +325,14 @@ fn buttons(act: &UseStateHandle<Option<Act>>, can_share: bool, has_page: bool, i
         };
         let class = classes!("button", is_primary.then_some("is-primary"));
         html! {
-            <button type="button" {class} disabled={!is_there || act.is_some()} {onclick} data-testid={id}>
+            <button type="button" {id} {class} disabled={!is_there || act.is_some()} {onclick} data-testid={id}>
                 { if is_waiting { "Preparing" } else { label } }
             </button>
         }
     };
     html! {
         <div class="buttons" role="group" aria-label="Share or save">
-            if can_share { { button(Act::Share, "Share by link", true, "share-go") } }
+            if can_share { { button(Act::Share, "Share by link", true, SHARE_ID) } }
             { button(Act::SaveFile, "Save as file (.vramscope)", !can_share, "save-file") }
             if has_page { { button(Act::SavePage, "Save as web page (.html)", false, "save-page") } }
         </div>

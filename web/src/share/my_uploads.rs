@@ -11,6 +11,7 @@ use yew::prelude::*;
 
 use super::choices::Lifetime;
 use super::outcome::expiry;
+use crate::browser::{after_next_frame, focus};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::shell::TokenForm;
@@ -19,6 +20,14 @@ use crate::source::uploads::{self, Upload};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
 use crate::widgets::format::wall_clock;
+
+/// The id of the button that deletes a link after all.
+const YES_ID: &str = "upload-yes";
+
+/// Returns the id of the button that deletes a link, or removes it from the list.
+fn act_id(token: &str) -> String {
+    format!("upload-{token}")
+}
 
 /// What the server says about a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +117,16 @@ pub fn UploadsDialog() -> Html {
             move || is_wanted.set(false)
         });
     }
+    // What had the focus is gone when a question appears, and when it is answered.
+    let asked = use_mut_ref(String::new);
+    use_effect_with((*confirming).clone(), move |token| {
+        let before = asked.replace(token.clone());
+        if !token.is_empty() {
+            focus(YES_ID);
+        } else if !before.is_empty() {
+            focus(&act_id(&before));
+        }
+    });
     let on_close = {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::CloseDialog))
@@ -179,12 +198,12 @@ fn row(row: &Row<'_>, list: &List, confirming: &UseStateHandle<String>, on_chang
     let on_delete = delete(upload, list, confirming);
     let acts = match standing {
         Some(Standing::Gone(_)) => html! {
-            <button type="button" class="act" onclick={on_forget} data-testid="upload-forget">{ "Remove from the list" }</button>
+            <button type="button" id={act_id(token)} class="act" onclick={on_forget} data-testid="upload-forget">{ "Remove from the list" }</button>
         },
         _ if is_confirming => html! {
             <>
                 <span role="alert">{ "Delete it? The link stops working at once." }</span>
-                <button type="button" class="button is-danger" onclick={on_delete} data-testid="upload-delete-yes">{ "Delete" }</button>
+                <button type="button" id={YES_ID} class="button is-danger" onclick={on_delete} data-testid="upload-delete-yes">{ "Delete" }</button>
                 <button type="button" class="button" onclick={confirm(String::new())} data-testid="upload-delete-no">{ "Keep" }</button>
             </>
         },
@@ -193,7 +212,7 @@ fn row(row: &Row<'_>, list: &List, confirming: &UseStateHandle<String>, on_chang
                 <a class="act" href={address.clone()} target="_blank" rel="noopener" aria-label={format!("Open {title}")} data-testid="upload-open">{ "Open" }</a>
                 <CopyButton text={address} label="Copy link" />
                 if let Some(sharing) = sharing { { extend(upload, sharing, list) } }
-                <button type="button" class="act" onclick={confirm(token.clone())} aria-label={format!("Delete {title}")} data-testid="upload-delete">{ "Delete" }</button>
+                <button type="button" id={act_id(token)} class="act" onclick={confirm(token.clone())} aria-label={format!("Delete {title}")} data-testid="upload-delete">{ "Delete" }</button>
             </>
         },
     };
@@ -221,7 +240,10 @@ fn delete(upload: &Upload, list: &List, confirming: &UseStateHandle<String>) -> 
         let (upload, list) = (upload.clone(), list.clone());
         spawn_local(async move {
             match shares::delete(&upload.token, &upload.delete_token).await {
-                Ok(()) => list.note(&upload.token, Standing::Gone("Deleted.".to_owned())),
+                Ok(()) => {
+                    list.note(&upload.token, Standing::Gone("Deleted.".to_owned()));
+                    after_next_frame(move || focus(&act_id(&upload.token)));
+                }
                 Err(trouble @ (Trouble::Gone(_) | Trouble::Absent)) => list.note(&upload.token, Standing::of(trouble)),
                 Err(trouble) => list.failure.set(trouble.sentence()),
             }

@@ -12,12 +12,14 @@ use crate::widgets::format::wall_clock;
 
 /// The id of the button that cancels.
 pub const CANCEL_ID: &str = "share-cancel";
+/// The id of the field with the link.
+pub const LINK_ID: &str = "share-link";
 
 /// Renders an upload that has not ended.
 pub fn progress(progress: &Progress, on_cancel: &Callback<()>, on_continue: &Callback<()>) -> Html {
     let onclick = on_cancel.reform(|_: MouseEvent| ());
     let cancel = html! {
-        <button type="button" id={CANCEL_ID} class="button" {onclick} data-autofocus="true" data-testid="share-cancel">{ "Cancel" }</button>
+        <button type="button" id={CANCEL_ID} class="button" {onclick} data-testid="share-cancel">{ "Cancel" }</button>
     };
     match progress {
         Progress::Sending { sent, total, bytes_per_second, waiting } => {
@@ -66,7 +68,7 @@ pub fn progress(progress: &Progress, on_cancel: &Callback<()>, on_continue: &Cal
 pub fn link(address: &str, what: &str) -> Html {
     html! {
         <div class="share-link">
-            <input class="share-input" type="text" readonly=true value={address.to_owned()} aria-label={what.to_owned()} data-autofocus="true" data-testid="share-link" />
+            <input id={LINK_ID} class="share-input" type="text" readonly=true value={address.to_owned()} aria-label={what.to_owned()} data-testid="share-link" />
             <CopyButton text={address.to_owned()} label="Copy" />
             <a class="quiet-button" href={address.to_owned()} target="_blank" rel="noopener" data-testid="share-open">{ "Open" }</a>
         </div>

@@ -105,7 +105,10 @@ impl Trouble {
         match (status, code) {
             (401, "password") => Self::Password,
             (401, _) => Self::Token(if has_token { or(NO_TOKEN) } else { NO_TOKEN.to_owned() }),
-            (403, "role" | "token" | "") => Self::Token(NO_ROLE.to_owned()),
+            (403, "role" | "") if message.is_empty() || message.contains("role share") => {
+                Self::Token(NO_ROLE.to_owned())
+            }
+            (403, "role") => Self::Token(message.to_owned()),
             (404, _) => Self::Absent,
             (409, "offset") => Self::Offset,
             (410, _) => Self::Gone(or("This link was deleted or has expired.")),
@@ -326,7 +329,13 @@ mod tests {
         for (status, code, message, want) in [
             (401, "token", "This server requires a token.", Trouble::Token(NO_TOKEN.to_owned())),
             (401, "password", "A password is needed.", Trouble::Password),
-            (403, "role", "no", Trouble::Token(NO_ROLE.to_owned())),
+            (403, "role", "The token lacks the role share.", Trouble::Token(NO_ROLE.to_owned())),
+            (
+                403,
+                "role",
+                "The token lacks the role read.",
+                Trouble::Token("The token lacks the role read.".to_owned()),
+            ),
             (403, "origin", "Another page.", refused("Another page.")),
             (404, "share", "", Trouble::Absent),
             (409, "offset", "", Trouble::Offset),
