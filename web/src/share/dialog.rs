@@ -45,14 +45,10 @@ enum Act {
     SavePage,
 }
 
-<<<<<<< HEAD
-/// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
-=======
 /// The id of the button that shares.
 const SHARE_ID: &str = "share-go";
 
-/// Said where links can't be had.
->>>>>>> main
+/// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
 const NO_SERVER: &str =
     "A link needs a server that shares traces, and there is none for this page. Save the trace as a file instead.";
 
