@@ -7,7 +7,7 @@
 // milliseconds, from the request for the page until the first whole picture, or the whole trace, is there. At 10 Mbit/s each
 // way takes 20 ms more, in Chromium's own emulation.
 //
-// recording       what is shared: `vramscope strip`, with its previews
+// recording       what is shared by `vramscope push`, with its previews
 // first preview   bytes up to the end of the first preview
 // previews        bytes of all previews
 // first picture   the bytes of the trace that had been sent by then, through a server in front of the real one
@@ -61,8 +61,7 @@ async function count(url) {
 }
 
 /** Returns where the first preview ends, and the bytes of all of them. */
-function previews(recording) {
-  const bytes = readFileSync(recording);
+function previews(bytes) {
   const length = (at) => ENVELOPE + bytes.readUInt32LE(at + 8);
   let at = 12 + length(12);
   const from = at;
@@ -130,18 +129,18 @@ try {
     execFileSync('python3', [maker, '100MB', files[0]], { stdio: 'inherit' });
   }
   for (const file of files) {
-    const recording = join(folder, 'shared.vramscope');
-    execFileSync(PROGRAM, ['strip', file, '-o', recording], { stdio: ['ignore', 'ignore', 'inherit'] });
-    const body = readFileSync(recording);
-    const answer = await fetch(new URL('api/v1/traces?name=measured', server.url), { method: 'POST', body });
-    const link = await answer.json();
-    if (answer.status !== 201) throw new Error(JSON.stringify(link));
-    const { first, all } = previews(recording);
+    const begun = performance.now();
+    const said = execFileSync(PROGRAM, ['push', file, '--to', server.url, '--name', 'measured'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const pushed = performance.now() - begun;
+    const [link] = /s-[a-z2-7]{39}/.exec(said);
+    const answer = await fetch(new URL(`api/v1/traces/${link.slice(2)}/trace`, server.url));
+    const body = Buffer.from(await answer.arrayBuffer());
+    const { first, all } = previews(body);
     const counter = await count(server.url);
-    const { sent } = await open(`${counter.url}s-${link.token}`, counter);
+    const { sent } = await open(`${counter.url}${link}`, counter);
     counter.stop();
-    const fast = await times(() => open(`${server.url}s-${link.token}`));
-    const slow = await times(() => open(`${server.url}s-${link.token}`, { isSlow: true }));
+    const fast = await times(() => open(`${server.url}${link}`));
+    const slow = await times(() => open(`${server.url}${link}`, { isSlow: true }));
     const pickle = readFileSync(file);
     const kib = (bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
     const share = (bytes) => `${kib(bytes)} (${((bytes / body.length) * 100).toFixed(1)} %)`;
@@ -150,6 +149,7 @@ try {
       ['file as .gz', kib(zlib.gzipSync(pickle).length)],
       ['file as .zst', zlib.zstdCompressSync ? kib(zlib.zstdCompressSync(pickle).length) : 'this Node has no zstd'],
       ['recording', kib(body.length)],
+      ['strip, write, upload', `${pushed.toFixed(0)} ms`],
       ['first preview', share(first)],
       ['previews', share(all)],
       ['sent until the first picture', share(sent)],

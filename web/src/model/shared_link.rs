@@ -45,7 +45,9 @@ impl Trouble {
         let text = match self {
             Self::Password { .. } => "This trace needs a password.",
             Self::Token => "This server requires a token.",
-            Self::Gone(sentence) if sentence.is_empty() => "This link was deleted or has expired.",
+            Self::Gone(sentence) if sentence.is_empty() => {
+                "This link was deleted or has expired. Ask the person who sent it for a new one."
+            }
             Self::Unknown => "There is no such link.",
             Self::Gone(sentence) | Self::Other(sentence) => sentence,
         };
