@@ -174,7 +174,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
     command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
     command(Page, "share", "Share…", &[Chord::code("KeyU")], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Share))),
-    command(Page, "uploads", "My uploads", &[], |m| m.has_uploads, |m, _| m.dispatch(Action::OpenDialog(Dialog::Uploads))),
+    command(Page, "uploads", "My uploads", &[], |m| has_server(m) && m.has_uploads, |m, _| m.dispatch(Action::OpenDialog(Dialog::Uploads))),
     command(Page, "copy-link", "Copy link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
     command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
     command(Page, "help", "Show keyboard shortcuts", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),

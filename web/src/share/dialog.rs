@@ -48,16 +48,19 @@ enum Act {
 /// The id of the button that shares.
 const SHARE_ID: &str = "share-go";
 
-/// Said where links can't be had.
+/// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
 const NO_SERVER: &str =
-    "A link needs a server that shares traces, and this page's server doesn't. Save the trace as a file instead.";
+    "A link needs a server that shares traces, and there is none for this page. Save the trace as a file instead.";
 
 /// Asks what the server offers. The second value asks again.
 #[hook]
-fn use_offer() -> (Offer, Callback<()>) {
+fn use_offer(has_server: bool) -> (Offer, Callback<()>) {
     let (offer, turn) = (use_state_eq(|| Offer::Asking), use_state_eq(|| 0_u32));
     let set = offer.setter();
     use_effect_with(*turn, move |_| {
+        if !has_server {
+            return set.set(Offer::Refused(Trouble::Absent));
+        }
         spawn_local(async move { set.set(shares::sharing().await.map_or_else(Offer::Refused, Offer::Ready)) });
     });
     ((*offer).clone(), Callback::from(move |()| turn.set(turn.wrapping_add(1))))
@@ -65,10 +68,14 @@ fn use_offer() -> (Offer, Callback<()>) {
 
 /// Returns whether the server has the page as a single file.
 #[hook]
-fn use_has_page() -> bool {
+fn use_has_page(has_server: bool) -> bool {
     let found = use_state_eq(|| false);
     let set = found.setter();
-    use_effect_with((), move |()| spawn_local(async move { set.set(shares::has_offline_page().await) }));
+    use_effect_with((), move |()| {
+        if has_server {
+            spawn_local(async move { set.set(shares::has_offline_page().await) });
+        }
+    });
     *found
 }
 
@@ -79,8 +86,8 @@ pub fn ShareDialog() -> Html {
     let source = use_origin(&model);
     let choices = use_state_eq(Choices::default);
     let name = use_state_eq(|| model.file().map(|file| first_name(&file.name)).unwrap_or_default());
-    let (offer, ask_again) = use_offer();
-    let has_page = use_has_page();
+    let (offer, ask_again) = use_offer(model.place.has_server());
+    let has_page = use_has_page(model.place.has_server());
     let terms = use_state_eq(|| None::<Terms>);
     let follows = use_state_eq(|| false);
     let act = use_state_eq(|| None::<Act>);

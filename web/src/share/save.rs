@@ -30,7 +30,8 @@ pub async fn save_page(template: &str, copy: &Blob, name: &str) -> Result<(), St
     let parts = Array::new();
     let push = |text: &str| parts.push(&text.into());
     push(before);
-    push("<script type=\"application/octet-stream\" id=\"vramscope-trace\">");
+    let name_inside = attribute(&file_name(name, ".vramscope"));
+    push(&format!("<script type=\"application/octet-stream\" id=\"vramscope-trace\" data-name=\"{name_inside}\">"));
     let mut from = 0.0;
     while from < copy.size() {
         let piece = copy.slice_with_f64_and_f64(from, (from + PIECE_BYTES).min(copy.size())).map_err(refused)?;
@@ -45,6 +46,21 @@ pub async fn save_page(template: &str, copy: &Blob, name: &str) -> Result<(), St
     server::save(&page, &file_name(name, ".html")).map_err(|failure| failure.sentence())
 }
 
+/// Returns a text as the value of an attribute in quotation marks.
+fn attribute(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
 /// Returns bytes as Base64. The browser writes it faster than a loop would.
 async fn base64(bytes: &Blob) -> Result<String, JsValue> {
     let reader = FileReader::new()?;
@@ -53,4 +69,14 @@ async fn base64(bytes: &Blob) -> Result<String, JsValue> {
     JsFuture::from(read).await?;
     let url = reader.result()?.as_string().ok_or(JsValue::NULL)?;
     url.split_once(',').map(|(_, text)| text.to_owned()).ok_or(JsValue::NULL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_inside_its_attribute() {
+        assert_eq!(attribute("a\"><script>&"), "a&quot;&gt;&lt;script&gt;&amp;");
+    }
 }

@@ -44,7 +44,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         if model.place.has_server() {
                             <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
                         }
-                        if model.has_uploads {
+                        if model.place.has_server() && model.has_uploads {
                             <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                         }
                     </p>

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;
 use yew::Callback;
 
-use super::receive;
+use super::{is_identity_awaited, receive};
 use crate::browser::document;
 use crate::hooks::ModelHandle;
 use crate::model::Action;
@@ -39,7 +39,7 @@ pub fn open_embedded(model: &ModelHandle, read: &Function) {
             Callback::from(move |message| receive(&model, key, message))
         };
         let opened = match read {
-            Ok(file) => model.workers().open(key, &file, false, report),
+            Ok(file) => model.workers().open(key, &file, is_identity_awaited(&model), report),
             Err(_) => Err(DAMAGED.to_owned()),
         };
         if let Err(message) = opened {
