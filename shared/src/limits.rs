@@ -575,8 +575,8 @@ pub const PREVIEW_FIRST_SHARE: usize = 32;
 /// All previews of a recording take at most this part of it, beside the first.
 pub const PREVIEWS_SHARE: usize = 16;
 
-/// Bytes that the first preview may take of any recording: less than half of a reader's first request.
-pub const PREVIEW_LEAST_BYTES: usize = 24 << 10;
+/// Bytes that the first preview may take of any recording, however short: three quarters of a reader's first request.
+pub const PREVIEW_LEAST_BYTES: usize = 48 << 10;
 
 /// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;

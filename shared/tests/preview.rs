@@ -171,6 +171,10 @@ fn the_first_preview_is_small_and_answers_what_is_asked_first() {
     ] {
         assert_eq!(preview.answer(1, &query), None, "{query:?}");
     }
+    for (x, want) in [(-1.0, 0), (7.5, 7), (1e12, device.events)] {
+        let query = Query::PositionAt { axis: Axis::Event, x };
+        assert_eq!(preview.answer(1, &query), Some(Answer::Position(Some(want))), "{x}");
+    }
     let headline = preview.headline();
     assert!(headline.title.starts_with("run 7: "), "{headline:?}");
     assert!(headline.text.contains("1.00 GiB"), "{headline:?}");

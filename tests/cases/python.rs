@@ -139,6 +139,60 @@ fn a_recording_from_python_arrives_over_tls_if_the_authority_is_known() -> Resul
     Ok(())
 }
 
+/// Shares a file and a snapshot, and prints the links; then the reason why a third is refused.
+const SHARING: &str = r#"
+import json, pickle, sys
+sys.path.insert(0, sys.argv[1])
+import vramscope
+file, server = sys.argv[2:]
+with open(file, "rb") as opened:
+    snapshot = pickle.load(opened)
+links = [
+    vramscope.share(file, server, expires="2h", password="open sesame", name="run 7"),
+    vramscope.share(snapshot, server, expires=None),
+]
+refused = []
+for trace, options in [(file + ".none", {}), (file, {"expires": "soon"}), (file, {"program": "/nowhere"}), (None, {})]:
+    try:
+        vramscope.share(trace, server, **options)
+    except vramscope.ShareError as error:
+        refused.append(str(error))
+print(json.dumps({"links": [[link, link.delete_token] for link in links], "refused": refused}))
+"#;
+
+#[test]
+fn a_link_from_python_opens_and_is_deleted_by_its_token() -> Result<()> {
+    let server = Server::start()?;
+    let mut python = Command::new("python3");
+    python.args(["-c", SHARING]).arg(workspace("collector/python")).arg(workspace("tests/fixtures/two_devices.pickle"));
+    python.arg(server.url()).env("VRAMSCOPE_PROGRAM", program::path()?).env_remove("VRAMSCOPE_TO");
+    let Ok(output) = python.output() else {
+        eprintln!("a_link_from_python skipped: there is no python3");
+        return Ok(());
+    };
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let token = |at: usize| -> Result<&str> {
+        let link = said["links"][at][0].as_str().context("no link")?;
+        link.strip_prefix(&server.url()).and_then(|path| path.strip_prefix("s-")).with_context(|| link.to_owned())
+    };
+    let first = server.get(&format!("/api/v1/traces/{}", token(0)?))?;
+    assert_eq!(first.status, 401, "{}", first.text());
+    let second = server.get(&format!("/api/v1/traces/{}", token(1)?))?;
+    let second: serde_json::Value = serde_json::from_slice(&second.body)?;
+    assert_eq!((&second["events"], &second["expires_us"]), (&15.into(), &serde_json::Value::Null), "{second}");
+    for at in 0..2 {
+        let delete = said["links"][at][1].as_str().context("no delete token")?;
+        assert_eq!((delete.len(), delete == token(at)?), (39, false));
+    }
+    let refused = said["refused"].as_array().context("no refusals")?;
+    for (reason, wanted) in refused.iter().zip(["no such file", "90m, 12h, 30d or never", "not found", "use the GPU"]) {
+        assert!(reason.as_str().is_some_and(|reason| reason.contains(wanted)), "{reason}: {wanted}");
+    }
+    assert_eq!(refused.len(), 4, "{said}");
+    Ok(())
+}
+
 #[test]
 fn the_package_passes_its_tests() -> Result<()> {
     let mut python = Command::new("python3");

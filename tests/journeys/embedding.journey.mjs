@@ -92,6 +92,11 @@ test('a trace from a site is shown if the person agrees, and the site is named',
   await hears(tab, 'vramscope-opened');
   await frame.getByTestId('file-origin').getByText(`from ${site.origin}`).waitFor();
   await frame.getByTestId('status').waitFor();
+  // Nothing is uploaded from here: the site could lead the person's clicks.
+  await frame.getByTestId('share-button').click();
+  await frame.getByTestId('share-no-server').waitFor();
+  assert.equal(await frame.getByTestId('share-go').count(), 0);
+  await frame.getByTestId('dialog-close').click();
   await page.screenshot('embedding-open');
   // Only these words left the page, and only to the site.
   const said = await tab.evaluate(() => globalThis.heard);

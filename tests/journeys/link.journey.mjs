@@ -1,5 +1,6 @@
 // A person sends a colleague the link to a view; the colleague drops the same file and sees the same.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { address, addressSays, at, goTo, movesFrom, openSample, press, says, standsAt, status, until } from './workbench.mjs';
@@ -9,6 +10,14 @@ async function savedSample(page, name = 'sample.pickle') {
   const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
   return { name, mimeType: 'application/octet-stream', buffer: await answer.body() };
 }
+
+/** Returns a file of the tests under another name. */
+const fixture = (file, name) =>
+  ({ name, mimeType: 'application/octet-stream', buffer: readFileSync(new URL(`../fixtures/${file}`, import.meta.url)) });
+
+/** Waits until the address bar has the file's identity, and returns it. */
+const identity = (page) =>
+  until('the hash in the address bar', async () => (await address(page)).get('hash'), (hash) => /^[0-9a-f]{32}$/.test(hash ?? ''));
 
 test('a link restores tab, cursor, selection and filter once the same file is dropped', async (t) => {
   const page = await openPage(t);
@@ -27,6 +36,7 @@ test('a link restores tab, cursor, selection and filter once the same file is dr
   await addressSays(page, 'sel', `a${id}`);
   await addressSays(page, 'cur', String(position));
   await addressSays(page, 'tab', 'events');
+  await identity(page);
   const link = new URL(page.tab.url()).hash;
 
   const other = await openPage(t, { address: link });
@@ -49,6 +59,7 @@ test('a reload asks for the same file, and restores the view', async (t) => {
   await goTo(page, 'Segments');
   await addressSays(page, 'tab', 'segments');
   await until('the window is in the link', () => address(page), (now) => now.has('w'));
+  await identity(page);
   const link = new URL(page.tab.url()).hash;
   await page.tab.reload();
   await says(page, 'awaited', /sample\.pickle/);
@@ -57,14 +68,64 @@ test('a reload asks for the same file, and restores the view', async (t) => {
   await until('the same link again', () => new URL(page.tab.url()).hash, (now) => now === link);
 });
 
-test('a link of a later version is reported, and the data is shown', async (t) => {
-  const page = await openPage(t, { address: '#v=99&file=sample.pickle&tab=hologram&w=1,2&cur=3' });
-  const notice = await says(page, 'notice', /newer version/);
-  assert.match(notice, /sample\.pickle/);
+test('the same file under another name is recognized', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Flame');
+  await at(page, 'flame-as-table').click();
+  await addressSays(page, 'table', '1');
+  const hash = await identity(page);
+  const other = await openPage(t, { address: new URL(page.tab.url()).hash });
+  await other.load(await savedSample(other, 'renamed.pickle'));
+  assert.equal(await at(other, 'tab-flame').getAttribute('aria-selected'), 'true');
+  assert.equal(await at(other, 'flame-as-table').getAttribute('aria-pressed'), 'true');
+  assert.equal(await at(other, 'notice').count(), 0);
+  await addressSays(other, 'file', 'renamed.pickle');
+  assert.equal(await identity(other), hash);
+});
+
+test('another file of the same name is told apart, and the view can be applied anyway', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await goTo(page, 'Events');
+  await addressSays(page, 'tab', 'events');
+  await identity(page);
+  const link = new URL(page.tab.url()).hash;
+
+  const other = await openPage(t, { address: link, theme: 'dark' });
+  await other.load(fixture('two_devices.pickle', 'sample.pickle'));
+  const notice = await says(other, 'notice', /content differs/);
+  assert.match(notice, /named “sample\.pickle” like the one of the link.*The link's view was not applied/);
+  assert.equal(await at(other, 'tab-timeline').getAttribute('aria-selected'), 'true');
+  const opened = await status(other);
+  assert.ok(opened.position <= opened.events && opened.events < position, 'the file is another one');
+  await other.screenshot('link-differs');
+  await at(other, 'notice-apply').press('Enter');
+  await until('the tab of the link', () => at(other, 'tab-events').getAttribute('aria-selected'), (is) => is === 'true');
+  await says(other, 'notice', /Not restored: .*the cursor/);
+  assert.notEqual(await identity(other), await identity(page), 'the address is that of this file');
+});
+
+test('a link of version 1 still opens, and says that it knows the name only', async (t) => {
+  const page = await openPage(t, { address: '#v=1&file=sample.pickle&dev=0&tab=events&x=event&cur=4321&f=%3E1MiB' });
   await page.load(await savedSample(page));
-  const { position } = await movesFrom(page, -1);
-  assert.ok(position > 3, 'nothing of it was taken over');
-  await addressSays(page, 'v', '1');
+  await standsAt(page, 4321);
+  assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
+  assert.match((await at(page, 'filter-chip').allInnerTexts()).join(), />1MiB/);
+  await says(page, 'notice', /names only the file/);
+  await page.screenshot('link-version-1');
+  await addressSays(page, 'v', '2');
+  await identity(page);
+});
+
+test('of a link of a later version everything is restored that is understood, and the rest is named', async (t) => {
+  const page = await openPage(t, { address: '#v=99&file=sample.pickle&tab=hologram&x=event&cur=4321&fog=1' });
+  await says(page, 'awaited', /sample\.pickle/);
+  await page.load(await savedSample(page));
+  await standsAt(page, 4321);
+  await says(page, 'notice', /newer version of Vramscope\. Not restored: the tab, a part that this version doesn't know/);
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+  await addressSays(page, 'v', '2');
 });
 
 test('a link with parts that make no sense never hides the data', async (t) => {
@@ -76,6 +137,7 @@ test('a link with parts that make no sense never hides the data', async (t) => {
   assert.equal(position, events, 'a cursor behind the end stands at the end');
   assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
   await at(page, 'detail-none').waitFor();
+  await says(page, 'notice', /could not be read: a filter, the tab, the visible part, the colours, the device/);
 });
 
 test('a link to another file doesn’t touch the one that is dropped', async (t) => {

@@ -72,7 +72,13 @@ test('an exported page opens from disk without a network, and every view works',
   await at(page, 'file-menu').click();
   assert.equal(await at(page, 'file-row').count(), 1);
   for (const absent of ['menu-sessions', 'menu-open-sample']) assert.equal(await at(page, absent).count(), 0, absent);
-  await page.screenshot('offline-menu');
+  await press(page, 'Escape');
+  // A copy can be saved as a file; there is no server for a link.
+  await at(page, 'share-button').click();
+  await at(page, 'share-no-server').waitFor();
+  await until('the copy is there', () => at(page, 'save-file').isEnabled());
+  for (const absent of ['share-go', 'save-page', 'start-uploads']) assert.equal(await at(page, absent).count(), 0, absent);
+  await page.screenshot('offline-share');
   askedForNothing(page);
 });
 

@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
 use crate::hooks::use_model;
-use crate::model::{Action, Model};
+use crate::model::{Action, FileEntry, Model};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -65,7 +65,7 @@ fn session_there() -> Option<String> {
 /// Writes the view to the address bar.
 pub fn write(model: &Model) {
     let Some(mut address) = address(model) else { return };
-    let (path, path_now) = (model.file().and_then(|file| file.path()), path_there());
+    let (path, path_now) = (model.file().and_then(FileEntry::path), path_there());
     // A trace that its path identifies is left for one that the fragment identifies.
     let leaves = path.is_none() && model.files.iter().any(|file| file.path().as_ref() == Some(&path_now));
     if leaves {

@@ -18,13 +18,13 @@ use crate::views::folding::FoldingDialog;
 
 /// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
 pub fn start(read_trace: Option<js_sys::Function>) {
-    let rules = remembered_rules();
+    let (rules, place) = (remembered_rules(), source::place());
     let mut model = Model {
         rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
-        has_uploads: !uploads::all().is_empty(),
-        place: source::place(),
+        has_uploads: place.has_server() && !uploads::all().is_empty(),
+        place,
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -63,7 +63,8 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
-            let shared = token_of_page();
+            // A page in one file has no server, whatever its name.
+            let shared = token_of_page().filter(|_| handle.place != Place::OneFile);
             if handle.place != Place::OneFile {
                 // A shared trace is being downloaded right away, and needs the network for itself.
                 handle.workers().warm_up(shared.is_none());

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "attach", "detach", "mark", "span", "step", "use_allocator"]
+__all__ = ["Monitor", "attach", "detach", "mark", "share", "span", "step", "use_allocator"]
 
 _steps = itertools.count()
 
@@ -62,6 +62,10 @@ def __getattr__(name):
         from ._monitor import Monitor
 
         return Monitor
+    if name == "ShareError":
+        from ._share import ShareError
+
+        return ShareError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -71,6 +75,38 @@ def detach():
 
     agent = _agent.current()
     return agent.detach() if agent is not None else None
+
+
+def share(
+    trace=None,
+    server=None,
+    token=None,
+    expires="30d",
+    password=None,
+    *,
+    name=None,
+    public=False,
+    ca_file=None,
+    program=None,
+):
+    """Shares a trace on a server, and returns its link: a text with the further attribute ``delete_token``.
+
+    - `trace`: a file (a snapshot or a recording), a snapshot as ``torch.cuda.memory._snapshot()`` returns it, or None for
+      one of this process now.
+    - `server`: the server's address. The default is that of this process's recording, the variable ``VRAMSCOPE_TO``, or
+      ``http://127.0.0.1:7070``.
+    - `token`: a token with the role *share*; the default is the variable ``VRAMSCOPE_TOKEN``.
+    - `expires`: when the link expires, such as ``"12h"`` or ``"30d"``, or None for never.
+    - `password`: what the link asks for. `name`: the name of the link.
+    - `public`: whether everybody who reaches the server may open the link; the server has to allow it.
+    - `ca_file`: a file with the certificates to trust. `program`: the path of the program ``vramscope``.
+
+    Names of users and hosts, home folders and attached texts are left out, as by ``vramscope push``. The call waits until the
+    trace has been sent. Raises `vramscope.ShareError` if that fails.
+    """
+    from . import _share
+
+    return _share.share(trace, server, token, expires, password, name, public, ca_file, program)
 
 
 def mark(name):

@@ -90,7 +90,8 @@ pub(super) async fn add(State(embedding): State<Arc<Embedding>>, request: Reques
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
     if ancestors.is_some() {
-        // The page that opened this one stays its opener, and sends it a trace. Such a page shows nothing of the server.
+        // The page that opened this one stays its opener, and sends it a trace. Of what the server has, such a page shows only
+        // the shared trace whose link its address is.
         response.headers_mut().insert(OPENER, HeaderValue::from_static("unsafe-none"));
         // An isolated site may frame only what allows it; who may is in the policy.
         response.headers_mut().insert(RESOURCE, HeaderValue::from_static("cross-origin"));

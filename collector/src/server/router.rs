@@ -32,7 +32,7 @@ impl Route {
 /// The routes of the API.
 pub(super) fn api_routes() -> Vec<Route> {
     use Method as M;
-    use Need::{First, Nothing, Role as Token};
+    use Need::{First, Nothing, Role as Token, Unless};
     use Role::{Admin, Ingest, Read, Share};
     use routes::shares;
     vec![
@@ -75,12 +75,12 @@ pub(super) fn api_routes() -> Vec<Route> {
         // A public link needs no token, and its delete token is enough to delete it.
         Route::new(
             "/api/v1/traces/{token}",
-            &[(M::GET, First(Read)), (M::DELETE, First(Admin))],
+            &[(M::GET, Unless(Read)), (M::DELETE, Unless(Admin))],
             get(shares::links::link).delete(shares::links::delete_link),
         ),
-        Route::new("/api/v1/traces/{token}/open", &[(M::POST, First(Read))], post(shares::links::open_link)),
-        Route::new("/api/v1/traces/{token}/expiry", &[(M::PUT, First(Share))], put(shares::links::set_expiry)),
-        Route::new("/api/v1/traces/{token}/trace", &[(M::GET, First(Read))], get(shares::trace::shared_trace)),
+        Route::new("/api/v1/traces/{token}/open", &[(M::POST, Unless(Read))], post(shares::links::open_link)),
+        Route::new("/api/v1/traces/{token}/expiry", &[(M::PUT, Unless(Share))], put(shares::links::set_expiry)),
+        Route::new("/api/v1/traces/{token}/trace", &[(M::GET, Unless(Read))], get(shares::trace::shared_trace)),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }

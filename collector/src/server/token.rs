@@ -23,6 +23,9 @@ pub(super) enum Need {
     Role(Role),
     /// A token with a role, in the request or in the first message of its stream. The route checks the role.
     First(Role),
+    /// A token with a role, unless the route finds another reason to let the request in: what is asked for is public, or a
+    /// secret of its own is shown. The route checks the role.
+    Unless(Role),
 }
 
 impl Need {
@@ -30,7 +33,7 @@ impl Need {
     pub(super) fn role(self) -> Option<Role> {
         match self {
             Self::Nothing => None,
-            Self::Role(role) | Self::First(role) => Some(role),
+            Self::Role(role) | Self::First(role) | Self::Unless(role) => Some(role),
         }
     }
 }
@@ -48,7 +51,7 @@ pub(super) async fn check(State((app, needs)): State<(App, Needs)>, mut request:
     let socket = request.extensions().get::<PeerSocket>().cloned();
     let caller = Caller { peer, grant: shown(&app, peer, socket, request.headers()).await };
     let denied = match (&caller.grant, need) {
-        (Err(Denied::User) | Ok(None), Need::First(_)) => None,
+        (_, Need::Unless(_)) | (Err(Denied::User) | Ok(None), Need::First(_)) => None,
         (Err(denied), _) => Some(denied.clone()),
         (Ok(None), _) => Some(Denied::Missing),
         (Ok(Some(grant)), _) => grant.check(role).err(),

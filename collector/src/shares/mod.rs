@@ -19,6 +19,8 @@ mod layout;
 mod link;
 mod password;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -93,9 +93,11 @@ impl Upload {
         Ok(Self::new(folder, record, received))
     }
 
-    /// Removes everything of an upload.
+    /// Removes everything of an upload. Its description goes first: parts without one are removed at the next start.
     pub(super) fn remove(files: &dyn Files, id: &str) -> StoreResult {
         let folder = upload_folder(id)?;
+        files.remove(&format!("{folder}/{ABOUT}"))?;
+        files.sync_folder(&folder)?;
         for entry in files.list(&folder)? {
             files.remove(&format!("{folder}/{}", entry.name))?;
         }

@@ -111,7 +111,6 @@ fn whole(session: &mut Session, device: u32, axis: Axis, mut room: usize) -> Vec
         wanted.push(one(Query::State { position: peak }));
     }
     wanted.push([1, 2, 4].map(|by| Query::Overview { axis, columns: PREVIEW_COLUMNS / by }).into());
-    wanted.push(pictures(session, device, axis, window));
     if has_events {
         wanted.push(one(Query::Steps { axis }));
         // The description for a screen reader: the largest totals of the window.
@@ -132,6 +131,11 @@ fn whole(session: &mut Session, device: u32, axis: Axis, mut room: usize) -> Vec
         }
     }
     let mut answers: Vec<Answered> = Vec::new();
+    // The picture comes first, and leaves something to the others.
+    let mut most = room / 3 * 2;
+    let before = most;
+    answers.extend(fitting(session, device, pictures(session, device, axis, window), &mut most));
+    room -= before - most;
     for choices in wanted {
         let is_known = |query: &Query| answers.iter().any(|known| known.query == *query);
         if !choices.iter().any(is_known) {
@@ -162,7 +166,7 @@ fn pictures(session: &Session, device: u32, axis: Axis, window: Window) -> Vec<Q
             highlight: None,
         })
     };
-    [1, 2, 4].map(at).into()
+    [1, 2, 4, 8].map(at).into()
 }
 
 /// Returns the answer to the first of some questions that is small enough, and takes its bytes from `room`.

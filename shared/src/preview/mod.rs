@@ -83,12 +83,16 @@ impl Preview {
 
     /// Adds the preview in these bytes of the recording, as [`Self::missing`] names them. Returns whether it could be read.
     pub fn add(&mut self, range: &Range<u64>, bytes: &[u8]) -> bool {
-        let Some(index) = self.places.iter().position(|place| self.range(place).as_ref() == Some(range)) else {
+        let of_range: Vec<bool> = self.places.iter().map(|place| self.range(place).as_ref() == Some(range)).collect();
+        let mut is_new = false;
+        for (has, is_it) in self.has.iter_mut().zip(of_range) {
+            is_new |= is_it && !*has;
+            // It is not tried again, readable or not.
+            *has |= is_it;
+        }
+        if !is_new {
             return false;
-        };
-        let Some(has) = self.has.get_mut(index).filter(|has| !**has) else { return false };
-        // It is not tried again, readable or not.
-        *has = true;
+        }
         let Some(payload) = format::preview(bytes) else { return false };
         self.bytes = self.bytes.saturating_add(payload.len());
         let part = Part::decode(&payload).filter(|_| self.bytes <= PREVIEWS_BYTES);
@@ -113,7 +117,15 @@ impl Preview {
             }
             _ => None,
         };
-        exact.or_else(picture).map(|known| known.answer.clone())
+        exact.or_else(picture).map(|known| known.answer.clone()).or_else(|| self.position(device, query))
+    }
+
+    /// Returns the position at a coordinate, on the axis whose coordinates are positions.
+    fn position(&self, device: u32, query: &Query) -> Option<Answer> {
+        let Query::PositionAt { axis: Axis::Event, x } = *query else { return None };
+        let events = self.summary.devices.get(device as usize)?.events;
+        // Casts of floats saturate.
+        Some(Answer::Position(Some((x.max(0.0) as u32).min(events))))
     }
 
     /// Returns the bytes of the preview that answers a question better than those that have been added.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Session;
-use crate::format::{self, Header};
+use crate::format::Header;
 use crate::frames::StackId;
 use crate::redaction::{Contents, Part, Redaction, header_of, redact};
 use crate::replay::{Allocation, Replay};
@@ -45,9 +45,9 @@ pub struct SessionCopy {
 }
 
 impl SessionCopy {
-    /// Returns the copy as a recording.
-    pub fn write(&self) -> Vec<u8> {
-        format::write(&self.header, &self.snapshot)
+    /// Returns the copy's header and trace.
+    pub fn parts(&self) -> (&Header, &Snapshot) {
+        (&self.header, &self.snapshot)
     }
 }
 
@@ -125,6 +125,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::format;
     use crate::import::{Imported, Importer};
     use crate::limits::ImportLimits;
     use crate::testing::snapshot;
@@ -141,6 +142,11 @@ mod tests {
 
     fn session() -> Session {
         Session::new(snapshot(TRACE), "test".to_owned(), Vec::new(), &mut |_| {})
+    }
+
+    fn written(copy: &SessionCopy) -> Vec<u8> {
+        let (header, snapshot) = copy.parts();
+        format::write(header, snapshot)
     }
 
     fn import(recording: &[u8]) -> Imported {
@@ -182,7 +188,7 @@ mod tests {
             let copy = original.copy("shared", &Redaction { part: part.clone(), ..Redaction::default() }, named);
             let moved = copy.moved.unwrap();
             assert_eq!(moved.named.allocation.is_some(), is_kept, "{part:?} {number}");
-            let opened = Session::build(import(&copy.write()), &mut |_| {});
+            let opened = Session::build(import(&written(&copy)), &mut |_| {});
             if let Some(found) = moved.named.allocation {
                 let is = allocation(&opened, found);
                 assert_eq!((is.0, is.1), (requested, begin.saturating_sub(moved.events)), "{part:?} {number}");
@@ -201,7 +207,7 @@ mod tests {
         let copy = original.copy("shared", &Redaction { part, ..Redaction::default() }, Named::default());
         let moved = copy.moved.unwrap();
         assert_eq!((moved.events, moved.us), (4, 40.0));
-        let imported = import(&copy.write());
+        let imported = import(&written(&copy));
         assert_eq!(imported.header.unwrap().name, "shared");
         assert_eq!((copy.before.events, copy.after.events), (9, 5));
         assert_eq!(copy.before.users.iter().collect::<Vec<_>>(), ["me"]);

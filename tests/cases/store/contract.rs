@@ -9,6 +9,39 @@ use vramscope::store::{Catalogue, Found, Hash, Marks, Purpose, Record, SegmentSt
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
 
+/// Checks where a store keeps shared traces.
+fn shelf(store: &SegmentStore) {
+    let (files, shelf) = store.shared();
+    assert!(shelf.list("shares/links").unwrap().is_empty());
+    assert!(matches!(shelf.read("shares/links/a.json", 0, 9), Err(StoreError::Missing)));
+    shelf.put("shares/links/a.json", b"one").unwrap();
+    shelf.put("shares/links/a.json", b"another").unwrap();
+    shelf.put("shares/links/b.json", b"b").unwrap();
+    let mut found = shelf.list("shares/links").unwrap();
+    found.sort();
+    assert_eq!(found, [("a.json".to_owned(), 7), ("b.json".to_owned(), 1)]);
+    assert_eq!(shelf.read("shares/links/a.json", 0, 99).unwrap(), b"another");
+    // A file moves there from the local folder.
+    let big: Vec<u8> = (0..10_000_000_u32).map(|n| (n / 7) as u8).collect();
+    for _ in 0..2 {
+        let mut file = files.create("shares/uploads/x/whole").unwrap();
+        file.append(&big).unwrap();
+        file.sync().unwrap();
+        shelf.take("shares/uploads/x/whole", big.len() as u64, "shares/traces/t.vramscope").unwrap();
+        assert!(files.list("shares/uploads/x").unwrap().is_empty());
+    }
+    assert_eq!(shelf.list("shares/traces").unwrap(), [("t.vramscope".to_owned(), big.len() as u64)]);
+    for (from, most) in [(0, 10), (9_999_990, 10), (9_999_990, 99), (1_234_567, 300_000)] {
+        let to = (from + most).min(big.len());
+        assert!(shelf.read("shares/traces/t.vramscope", from as u64, most).unwrap() == big[from..to], "{from} {most}");
+    }
+    for path in ["shares/traces/t.vramscope", "shares/links/a.json", "shares/links/a.json"] {
+        shelf.remove(path).unwrap();
+    }
+    assert_eq!((shelf.list("shares/traces").unwrap().len(), shelf.list("shares/links").unwrap().len()), (0, 1));
+    assert!(store.list().unwrap().is_empty(), "shared traces are no sessions");
+}
+
 /// Checks an implementation; `open` creates an empty store with a quota in bytes.
 fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
     names(&*open(1 << 20));
@@ -159,6 +192,7 @@ fn cached_files(store: &dyn TraceStore) {
 #[test]
 fn memory_is_a_store() {
     check(&|quota| Box::new(SegmentStore::in_memory(quota)));
+    shelf(&SegmentStore::in_memory(1 << 20));
 }
 
 #[test]
@@ -169,6 +203,7 @@ fn a_folder_is_a_store() {
         next.set(next.get() + 1);
         Box::new(SegmentStore::open(&folders.path().join(next.get().to_string()), quota).unwrap())
     });
+    shelf(&SegmentStore::open(&folders.path().join("shelf"), 1 << 20).unwrap());
 }
 
 #[test]
@@ -215,6 +250,7 @@ fn an_s3_server_is_a_store() {
     let folder = folders.path().join("arrives");
     let open = || SegmentStore::open_with_objects(&folder, "s3://traces/a", variables.clone().into_iter(), 1 << 30);
     let store = open().unwrap();
+    shelf(&store);
     let big: Vec<u8> = (0..20_000_000_u32).map(|n| (n / 7) as u8).collect();
     let hash = sealed(&store, SESSION, 1, &big);
     let object = folders.path().join(format!("s3/traces/a/segments/{SESSION}/00000001.{hash}.vramscope"));

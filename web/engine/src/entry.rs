@@ -13,7 +13,7 @@ use shared::query::Summary;
 use shared::session::Session;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
-use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
+use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent, ReadableStream};
 
 use crate::identity::{self, Hashing};
 use crate::reader::Bytes;
@@ -131,32 +131,39 @@ fn receive(bytes: &[u8]) {
 async fn read(file: File) {
     let mut hashing = Hashing::if_awaited();
     let imported = import(Bytes::of(&file), hashing.as_mut()).await;
-    match hashing {
-        // Before the summary, which a link is applied to.
-        Some(hashing) if imported.is_ok() => post(&FromWorker::Hashed { hash: hashing.finish() }),
-        Some(_) => {}
-        None => identity::keep(file),
+    if hashing.is_none() {
+        identity::keep(file);
     }
-    finish(imported);
+    finish(imported, hashing);
 }
 
 async fn download(url: String, token: String) {
-    finish(match fetch::get(&url, &token).await {
-        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
-        Err(message) => Err(message),
-    });
+    read_stream(fetch::get(&url, &token).await).await;
 }
 
 async fn download_elsewhere(url: String) {
-    finish(match fetch::get_elsewhere(&url).await {
-        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), None).await,
-        Err(message) => Err(message),
-    });
+    read_stream(fetch::get_elsewhere(&url).await).await;
 }
 
-fn finish(imported: Result<Session, String>) {
+/// Reads a download of a known length. It can't be read a second time, so it is always hashed.
+async fn read_stream(found: Result<(ReadableStream, u64), String>) {
+    let mut hashing = Hashing::default();
+    let imported = match found {
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), Some(&mut hashing)).await,
+        Err(message) => Err(message),
+    };
+    finish(imported, Some(hashing));
+}
+
+fn finish(imported: Result<Session, String>, hashing: Option<Hashing>) {
     match imported {
-        Ok(session) => post(&FromWorker::Loaded(keep(session))),
+        Ok(session) => {
+            // A link is applied to the summary, and must know before whether the file is its own.
+            if let Some(hashing) = hashing {
+                post(&FromWorker::Hashed { hash: hashing.finish() });
+            }
+            post(&FromWorker::Loaded(keep(session)));
+        }
         Err(message) => post(&FromWorker::Failed { message }),
     }
 }
@@ -188,6 +195,7 @@ async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<S
     let (size, start) = (bytes.size(), now());
     grow_heap(size);
     let (mut waiting, mut parsing) = (Stage::new("wait for bytes"), Stage::new("parse"));
+    let mut hash_stage = Stage::new("hash");
     let (mut done, mut reported, mut time) = (0, start, start);
     while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
         time = waiting.add(time);
@@ -195,6 +203,7 @@ async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<S
         time = parsing.add(time);
         if let Some(hashing) = &mut hashing {
             hashing.add(&buffer);
+            time = hash_stage.add(time);
         }
         done += buffer.len() as u64;
         if time - reported >= REPORT_EVERY_MS {
@@ -206,6 +215,7 @@ async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<S
     }
     waiting.finish();
     parsing.finish();
+    hash_stage.finish();
     drop(buffer);
     build(importer, &mut |share| {
         // Casts of floating point saturate, and turn NaN into 0.

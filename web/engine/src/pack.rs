@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use js_sys::{Array, Promise, Uint8Array};
 use protocol::message::{FromWorker, encode};
+use shared::preview;
 use shared::redaction::Redaction;
 use shared::session::{Named, Session};
 use wasm_bindgen::prelude::*;
@@ -32,8 +33,9 @@ pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, n
             return;
         }
         let message = FromWorker::Packed { id };
+        let (header, snapshot) = copy.parts();
         // Fails only if the browser has no room for the copy.
-        if let (Ok(blob), Ok(bytes)) = (blob(&copy.write()), encode(&message)) {
+        if let (Ok(blob), Ok(bytes)) = (blob(&preview::write(header, snapshot)), encode(&message)) {
             // The copy goes to the page by reference.
             let _ = scope().post_message(&Array::of2(&Uint8Array::from(bytes.as_slice()).buffer(), &blob));
         }

@@ -264,8 +264,8 @@ pub enum FromWorker {
         /// The answer.
         answer: Box<Answer>,
     },
-    /// The identity of the file, after [`ToWorker::Identify`]. If that came before the file, so does this before
-    /// [`FromWorker::Loaded`]. It never follows for what is not a file, or can't be read a second time.
+    /// The identity of the file: after [`ToWorker::Identify`], and of a download in any case. It comes before
+    /// [`FromWorker::Loaded`] if it was requested before the file, or can't be found later.
     Hashed {
         /// The identity.
         hash: FileHash,

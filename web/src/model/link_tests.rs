@@ -109,9 +109,9 @@ fn what_was_withheld_can_be_applied() {
 
 #[test]
 fn a_link_that_names_nothing_is_for_what_is_opened_first() {
+    let opened = || Action::SharedAdded { key: KEY, link: SharedLink::default() };
     check("a file", vec![link(None, None), added(0, "b"), read(0, &[1000])], true, false, "");
-    let shared =
-        |wanted: Action| vec![wanted, Action::SharedAdded { key: KEY, link: SharedLink::default() }, read(0, &[1000])];
+    let shared = |wanted: Action| vec![wanted, opened(), read(0, &[1000])];
     check("a shared trace", shared(link(None, None)), true, false, "");
     check("whatever else its link says", shared(link(Some("a"), Some(7))), true, false, "");
     check("the current file", vec![added(0, "b"), read(0, &[1000]), link(None, None)], true, false, "");

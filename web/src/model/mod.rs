@@ -20,7 +20,7 @@ pub use live::{Live, count};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
 pub use rebase::rebased;
-pub use shared_link::{SharedLink, Trouble};
+pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Listing, Selection, Tab, View, extent};

@@ -7,7 +7,8 @@ pub enum Place {
     #[default]
     Server,
     /// On its server, opened or framed by a page of another site that sends the trace. Such a page may lay itself over this
-    /// one and so guide a person's clicks: nothing here lists, changes or shares what the server has.
+    /// one and so guide a person's clicks: nothing here lists, changes or uploads anything. A shared trace is shown by its
+    /// link.
     Embedded,
     /// In one file with everything inside, without a server.
     OneFile,

@@ -1,5 +1,8 @@
 //! A link to a shared trace, and why it can't be opened.
 
+/// How the last segment of the path of a shared trace begins.
+pub const SHARED_PREFIX: &str = "s-";
+
 /// A link to a trace that somebody shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLink {
@@ -12,9 +15,9 @@ pub struct SharedLink {
 }
 
 impl SharedLink {
-    /// Returns the last segment of its address.
+    /// Returns the last segment of its page's path.
     pub fn path(&self) -> String {
-        format!("s-{}", self.token)
+        format!("{SHARED_PREFIX}{}", self.token)
     }
 }
 
@@ -42,7 +45,9 @@ impl Trouble {
         let text = match self {
             Self::Password { .. } => "This trace needs a password.",
             Self::Token => "This server requires a token.",
-            Self::Gone(sentence) if sentence.is_empty() => "This link was deleted or has expired.",
+            Self::Gone(sentence) if sentence.is_empty() => {
+                "This link was deleted or has expired. Ask the person who sent it for a new one."
+            }
             Self::Unknown => "There is no such link.",
             Self::Gone(sentence) | Self::Other(sentence) => sentence,
         };

@@ -7,7 +7,8 @@ use shared::totals::Totals;
 use super::*;
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
-use crate::model::{Dialog, Listing};
+use crate::model::{Dialog, Listing, SharedLink, Trouble};
+use crate::worker::message::{Detail, DetailState};
 
 /// A model with one open file of one second on the time axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
@@ -300,4 +301,48 @@ fn at_an_out_of_memory_lists_are_of_its_moment() {
     };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
     assert_eq!(model.view.moments(500), Moments { at: 900, since: None });
+}
+
+/// A shared trace is being opened.
+fn shared() -> Action {
+    let link = SharedLink { token: "a".repeat(39), ..SharedLink::default() };
+    Action::SharedAdded { key: FileKey(0), link }
+}
+
+fn detail(revision: u32, state: DetailState) -> Action {
+    Action::FileDetail { key: FileKey(0), detail: Detail { done: 1, total: 2, revision, state } }
+}
+
+#[test]
+fn a_shared_trace_is_shown_while_a_part_of_it_is_missing() {
+    let named = Action::SharedNamed { key: FileKey(0), name: "run 7".to_owned(), bytes: 2 };
+    let model = after([shared(), named, read(0, &[1000]), detail(1, DetailState::Loading), Action::FirstPicture]);
+    let file = model.file().unwrap();
+    assert_eq!((file.name.as_str(), file.size, model.data_state()), ("run 7", 2, DataState::Ready));
+    assert_eq!(file.missing_detail().map(|detail| detail.revision), Some(1));
+    let stopped = update(&model, detail(2, DetailState::Stopped("Cut.".to_owned())));
+    assert!(stopped.file().unwrap().missing_detail().is_some());
+    assert_eq!(stopped.data_state(), DataState::Ready, "what is shown stays");
+    // All of it is here: the view stays where it is.
+    let moved = update(&model, Action::SetCursor(7));
+    let refolded = Action::FileRefolded { key: FileKey(0), summary: summary(&[1000]) };
+    let whole = update(&update(&moved, refolded), detail(3, DetailState::Complete));
+    assert_eq!((whole.file().unwrap().missing_detail(), whole.view.cursor), (None, 7));
+}
+
+#[test]
+fn a_shared_trace_says_why_it_cannot_be_opened() {
+    for (trouble, said) in [
+        (Trouble::Password { is_wrong: false }, "password"),
+        (Trouble::Token, "token"),
+        (Trouble::Gone("This link expired on 1 May.".to_owned()), "expired on 1 May"),
+        (Trouble::Gone(String::new()), "deleted or has expired"),
+        (Trouble::Unknown, "no such link"),
+    ] {
+        let model = after([shared(), Action::SharedRefused { key: FileKey(0), trouble: trouble.clone() }]);
+        let file = model.file().unwrap();
+        assert_eq!(file.shared.as_ref().unwrap().trouble.as_ref(), Some(&trouble));
+        assert!(matches!(&file.phase, Phase::Failed { message } if message.contains(said)), "{trouble:?}");
+        assert_eq!(model.data_state(), DataState::Error);
+    }
 }

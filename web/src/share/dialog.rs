@@ -48,9 +48,9 @@ enum Act {
 /// The id of the button that shares.
 const SHARE_ID: &str = "share-go";
 
-/// Said where links can't be had.
+/// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
 const NO_SERVER: &str =
-    "A link needs a server that shares traces, and this page's server doesn't. Save the trace as a file instead.";
+    "A link needs a server that shares traces, and there is none for this page. Save the trace as a file instead.";
 
 /// Asks what the server offers. The second value asks again.
 #[hook]

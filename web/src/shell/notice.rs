@@ -37,7 +37,7 @@ pub fn Notice() -> Html {
                 <p class="notice" data-testid="notice">
                     <span>{ notice.text.clone() }</span>
                     if notice.withheld.is_some() {
-                        <button type="button" class="quiet-button" onclick={apply} data-testid="notice-apply">{ "Apply anyway" }</button>
+                        <button type="button" class="toolbar-button" onclick={apply} data-testid="notice-apply">{ "Apply anyway" }</button>
                     }
                     <button type="button" class="icon-button" aria-label="Dismiss" {onclick}>{ icon(Symbol::Cross) }</button>
                 </p>

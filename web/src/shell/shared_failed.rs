@@ -30,7 +30,8 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
             let reason = if source::server::token().is_empty() { "" } else { WRONG_TOKEN };
             ("This trace is on a server that requires a token", html! { <TokenForm {reason} {on_token} /> }, false)
         }
-        Some(Trouble::Gone(_)) => ("This link is gone", reason(message, ASK_FOR_ANOTHER), false),
+        // The server says what to do next.
+        Some(Trouble::Gone(_)) => ("This link is gone", reason(message, ""), false),
         Some(Trouble::Unknown) => ("There is no such link", reason(UNKNOWN, ASK_FOR_ANOTHER), true),
         Some(Trouble::Other(_)) | None => ("Can't open the shared trace", reason(message, ""), true),
     };

@@ -3,6 +3,7 @@
 use shared::units::Count;
 use yew::prelude::*;
 
+use super::detail_bar::detail_note;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Tab};
 use crate::views::findings::ordered;
@@ -41,6 +42,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
             <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>
                 { for TABS.iter().map(|view| button(model, view)) }
             </div>
+            { detail_note(model) }
             <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
                 { icon(Symbol::PaneRight) }
             </button>

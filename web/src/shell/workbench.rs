@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use super::detail_bar::detail_bar;
+use super::detail_bar::{awaiting, detail_bar, has_preview};
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
@@ -36,7 +36,11 @@ pub fn Workbench() -> Html {
         let is_settled = is_settled.setter();
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
-    let view = TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default();
+    let missing = model.file().and_then(|file| file.missing_detail()).filter(|_| !has_preview(tab));
+    let view = match missing {
+        Some(detail) => awaiting(detail),
+        None => TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default(),
+    };
     html! {
         <main class="workbench">
             { live_bar(&model) }

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;
 use yew::Callback;
 
-use super::receive;
+use super::{is_identity_awaited, receive};
 use crate::browser::document;
 use crate::hooks::ModelHandle;
 use crate::model::Action;
@@ -23,11 +23,11 @@ pub fn open_embedded(model: &ModelHandle, read: &Function) {
     let key = model.workers().next_key();
     // Shown at once: decoding takes a moment.
     model.dispatch(Action::FileAdded { key, name: name.unwrap_or_else(|| NAME.to_owned()), size: 0 });
-    let reading = read.call0(&JsValue::NULL).and_then(|promise| promise.dyn_into::<Promise>());
+    let reading = read.call0(&JsValue::NULL).and_then(JsCast::dyn_into::<Promise>);
     let model = model.clone();
     spawn_local(async move {
         let read = match reading {
-            Ok(promise) => JsFuture::from(promise).await.and_then(|file| file.dyn_into::<File>()),
+            Ok(promise) => JsFuture::from(promise).await.and_then(JsCast::dyn_into::<File>),
             Err(error) => Err(error),
         };
         // It may have been closed in the meantime.
@@ -39,7 +39,7 @@ pub fn open_embedded(model: &ModelHandle, read: &Function) {
             Callback::from(move |message| receive(&model, key, message))
         };
         let opened = match read {
-            Ok(file) => model.workers().open(key, &file, false, report),
+            Ok(file) => model.workers().open(key, &file, is_identity_awaited(&model), report),
             Err(_) => Err(DAMAGED.to_owned()),
         };
         if let Err(message) = opened {

@@ -47,12 +47,15 @@ fn open_one(model: &ModelHandle, file: &File) -> FileKey {
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    // A link is applied to a file only if it is the link's file.
-    let identify = model.now().link.as_ref().is_some_and(|link| link.hash.is_some());
-    if let Err(message) = model.workers().open(key, file, identify, report) {
+    if let Err(message) = model.workers().open(key, file, is_identity_awaited(model), report) {
         model.dispatch(Action::FileFailed { key, message });
     }
     key
+}
+
+/// Returns whether a link waits for a file of a certain content: only then is the view laid over it.
+fn is_identity_awaited(model: &ModelHandle) -> bool {
+    model.now().link.as_ref().is_some_and(|link| link.hash.is_some())
 }
 
 /// A new state of a session may take this many milliseconds to the screen before the page pauses between states.

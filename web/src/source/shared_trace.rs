@@ -12,11 +12,9 @@ use super::server::{self, Json};
 use super::{close, receive};
 use crate::browser::window;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileKey, SharedLink, Trouble};
+use crate::model::{Action, FileKey, SHARED_PREFIX, SharedLink, Trouble};
 use crate::worker::message::ToWorker;
 
-/// How the last part of the path of a shared trace begins.
-const PREFIX: &str = "s-";
 /// Characters of a link's token.
 const TOKEN_CHARS: usize = 39;
 
@@ -27,7 +25,7 @@ pub fn token_of_page() -> Option<String> {
 
 /// Returns the token in a path.
 fn token_of(path: &str) -> Option<&str> {
-    let token = path.rsplit('/').next()?.strip_prefix(PREFIX)?;
+    let token = path.rsplit('/').next()?.strip_prefix(SHARED_PREFIX)?;
     let is_token = token.len() == TOKEN_CHARS && token.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
     is_token.then_some(token)
 }

@@ -49,14 +49,9 @@ pub(super) fn known(app: &App, place: Option<&Extension<Arc<Place>>>) {
     }
 }
 
-/// Receives a part to the end of its body, or as much of it as arrives.
-pub(super) async fn receive(part: PartWriter, body: &mut BodyDataStream) -> Result<Progress, ApiError> {
-    receive_up_to(part, body, &mut Bytes::new(), u64::MAX).await
-}
-
-/// Receives a part of at most so many bytes. `rest` holds bytes of the body that were read before, and those that were read
+/// Receives a part of at most so many bytes to the end of the body, or as much of it as arrives. `rest` holds bytes of the body that were read before, and those that were read
 /// and belong to the next part.
-async fn receive_up_to(
+pub(super) async fn receive_up_to(
     mut part: PartWriter,
     body: &mut BodyDataStream,
     rest: &mut Bytes,

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
+use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::super::binary::Binary;
 use super::super::blocking;
-use super::upload::{known, receive};
+use super::upload::{known, receive_up_to};
 use super::{LinkJson, grant, shares, take};
 use crate::access::{Caller, Grant, audit};
 use crate::server::App;
@@ -201,9 +202,13 @@ pub(in crate::server) async fn send_part(
     known(&app, place.as_ref());
     let Query(PartQuery { from }) = query.map_err(|_| ApiError::malformed("from is the offset of the first byte."))?;
     let owner = grant(&caller)?.name().to_owned();
-    let (of, part_id) = (Arc::clone(&shares), id.clone());
-    let part = blocking(move || of.part(&part_id, &owner, from)).await??;
-    Ok(Json(receive(part, &mut body.into_data_stream()).await?.into()))
+    let receive = async move {
+        let part = blocking(move || shares.part(&id, &owner, from)).await??;
+        receive_up_to(part, &mut body.into_data_stream(), &mut Bytes::new(), u64::MAX).await
+    };
+    // A task of its own: that of the request ends when its connection does, before what arrived is stored.
+    let received = tokio::spawn(receive.in_current_span()).await.map_err(ApiError::internal)??;
+    Ok(Json(received.into()))
 }
 
 /// Gives an upload up.
