@@ -53,7 +53,7 @@ pub enum ToWorker {
         /// What the server gave for the link's password; empty where none is needed.
         key: String,
     },
-    /// Goes on with the download of a shared trace, after it had failed.
+    /// Goes on with the download of a shared trace: its first picture is on the screen, or a person wants another attempt.
     DownloadOn,
     /// Downloads a file from another server, which gets neither cookies nor this page's address, and reads it. A first
     /// message.

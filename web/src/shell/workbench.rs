@@ -8,7 +8,8 @@ use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
-use crate::model::Tab;
+use crate::model::{DataState, Tab};
+use crate::source;
 use crate::views::TABS;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
@@ -26,6 +27,17 @@ pub fn Workbench() -> Html {
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
             if let Some(key) = *key {
                 model.workers().hold(key, *is_paused);
+            }
+        });
+    }
+    {
+        let model = model.clone();
+        // A view that needs the whole trace has no picture before.
+        let is_drawn = model.data_state() == DataState::Ready || !has_preview(tab);
+        let has_picture = is_drawn && model.file().is_some_and(|file| file.detail.is_some());
+        use_effect_with((model.current, has_picture), move |(key, has_picture)| {
+            if let Some(key) = key.filter(|_| *has_picture) {
+                source::download_on(&model, key);
             }
         });
     }

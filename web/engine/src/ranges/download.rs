@@ -10,7 +10,7 @@ use shared::limits::ImportLimits;
 use shared::preview;
 
 use super::link::{Link, Trouble, changed};
-use super::{arrived, complete, report, rest, show, stopped};
+use super::{arrived, complete, pictured, report, rest, show, stopped};
 use crate::entry::{REPORT_EVERY_MS, build, keep, now, post};
 use crate::reader::Bytes;
 
@@ -166,6 +166,7 @@ impl Download {
         show(preview, Rc::clone(&self.link), self.at, total);
         self.is_shown = true;
         arrived(head);
+        pictured().await;
         Ok(())
     }
 }

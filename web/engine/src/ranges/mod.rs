@@ -28,6 +28,9 @@ const NEAR_BYTES: u64 = 256 << 10;
 /// Previews that are requested out of turn at once.
 const MOST_REQUESTS: usize = 2;
 
+/// Milliseconds after which the download goes on, whether or not the page has drawn its first picture.
+const MOST_WAIT_MS: i32 = 2_000;
+
 /// Said where only the whole trace has the answer.
 const LOADING: &str = "This needs the whole trace, which is still loading.";
 const STOPPED: &str = "This needs the whole trace, whose download stopped.";
@@ -39,7 +42,7 @@ struct Shown {
     detail: Detail,
     /// Previews that have been requested out of turn.
     requested: Vec<Range<u64>>,
-    /// Lets the download go on after it stopped.
+    /// Lets the download go on: after the first picture, and after it stopped.
     go_on: Option<Function>,
 }
 
@@ -68,7 +71,7 @@ pub fn answer(device: u32, query: &Query) -> Option<Answer> {
     })
 }
 
-/// Lets a download go on that stopped.
+/// Lets the download go on.
 pub fn go_on() {
     let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.go_on.take()));
     if let Some(resolve) = resolve {
@@ -136,6 +139,17 @@ fn arrived(head: &[u8]) -> bool {
         is_all = shown.preview.missing().next().is_none();
     });
     is_all
+}
+
+/// Waits until the page has drawn the first picture, which would otherwise share the network and the processor with the
+/// download; but not for long.
+async fn pictured() {
+    let wait = Promise::new(&mut |resolve, _| {
+        let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, MOST_WAIT_MS);
+        with_shown(|shown| shown.go_on = Some(resolve.clone()));
+    });
+    // It is only ever resolved.
+    let _ = JsFuture::from(wait).await;
 }
 
 /// Tells the page how much has arrived.
