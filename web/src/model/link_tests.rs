@@ -76,6 +76,13 @@ fn a_link_without_a_hash_is_for_the_name_and_says_so() {
 }
 
 #[test]
+fn a_long_name_is_shortened() {
+    let long = "é".repeat(5_000);
+    let model = after([link(Some(&long), None), added(0, "b"), read(0, &[1000])]);
+    assert_eq!(notice(&model).chars().filter(|c| *c == 'é').count(), 80);
+}
+
+#[test]
 fn among_files_dropped_together_the_link_finds_its_own() {
     let two = |contents: [u8; 2]| {
         let first =

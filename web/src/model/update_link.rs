@@ -94,6 +94,7 @@ fn settle(model: &mut Model, key: FileKey) {
     }
     let said = match (&link.file, link.hash) {
         (Some(name), _) => {
+            let name = shortened(name);
             format!("The link is for “{name}”. This is a different file, so it opens with the default view.")
         }
         (None, Some(_)) => "The link is for a different file, so this one opens with the default view.".to_owned(),
@@ -163,7 +164,7 @@ pub(super) fn used(model: &mut Model) {
 /// Says that a file is not the link's, and lets the user apply the link nevertheless.
 fn withhold(model: &mut Model, key: FileKey, link: Box<Read>) {
     select_file(model, key);
-    let name = link.file.as_deref().unwrap_or_default();
+    let name = shortened(link.file.as_deref().unwrap_or_default());
     let text = format!(
         "This file is named “{name}” like the one of the link, but its content differs. The link's view was not applied."
     );
@@ -198,6 +199,15 @@ fn said(link: &Read, missing: &[&'static str], is_by_name: bool) -> Option<Strin
         sentences.push(NAME_ONLY.to_owned());
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Returns a name as far as a notice has room for it: one in a link may be as long as the link.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 80;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
+    }
 }
 
 /// Returns the words as one list, each once.

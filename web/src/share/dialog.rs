@@ -195,6 +195,8 @@ pub fn ShareDialog() -> Html {
         Some(Progress::Done { shared, .. }) => done(&model, shared, &address),
         Some(progress) => outcome::progress(progress, &on_cancel, &on_continue),
         None => {
+            // The size of a session is that in memory.
+            let bytes = model.file().filter(|file| file.live.is_none()).map_or(0, |file| file.size);
             let live = model.live().filter(|live| live.is_open()).map(|live| live.session.clone());
             let session = live.as_ref().filter(|_| *follows).cloned();
             let what = html! {
@@ -204,7 +206,7 @@ pub fn ShareDialog() -> Html {
                         <p>{ "This link opens the running job and follows it. Nothing is uploaded." }</p>
                         { outcome::link(&shares::session_address(&session), "Link to the running job") }
                     } else {
-                        { copy_body(&source, &copy, &choices, &name) }
+                        { copy_body((&source, bytes), &copy, &choices, &name) }
                         { link_body(&offer, chosen.as_ref(), &terms, &ask_again) }
                     }
                 </>
@@ -255,7 +257,12 @@ fn moments(follows: bool, set: &UseStateHandle<bool>) -> Html {
 }
 
 /// Renders what leaves.
-fn copy_body(source: &Source, copy: &Copy, choices: &UseStateHandle<Choices>, name: &UseStateHandle<String>) -> Html {
+fn copy_body(
+    (source, bytes): (&Source, u64),
+    copy: &Copy,
+    choices: &UseStateHandle<Choices>,
+    name: &UseStateHandle<String>,
+) -> Html {
     let origin = match source {
         Source::Failed(sentence) => {
             return html! { <p class="share-trouble" role="alert" data-testid="share-no-copy">{ sentence.clone() }</p> };
@@ -276,7 +283,7 @@ fn copy_body(source: &Source, copy: &Copy, choices: &UseStateHandle<Choices>, na
     };
     html! {
         <>
-            <Leaving {origin} copy={copy.clone()} choices={(**choices).clone()} {on_choices} />
+            <Leaving {origin} {bytes} copy={copy.clone()} choices={(**choices).clone()} {on_choices} />
             <div class="share-fields">{ name_field(name, &on_name) }</div>
         </>
     }

@@ -21,6 +21,8 @@ const EXAMPLE_CHARS: usize = 60;
 pub struct LeavingProps {
     /// The trace.
     pub origin: std::rc::Rc<Origin>,
+    /// The size of its file; 0 for a session.
+    pub bytes: u64,
     /// Its copy.
     pub copy: Copy,
     /// The choices.
@@ -55,24 +57,27 @@ pub fn Leaving(props: &LeavingProps) -> Html {
         </select>
     };
     let keep = |id, is_on, change: Change| check(props, id, "Keep".to_owned(), is_on, change);
-    let controls = |name: &str| match name {
+    let controls = |name: &str, is_empty: bool| match name {
+        // There is nothing to keep.
+        _ if is_empty => Html::default(),
         "Folders" => paths.clone(),
         "Host and job" => keep("share-places", choices.has_places, |choices, is_on| choices.has_places = is_on),
         "Attached texts" => keep("share-metadata", choices.has_metadata, |choices, is_on| choices.has_metadata = is_on),
         "Annotations" => {
             keep("share-annotations", choices.has_annotations, |choices, is_on| choices.has_annotations = is_on)
         }
-        _ => html! { <span class="share-follows">{ "As for folders" }</span> },
+        _ => html! { <span class="share-follows">{ "See folders" }</span> },
     };
     let of_lists = before.lists().into_iter().zip(after.lists()).map(|((name, was), (_, is))| {
         let test_id = format!("share-row-{}", name.to_lowercase().replace(' ', "-"));
-        row(name, &test_id, controls(name), list(was, false), list(is, !was.is_empty()))
+        row(name, &test_id, controls(name, was.is_empty()), list(was, false), list(is, !was.is_empty()))
     });
     html! {
         <>
             <p class="share-size" aria-live="polite" data-testid="share-size">
                 <strong>{ size(copy) }</strong>{ ", " }{ counted(after.events, "event") }{ " of " }
                 { counted(after.devices.len() as u64, "device") }
+                if props.bytes > 0 { <span class="quiet">{ format!(" (the file: {})", Bytes(props.bytes)) }</span> }
             </p>
             <div class="share-table" role="table" aria-label="What the trace says, and what its copy says">
                 <div class="share-row share-head" role="row">
@@ -142,7 +147,9 @@ fn shortened(text: &str) -> String {
 }
 
 fn numbers(contents: &Contents) -> Html {
-    Html::from(contents.devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", "))
+    let numbers = contents.devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let word = if contents.devices.len() == 1 { "device" } else { "devices" };
+    Html::from(format!("{} ({word} {numbers})", Count(contents.devices.len() as u64)))
 }
 
 /// Renders the box that keeps only the shown part.

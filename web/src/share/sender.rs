@@ -133,7 +133,7 @@ impl Sender {
                     None
                 })
             } else {
-                shares::finish(&begun.id).await.map(Some)
+                shares::finish(&begun).await.map(Some)
             };
             if self.is_cancelled.get() {
                 return Err(Trouble::Away);

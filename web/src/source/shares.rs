@@ -236,9 +236,10 @@ async fn received(response: &Response) -> Result<u64, Trouble> {
 }
 
 /// Ends an upload: its link exists from now on.
-pub async fn finish(id: &str) -> Result<Shared, Trouble> {
-    let response = send(&request("POST", &token()), &format!("traces/uploads/{id}/finish")).await?;
-    shared(&json(&response).await.ok_or(Trouble::Away)?)
+pub async fn finish(begun: &Begun) -> Result<Shared, Trouble> {
+    let response = send(&request("POST", &token()), &format!("traces/uploads/{}/finish", begun.id)).await?;
+    // The server keeps the token's hash only.
+    Ok(shared(&json(&response).await.ok_or(Trouble::Away)?, &begun.token))
 }
 
 /// Cancels an upload.
@@ -249,13 +250,14 @@ pub async fn cancel(id: &str) -> Result<(), Trouble> {
 /// Asks the server about a link.
 pub async fn describe(link: &str) -> Result<Shared, Trouble> {
     let response = send(&request("GET", &token()), &format!("traces/{link}")).await?;
-    shared(&json(&response).await.ok_or(Trouble::Absent)?)
+    Ok(shared(&json(&response).await.ok_or(Trouble::Absent)?, link))
 }
 
 /// Lets a link expire at another time: after a number of seconds, or never.
 pub async fn set_expiry(link: &str, delete_token: &str, seconds: Option<u64>) -> Result<Shared, Trouble> {
     let fields = Fields::new().with("expires_seconds", seconds_or_null(seconds));
-    shared(&send_fields("PUT", &format!("traces/{link}/expiry"), &fields, delete_token).await?)
+    let changed = send_fields("PUT", &format!("traces/{link}/expiry"), &fields, delete_token).await?;
+    Ok(shared(&changed, link))
 }
 
 /// Deletes a link.
@@ -265,20 +267,17 @@ pub async fn delete(link: &str, delete_token: &str) -> Result<(), Trouble> {
     send(&request, &format!("traces/{link}")).await.map(|_| ())
 }
 
-fn shared(link: &Json) -> Result<Shared, Trouble> {
-    let token = link.text("token");
-    if token.is_empty() {
-        return Err(Trouble::Absent);
-    }
-    Ok(Shared {
-        token,
+/// Reads the description of the link with this token.
+fn shared(link: &Json, token: &str) -> Shared {
+    Shared {
+        token: token.to_owned(),
         name: link.text("name"),
         bytes: link.number("bytes").unwrap_or(0.0) as u64,
         created_us: link.number("created_us").unwrap_or(0.0) as i64,
         expires_us: link.number("expires_us").map(|us| us as i64),
         has_password: link.is("has_password"),
         is_public: link.is("is_public"),
-    })
+    }
 }
 
 /// Returns the address of the page's folder.
