@@ -50,7 +50,7 @@ const SHARE_ID: &str = "share-go";
 
 /// Said where links can't be had: the page has no server, its server shares nothing, or another site frames the page.
 const NO_SERVER: &str =
-    "A link needs a server that shares traces, and there is none for this page. Save the trace as a file instead.";
+    "A link needs a server that shares traces, and this page has no such server. Save the trace as a file instead.";
 
 /// Asks what the server offers. The second value asks again.
 #[hook]
