@@ -11,15 +11,8 @@ import { at, goTo, movesFrom, press, status, text, until } from './workbench.mjs
 
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 
-/** Opens a file as a page with the network off, and records what it requests. */
-async function openOffline(t, file) {
-  const page = await openPage(t);
-  page.requests = [];
-  await page.tab.context().setOffline(true);
-  page.tab.on('request', (request) => page.requests.push(request.url()));
-  await page.open(pathToFileURL(file).href);
-  return page;
-}
+/** Opens a file as a page with the network off. */
+const openOffline = (t, file) => openPage(t, { address: pathToFileURL(file).href, offline: true });
 
 /** Fails unless the page asked for nothing but itself, and what it made itself. */
 function askedForNothing(page) {

@@ -28,7 +28,7 @@ export function pageUrl() {
  * When the test ends, it fails if the page wrote an error to the console, broke its own policy, or asked another
  * server for anything; a journey that means to see errors empties `page.complaints` itself.
  */
-export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '' } = {}) {
+export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '', offline = false } = {}) {
   // First, so that a test without it fails at once and leaves no browser behind.
   pageUrl();
   const browser = await launch();
@@ -37,6 +37,7 @@ export async function openPage(t, { width = 1440, height = 900, theme = 'light',
     colorScheme: theme,
     reducedMotion: 'reduce',
     acceptDownloads: true,
+    offline,
   });
   const page = new Page(await context.newPage());
   atEnd(t, async () => {
@@ -52,6 +53,8 @@ class Page {
   constructor(tab) {
     this.tab = tab;
     this.complaints = [];
+    /** The URLs of all requests. */
+    this.requests = [];
     const origin = new URL(pageUrl()).origin;
     tab.on('console', (message) => {
       if (message.type() === 'error') this.complaints.push(`console: ${message.text()}`);
@@ -63,6 +66,7 @@ class Page {
       if (errorText !== 'net::ERR_ABORTED') this.complaints.push(`failed: ${request.url()} (${errorText})`);
     });
     tab.on('request', (request) => {
+      this.requests.push(request.url());
       const url = new URL(request.url());
       if (['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) && url.origin !== origin) {
         this.complaints.push(`another server: ${request.url()}`);
