@@ -16,6 +16,8 @@ mod file_name;
 pub mod ingest;
 #[cfg(feature = "program")]
 mod offline;
+#[cfg(feature = "program")]
+pub mod picture;
 pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]

@@ -35,6 +35,7 @@
 
 pub mod allocator;
 pub mod analysis;
+mod baked;
 pub mod budget;
 pub mod category;
 mod checksum;

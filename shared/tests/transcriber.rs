@@ -9,6 +9,7 @@ use shared::format::{self, End, EventColumns, Header, LostEvents, PRELUDE_BYTES,
 use shared::frames::StackId;
 use shared::import::Imported;
 use shared::limits::ImportLimits;
+use shared::preview;
 use shared::recording::{Transcribed, Transcriber};
 use shared::trace::{Event, Loss, TagId};
 use shared::units::Address;
@@ -48,6 +49,20 @@ fn every_fixture_says_the_same_afterwards() {
             assert_eq!(transcribe(&new, new.len()).unwrap().0, new, "{name}");
         }
     }
+}
+
+#[test]
+fn previews_are_kept_where_they_can_be_read() {
+    let imported = import(&std::fs::read("../tests/fixtures/ring.pickle").unwrap());
+    let recording = preview::write(&Header { name: "run".to_owned(), ..Header::default() }, &imported.snapshot);
+    let range = format::preview_range(&recording).expect("it has a preview");
+    // The places in the first preview stay right, since the same bytes are written.
+    assert!(transcribe(&recording, 999).unwrap().0 == recording);
+    // One that can't be read is left out.
+    let other = [&recording[..range.start], &seal(14, b"stranger"), &recording[range.end..]].concat();
+    let new = transcribe(&other, 999).unwrap().0;
+    assert!(new.len() < recording.len() && format::preview_range(&new) != Some(range));
+    assert_eq!(describe(&import(&new)), describe(&import(&recording)));
 }
 
 /// A recording with a loss at the start, one in the middle and one at the end.

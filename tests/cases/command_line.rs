@@ -52,6 +52,9 @@ fn help_names_every_command() -> Result<()> {
         "replay",
         "strip",
         "export",
+        "push",
+        "pull",
+        "unshare",
         "token",
         "--listen",
         "127.0.0.1:7070",
@@ -63,7 +66,21 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn help_texts_stay() -> Result<()> {
-    for command in ["serve", "report", "curves", "doctor", "run", "budget", "replay", "strip", "export", "token new"] {
+    for command in [
+        "serve",
+        "report",
+        "curves",
+        "doctor",
+        "run",
+        "budget",
+        "replay",
+        "strip",
+        "export",
+        "push",
+        "pull",
+        "unshare",
+        "token new",
+    ] {
         let output =
             Command::new(program::path()?).args(command.split(' ')).arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;

@@ -55,6 +55,7 @@ const LAYERS: &[&[&str]] = &[
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["diagnosis"],
     &["pickle", "query", "replay"],
+    &["baked"],
     &["export", "link", "measures", "monitor", "recording", "redaction"],
     &["import"],
     &["analysis"],

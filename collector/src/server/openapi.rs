@@ -52,6 +52,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::shares::links::open_link,
         routes::shares::links::set_expiry,
         routes::shares::trace::shared_trace,
+        routes::shares::picture::link_picture,
         routes::metrics::metrics,
     ),
     modifiers(&TokenScheme, &Denials)
@@ -167,6 +168,7 @@ mod tests {
         get    /api/v1/traces/{token}         -     token x-vramscope-key   200 401 403 404 410 429
         put    /api/v1/traces/{token}/expiry  -     token x-vramscope-delete-token 200 400 401 403 404 410 429
         post   /api/v1/traces/{token}/open    -     token                   200 400 401 403 404 410 429
+        get    /api/v1/traces/{token}/picture.png -     token x-vramscope-key   200 401 403 404 410 429
         get    /api/v1/traces/{token}/trace   -     token range x-vramscope-key 200 206 401 403 404 410 416 429 503
         get    /metrics                       token                         200 401 403 429
         ");

@@ -81,6 +81,7 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/traces/{token}/open", &[(M::POST, Unless(Read))], post(shares::links::open_link)),
         Route::new("/api/v1/traces/{token}/expiry", &[(M::PUT, Unless(Share))], put(shares::links::set_expiry)),
         Route::new("/api/v1/traces/{token}/trace", &[(M::GET, Unless(Read))], get(shares::trace::shared_trace)),
+        Route::new("/api/v1/traces/{token}/picture.png", &[(M::GET, Unless(Read))], get(shares::picture::link_picture)),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }

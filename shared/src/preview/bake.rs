@@ -1,6 +1,6 @@
 //! Makes the previews of a recording: asks its session what the page asks first.
 
-use super::part::{Answered, Part, Place};
+use crate::baked::{Answered, Part, Place};
 use crate::format::{self, Header, Kind};
 use crate::import::Importer;
 use crate::limits::{

@@ -11,23 +11,18 @@
 //! A recording comes from anybody, and so does its preview: [`Preview::add`] checks what the page relies on.
 
 mod bake;
-mod columns;
 mod headline;
-mod part;
 
 use std::ops::Range;
 
 pub use bake::{bake, write};
 pub use headline::Headline;
-pub use part::Place;
-use part::{Answered, Part};
 
+pub use crate::baked::Place;
+use crate::baked::{Answered, Part};
 use crate::format;
 use crate::limits::{PREVIEW_PLACES, PREVIEWS_BYTES};
 use crate::query::{Answer, Axis, ColorBy, Query, Summary, TimelineQuery, Window};
-
-/// The version of the encoding. A preview of another version is ignored.
-const VERSION: u32 = 1;
 
 /// Questions for fewer columns are about numbers, not for a picture: only an exact answer will do.
 const PICTURE_COLUMNS: u32 = 16;
@@ -57,11 +52,6 @@ pub fn read(start: &[u8]) -> Option<Preview> {
     }
     let has = vec![false; places.len()];
     Some(Preview { summary: summary?, answers, places, has, base: range.end as u64, bytes: payload.len() })
-}
-
-/// Returns a preview's payload as this version writes it; `None` if it can't be read.
-pub fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
-    Part::decode(payload).map(|part| part.encode())
 }
 
 impl Preview {

@@ -5,10 +5,10 @@
 //! in memory, however long the recording is.
 
 use super::contents::{PositionedLoss, Recording, Track};
+use crate::baked;
 use crate::error::ImportError;
 use crate::format::{ChunkReader, End, EventColumns, Kind, RECORDING, Writer};
 use crate::limits::ImportLimits;
-use crate::preview;
 
 /// What a recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Transcriber {
 
     /// Writes a preview anew. One that can't be read is left out: all that it says is in the recording, too.
     fn write_preview(&mut self, payload: &[u8], out: &mut Vec<u8>) {
-        if let (Some(writer), Some(payload)) = (&mut self.writer, preview::rewritten(payload)) {
+        if let (Some(writer), Some(payload)) = (&mut self.writer, baked::rewritten(payload)) {
             writer.preview(&payload, out);
         }
     }

@@ -159,7 +159,10 @@ pub fn Timeline() -> Html {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
-    let note = timeline.map(toolbar::note).unwrap_or_default();
+    // A preview's picture may be of more than what is in view, and so is what it counts.
+    let is_preview = model.file().is_some_and(|file| file.missing_detail().is_some());
+    let counted = timeline.filter(|timeline| !is_preview || timeline.query.window == window);
+    let note = counted.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
             <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />

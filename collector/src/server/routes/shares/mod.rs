@@ -4,6 +4,7 @@
 //! changes a link is a second token, in a header.
 
 pub(in crate::server) mod links;
+pub(in crate::server) mod picture;
 pub(in crate::server) mod trace;
 pub(in crate::server) mod upload;
 pub(in crate::server) mod uploads;

@@ -1,22 +1,26 @@
-//! The payload of one preview: encoding, decoding, and what is checked.
+//! The payload of one of a recording's previews ([`crate::preview`]): encoding, decoding, and what is checked.
+
+mod columns;
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use super::VERSION;
-use super::columns::{restore, take};
+use self::columns::{restore, take};
 use crate::query::{Answer, Axis, Query, Summary, Window};
+
+/// The version of the encoding. A preview of another version is ignored.
+const VERSION: u32 = 1;
 
 /// Levels of nesting in a payload: twice as many as answers have.
 const DEPTH: usize = 32;
 
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answered {
+pub(crate) struct Answered {
     /// The device, as an index into the summary.
-    pub(super) device: u32,
-    pub(super) query: Query,
-    pub(super) answer: Answer,
+    pub(crate) device: u32,
+    pub(crate) query: Query,
+    pub(crate) answer: Answer,
 }
 
 /// What a preview behind the first one is about, and where it is.
@@ -38,10 +42,15 @@ pub struct Place {
 
 /// The contents of one preview.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    pub(super) summary: Option<Summary>,
-    pub(super) places: Vec<Place>,
-    pub(super) answers: Vec<Answered>,
+pub(crate) struct Part {
+    pub(crate) summary: Option<Summary>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) answers: Vec<Answered>,
+}
+
+/// Returns a preview's payload as this version writes it; `None` if it can't be read.
+pub(crate) fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
+    Part::decode(payload).map(|part| part.encode())
 }
 
 #[derive(Deserialize)]
@@ -70,7 +79,7 @@ struct Stored {
 
 impl Part {
     /// Returns the payload.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let answers = self.answers.iter().map(|Answered { device, query, answer }| {
             let mut answer = answer.clone();
             let columns = take(&mut answer).into_iter().map(ByteBuf::from).collect();
@@ -83,7 +92,7 @@ impl Part {
     }
 
     /// Reads a payload; `None` for one of another version, and for one that is damaged.
-    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
         if decode::<Version>(payload)?.version != VERSION {
             return None;
         }
