@@ -11,9 +11,6 @@ use crate::query::{Answer, Axis, Query, Summary, Window};
 /// The version of the encoding. A preview of another version is ignored.
 const VERSION: u32 = 1;
 
-/// Levels of nesting in a payload: twice as many as answers have.
-const DEPTH: usize = 32;
-
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answered {
@@ -53,17 +50,11 @@ pub(crate) fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
     Part::decode(payload).map(|part| part.encode())
 }
 
-#[derive(Deserialize)]
-struct Version {
-    version: u32,
-}
-
+/// What is stored, behind the version. Postcard writes the fields one after the other: an encoding with their names made the
+/// page's engine larger by a quarter. So every change of a type in here needs another version.
 #[derive(Serialize, Deserialize)]
 struct Payload {
-    version: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     summary: Option<Summary>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<Place>,
     answers: Vec<Stored>,
 }
@@ -86,17 +77,18 @@ impl Part {
             Stored { device: *device, query: query.clone(), answer, columns }
         });
         let (summary, places) = (self.summary.clone(), self.places.clone());
-        let payload = Payload { version: VERSION, summary, places, answers: answers.collect() };
+        let payload = Payload { summary, places, answers: answers.collect() };
         // Writing to a vector can't fail.
-        rmp_serde::to_vec_named(&payload).unwrap_or_default()
+        postcard::to_allocvec(&(VERSION, payload)).unwrap_or_default()
     }
 
     /// Reads a payload; `None` for one of another version, and for one that is damaged.
     pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
-        if decode::<Version>(payload)?.version != VERSION {
+        let (version, rest) = postcard::take_from_bytes::<u32>(payload).ok()?;
+        if version != VERSION {
             return None;
         }
-        let Payload { summary, places, answers, .. } = decode(payload)?;
+        let Payload { summary, places, answers } = postcard::from_bytes(rest).ok()?;
         let restored = answers.into_iter().map(|Stored { device, query, mut answer, columns }| {
             restore(&mut answer, &columns).ok()?;
             Some(Answered { device, query, answer }).filter(Answered::is_consistent)
@@ -141,10 +133,4 @@ impl Answered {
 
 fn is_real(window: Window) -> bool {
     window.start.is_finite() && window.end.is_finite() && window.end >= window.start
-}
-
-fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Option<T> {
-    let mut reader = rmp_serde::Deserializer::from_read_ref(payload);
-    reader.set_max_depth(DEPTH);
-    T::deserialize(&mut reader).ok()
 }
