@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::query::Summary;
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, counted};
 
 /// A title and a sentence about a trace: plain text, to be escaped by whoever writes it into something else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Headline {
             capacity => format!("{name}: {peak} of {} reserved at most", Bytes(capacity)),
         };
         let verdict = diagnosis.map(|diagnosis| diagnosis.verdict.sentence.trim()).filter(|text| !text.is_empty());
-        let text = verdict.map_or_else(|| format!("{} events.", Count(device.events.into())), str::to_owned);
+        let text = verdict.map_or_else(|| format!("{}.", counted(device.events.into(), "event")), str::to_owned);
         Self { title, text }
     }
 }
