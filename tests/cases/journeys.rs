@@ -6,9 +6,10 @@ use tests::http;
 use tests::server::Server;
 
 /// Each WebAssembly module with its JavaScript glue, and the bytes of Brotli that it stays below. The page has a tab for
-/// heatmaps, curves, range selection, the verdict card, comparisons of steps and the dialog of rules above the 350,000
-/// bytes that it began with.
-const BUDGETS: [(&str, usize); 2] = [("page", 440_000), ("engine", 600_000)];
+/// heatmaps, curves, range selection, the verdict card, comparisons of steps, the dialogs of rules, sharing and uploads, and
+/// what opens links, URLs and messages, above the 350,000 bytes that it began with. The engine makes copies of traces with
+/// their previews and hashes files, above its first 600,000.
+const BUDGETS: [(&str, usize); 2] = [("page", 500_000), ("engine", 670_000)];
 
 #[test]
 #[ignore = "needs Chromium and a program with the page: tests/run has both"]
