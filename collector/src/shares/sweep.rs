@@ -3,6 +3,7 @@
 //! Ages are counted by the clock of retention, which never jumps: a computer whose clock is wrong refuses expired links, but
 //! deletes nothing.
 
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use super::layout::{content_path, link_path};
@@ -39,6 +40,10 @@ impl Shares {
         let links: Vec<(String, Arc<Link>)> =
             self.state().links.iter().map(|(hash, link)| (hash.clone(), Arc::clone(link))).collect();
         for (hash, link) in links {
+            // It may have been changed since.
+            if !self.state().links.get(&hash).is_some_and(|now| Arc::ptr_eq(now, &link)) {
+                continue;
+            }
             match (link.gone, link.expires_us) {
                 (Some(gone), _) if is_older(gone.at_us, now_us, self.limits.gone_seconds) => {
                     self.shelf.remove(&link_path(&hash))?;
@@ -57,11 +62,12 @@ impl Shares {
 
     fn sweep_traces(&self, now_us: i64) -> ShareResult {
         let mut state = self.state();
-        let mut unlinked: Vec<String> = state.traces.keys().cloned().collect();
-        unlinked.retain(|content| !state.links.values().any(|link| link.content == *content));
+        let linked: HashSet<&str> = state.links.values().map(|link| link.content.as_str()).collect();
+        let unlinked: HashSet<String> =
+            state.traces.keys().filter(|content| !linked.contains(content.as_str())).cloned().collect();
         state.orphans.retain(|content, _| unlinked.contains(content));
-        for content in &unlinked {
-            state.orphans.entry(content.clone()).or_insert(now_us);
+        for content in unlinked {
+            state.orphans.entry(content).or_insert(now_us);
         }
         let due = state.orphans.iter().filter(|(_, since)| is_older(**since, now_us, self.limits.orphan_seconds));
         let due: Vec<String> = due.map(|(content, _)| content.clone()).collect();

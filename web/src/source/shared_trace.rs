@@ -3,6 +3,7 @@
 use js_sys::JSON;
 use protocol::server::{AWAY, KEY_HEADER, refusal, request_with};
 use shared::order::Within;
+use shared::wire::is_link_token;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::Response;
@@ -15,9 +16,6 @@ use crate::hooks::ModelHandle;
 use crate::model::{Action, FileKey, SHARED_PREFIX, SharedLink, Trouble};
 use crate::worker::message::ToWorker;
 
-/// Characters of a link's token.
-const TOKEN_CHARS: usize = 39;
-
 /// Returns the token of the shared trace that the page's own address names.
 pub fn token_of_page() -> Option<String> {
     token_of(&window().location().pathname().unwrap_or_default()).map(str::to_owned)
@@ -25,9 +23,7 @@ pub fn token_of_page() -> Option<String> {
 
 /// Returns the token in a path.
 fn token_of(path: &str) -> Option<&str> {
-    let token = path.rsplit('/').next()?.strip_prefix(SHARED_PREFIX)?;
-    let is_token = token.len() == TOKEN_CHARS && token.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
-    is_token.then_some(token)
+    path.rsplit('/').next()?.strip_prefix(SHARED_PREFIX).filter(|token| is_link_token(token))
 }
 
 /// Opens a shared trace.

@@ -19,7 +19,8 @@ use utoipa::ToSchema;
 use crate::access::{Caller, Denied, Grant, Rates, Role};
 use crate::server::App;
 use crate::server::error::ApiError;
-use crate::shares::{Link, ShareError, Shares};
+use crate::server::timestamp::rfc_3339;
+use crate::shares::{Gone, Link, ShareError, Shares, Why};
 
 /// The header with the token that changes and deletes a link.
 const DELETE_TOKEN: HeaderName = HeaderName::from_static("x-vramscope-delete-token");
@@ -135,6 +136,12 @@ impl From<ShareError> for ApiError {
             E::Empty | E::PasswordTooLong(_) => (StatusCode::BAD_REQUEST, "malformed"),
             E::Random(_) | E::Hashing(_) | E::Store(_) => return Self::internal(error),
         };
+        if let E::Gone(Gone { why, at_us }) = error {
+            let what = if why == Why::Deleted { "was deleted" } else { "expired" };
+            let when = rfc_3339(at_us);
+            let message = format!("This link {what} at {when}. Ask the person who sent it for a new one.");
+            return Self::new(status, code, message);
+        }
         Self::of(status, code, &error)
     }
 }
