@@ -199,9 +199,24 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("POST", "/api/v1/ingest", "ingest", 200),
         ("GET", "/api/v1/sessions/{id}/live", "read", 426),
         ("DELETE", "/api/v1/sessions/{id}", "admin", 204),
+        ("POST", "/api/v1/traces", "share", 400),
+        ("GET", "/api/v1/traces/sharing", "share", 200),
+        ("POST", "/api/v1/traces/uploads", "share", 400),
+        ("GET", "/api/v1/traces/uploads/{id}", "share", 404),
+        ("PUT", "/api/v1/traces/uploads/{id}", "share", 400),
+        ("DELETE", "/api/v1/traces/uploads/{id}", "share", 404),
+        ("POST", "/api/v1/traces/uploads/{id}/finish", "share", 404),
+        // No link has this token.
+        ("GET", "/api/v1/traces/{token}", "read", 404),
+        ("GET", "/api/v1/traces/{token}/trace", "read", 404),
+        ("GET", "/api/v1/traces/{token}/picture.png", "read", 404),
+        ("POST", "/api/v1/traces/{token}/open", "read", 400),
+        // The delete token is missing.
+        ("PUT", "/api/v1/traces/{token}/expiry", "share", 403),
+        ("DELETE", "/api/v1/traces/{token}", "admin", 404),
     ];
     for (method, path, needed, status) in table {
-        let place = path.replace("{id}", stream.session());
+        let place = path.replace("{id}", stream.session()).replace("{token}", "x");
         // The demo is started by whoever comes first.
         let status = |response: &Response| if response.status == 201 { 200 } else { response.status } == status;
         for role in ROLES {
@@ -224,7 +239,7 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
             if operation["responses"].get("429").is_some() {
                 described.insert((method.to_uppercase(), path.clone()));
             } else {
-                let place = path.replace("{id}", "x");
+                let place = path.replace("{id}", "x").replace("{token}", "x");
                 assert!(guarded.server.get(&place)?.status < 400, "{path} is neither described nor public");
             }
         }

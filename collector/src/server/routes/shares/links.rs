@@ -130,11 +130,11 @@ pub(in crate::server) async fn open_link(
     password: Result<Json<PasswordJson>, JsonRejection>,
 ) -> Result<Json<KeyJson>, ApiError> {
     let shares = shares(&app)?;
-    let malformed = |_| ApiError::malformed("Send {\"password\":\"…\"} as application/json.");
-    let Json(PasswordJson { password }) = password.map_err(malformed)?;
     let (of, wanted) = (Arc::clone(&shares), token.clone());
     let found = blocking(move || of.find(&wanted)).await?;
     check_reader(&caller, &shares, &found)?;
+    let malformed = |_| ApiError::malformed("Send {\"password\":\"…\"} as application/json.");
+    let Json(PasswordJson { password }) = password.map_err(malformed)?;
     found?;
     take(&shares.passwords, &caller, "passwords")?;
     let turn = shares.checks.clone().acquire_owned().await.map_err(ApiError::internal)?;
@@ -191,11 +191,14 @@ pub(in crate::server) async fn set_expiry(
     expiry: Result<Json<ExpiryJson>, JsonRejection>,
 ) -> Result<Json<LinkJson>, ApiError> {
     let shares = shares(&app)?;
+    let Some(delete) = header(&headers, &DELETE_TOKEN).map(str::to_owned) else {
+        grant(&caller)?.check(Role::Share)?;
+        return Err(ShareError::DeleteToken.into());
+    };
     let malformed = || ApiError::malformed("Send {\"expires_seconds\":N} or null as application/json.");
     let Json(ExpiryJson { expires_seconds: Some(seconds) }) = expiry.map_err(|_| malformed())? else {
         return Err(malformed());
     };
-    let delete = header(&headers, &DELETE_TOKEN).unwrap_or_default().to_owned();
     let (wanted, hash) = (token.clone(), Secret::of(&token));
     let link = blocking(move || shares.set_expiry(&wanted, &delete, seconds)).await??;
     audit::link_extended(&caller, hash.as_str());
