@@ -29,6 +29,8 @@ const FAILED: Color = [200, 48, 48];
 const MARGIN: u32 = 56;
 /// Where the plot is, in pixels.
 const PLOT: Rect = Rect { x: MARGIN, y: 268, width: SIZE.0 - 2 * MARGIN, height: 290 };
+/// The size of the flag that marks a failure, in pixels.
+const FLAG: u32 = 14;
 /// The most lines of the verdict.
 const VERDICT_LINES: usize = 3;
 
@@ -100,7 +102,9 @@ fn plot(canvas: &mut Canvas, overview: &Overview) -> u64 {
         // Casts of floating point saturate, and turn NaN into 0.
         let x = PLOT.x + (share * f64::from(PLOT.width - 3)) as u32;
         canvas.fill(Rect { x, y: PLOT.y, width: 3, height: PLOT.height }, FAILED);
-        canvas.fill(Rect { x, y: PLOT.y, width: 14, height: 14 }, FAILED);
+        // The flag of a failure at the end points back.
+        let flag = x.min(PLOT.x + PLOT.width - FLAG);
+        canvas.fill(Rect { x: flag, y: PLOT.y, width: FLAG, height: FLAG }, FAILED);
     }
     ceiling
 }

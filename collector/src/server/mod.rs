@@ -63,6 +63,8 @@ use crate::shares::Shares;
 
 /// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM.
 pub async fn run(listener: TcpListener, app: App) {
+    // Before anybody can learn that the server has started, and stop it.
+    let stop = stop_signal();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = listener.local_addr().ok().map(tracing::field::display),
@@ -87,7 +89,7 @@ pub async fn run(listener: TcpListener, app: App) {
     let watch = tls.clone().map(|tls| tokio::spawn(tls.watch()));
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let stop = async {
-        stop_signal().await;
+        stop.await;
         tracing::info!("server stopping");
         demo.stop();
         // Sockets end by themselves.
@@ -138,24 +140,31 @@ async fn sweep(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
     }
 }
 
-/// Resolves at Ctrl-C or, on Unix, SIGTERM.
-pub(crate) async fn stop_signal() {
-    let interrupted = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Without a handler the signal ends the program by itself.
-            std::future::pending::<()>().await;
-        }
-    };
+/// Returns a future that resolves at Ctrl-C or, on Unix, SIGTERM. From the call on, these signals don't end the program by
+/// themselves; without handlers they do.
+pub(crate) fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+        use tokio::signal::unix::{Signal, SignalKind, signal};
+        let handlers = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
+        let received = |handler: Option<Signal>| async {
+            match handler {
+                Some(mut handler) => drop(handler.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        let [interrupted, terminated] = handlers.map(received);
+        async {
             tokio::select! {
                 () = interrupted => {}
-                _ = terminated.recv() => {}
+                () = terminated => {}
             }
-            return;
         }
     }
-    interrupted.await;
+    #[cfg(not(unix))]
+    async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! Recordings: arbitrary bytes, and arbitrary payloads of well-formed chunks. The outcome must not depend on the
-//! pieces. Their previews are read as well.
+//! pieces. Their previews are read as well, and what is accepted as an upload is written anew.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shared::format::{Header, Writer, prelude, seal};
 use shared::limits::ImportLimits;
-use shared::recording::Decoder;
+use shared::recording::{Decoder, Transcriber};
 
 /// Returns the number of events, segments and findings of a recording; `None` if it is refused.
 fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {
@@ -61,6 +61,16 @@ fn preview(bytes: &[u8]) {
     }
 }
 
+/// Writes an upload anew; `None` if it is refused.
+fn transcribed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mut transcriber, mut out) = (Transcriber::new(ImportLimits::default()), Vec::new());
+    for piece in bytes.chunks(1 << 10) {
+        transcriber.push(piece, &mut out).ok()?;
+    }
+    transcriber.finish(&mut out).ok()?;
+    Some(out)
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_first() else { return };
     let bytes = match choice % 3 {
@@ -69,6 +79,9 @@ fuzz_target!(|data: &[u8]| {
         _ => sealed(rest),
     };
     preview(&bytes);
+    if let Some(new) = transcribed(&bytes) {
+        assert!(transcribed(&new).as_ref() == Some(&new), "what was written anew is not its own form");
+    }
     let whole = outcome(&bytes, usize::MAX);
     assert_eq!(outcome(&bytes, 1), whole);
     assert_eq!(outcome(&bytes, 1 + usize::from(choice)), whole);
