@@ -88,7 +88,7 @@ test('a link that is deleted while it is being opened keeps its first picture', 
 
   await page.tab.reload();
   await at(page, 'shared-failed').waitFor();
-  assert.match(await page.alerts(), /This link is gone[^]*deleted[^]*ask the person/);
+  assert.match(await page.alerts(), /This link is gone[^]*deleted[^]*Ask the person/);
   await page.screenshot('shared-deleted');
   page.complaints.length = 0;
 });
@@ -123,7 +123,7 @@ test('a link that expired, and one that never was, say what to do next', async (
   await until('it expired', async () => (await fetch(trace)).status, (status) => status === 410);
   const page = await openPage(t, { address: `s-${link.token}` });
   await at(page, 'shared-failed').waitFor();
-  assert.match(await page.alerts(), /This link is gone[^]*expired[^]*ask the person/);
+  assert.match(await page.alerts(), /This link is gone[^]*expired[^]*Ask the person/);
   await page.screenshot('shared-expired');
   await page.open(`s-${'a'.repeat(39)}`);
   await at(page, 'shared-failed').waitFor();
