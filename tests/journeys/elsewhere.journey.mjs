@@ -72,7 +72,7 @@ test('addresses that no page should open are refused with a reason', async (t) =
   }
 });
 
-test('what the other server does wrong is told in a sentence', async (t) => {
+test('the page explains what the other server did wrong', async (t) => {
   const other = await startSite(t, { '/a.pickle': { headers: open, body } });
   const site = await startSite(t, {
     '/closed.pickle': { body },

@@ -84,7 +84,7 @@ test('the same file under another name is recognized', async (t) => {
   assert.equal(await identity(other), hash);
 });
 
-test('another file of the same name is told apart, and the view can be applied anyway', async (t) => {
+test('a link is not applied to another file of the same name unless the person wants it', async (t) => {
   const page = await openPage(t);
   const { position } = await openSample(page);
   await goTo(page, 'Events');

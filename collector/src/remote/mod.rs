@@ -81,7 +81,7 @@ struct Key {
     key: String,
 }
 
-/// What is told of an upload or a download: the bytes that are done, and all of them.
+/// Receives the progress of a transfer: the bytes transferred so far, and the total.
 pub type Report<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// A server that shares traces. Errors are sentences for people.

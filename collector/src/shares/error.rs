@@ -3,7 +3,7 @@
 use shared::error::ImportError;
 use shared::units::Bytes;
 
-use super::{Gone, Why};
+use super::Gone;
 use crate::store::StoreError;
 
 /// Why an operation on shares failed. `Display` is the end of a sentence or a clause for people.
@@ -13,7 +13,7 @@ pub enum ShareError {
     #[error("there is no such link; check that it was copied completely")]
     Unknown,
     /// The link was valid once.
-    #[error("{}", gone(.0))]
+    #[error("this link is gone")]
     Gone(Gone),
     /// The link has a password, and no key was shown.
     #[error("this link needs its password")]
@@ -93,12 +93,4 @@ impl From<std::io::Error> for ShareError {
     fn from(error: std::io::Error) -> Self {
         StoreError::from(error).into()
     }
-}
-
-fn gone(gone: &Gone) -> String {
-    let what = match gone.why {
-        Why::Deleted => "was deleted",
-        Why::Expired => "expired",
-    };
-    format!("this link {what}; ask the person who sent it for a new one")
 }

@@ -91,7 +91,7 @@ pub struct Owner<'a> {
     pub bytes: Option<u64>,
 }
 
-/// An upload that has begun. The tokens are told once; the server keeps only their hashes.
+/// An upload that has begun. This is the only time that the server knows both tokens; it keeps their hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// The upload's id.
@@ -345,10 +345,12 @@ impl Shares {
                 Ok(upload) => {
                     self.state().uploads.insert(entry.name, Arc::new(upload));
                 }
-                // It was not complete when the server ended, and nobody was told of it.
-                Err(_) => {
+                // Its description is written first and removed first, so these parts belong to no upload any more.
+                Err(StoreError::Missing) => {
                     let _ = Upload::remove(&*self.files, &entry.name);
                 }
+                // The disk may answer again at the next start.
+                Err(error) => tracing::error!(upload = entry.name, "an upload can't be read: {error}"),
             }
         }
     }

@@ -311,6 +311,18 @@ fn a_damaged_link_costs_neither_the_others_nor_any_trace() {
     assert_eq!(files.paths().iter().filter(|path| path.contains("traces/")).count(), 2);
 }
 
+#[test]
+fn an_upload_whose_description_is_damaged_is_not_deleted() {
+    let files = MemoryFiles::default();
+    let recording = recording(11);
+    let begun = open(&files).begin(&offer(&recording), OWNER).unwrap();
+    send(&open(&files), &begun.id, &recording).unwrap();
+    files.damage(&format!("shares/uploads/{}/about.json", begun.id), |bytes| bytes.truncate(3));
+    let before = files.paths();
+    assert!(matches!(open(&files).progress(&begun.id, OWNER.name), Err(ShareError::NoUpload)));
+    assert_eq!(files.paths(), before);
+}
+
 /// Where a person is with an upload when the power fails.
 struct Told {
     begun: Option<Begun>,
@@ -324,7 +336,7 @@ fn whenever_the_power_fails_what_was_acknowledged_is_there_and_nothing_half_is()
     let recording = recording(9);
     let files = MemoryFiles::recording();
     let shares = open(&files);
-    // What a person was told, and how many changes the disk had seen by then.
+    // The server's answers so far, each with the number of changes that the disk had seen by then.
     let mut told = vec![(0, Told { begun: None, received: 0, is_finished: false, is_deleted: false })];
     let begun = shares.begin(&offer(&recording), OWNER).unwrap();
     let now = |received, is_finished, is_deleted| {

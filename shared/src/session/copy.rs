@@ -23,7 +23,7 @@ pub struct Named {
 /// What a view of the original has to become for the copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
-    /// The same device, allocation and stack in the copy. `None` for what the copy doesn't have.
+    /// The device, allocation and stack as the copy numbers them; `None` for those that the copy leaves out.
     pub named: Named,
     /// Positions are lower by this number of events.
     pub events: u32,

@@ -59,7 +59,7 @@ fn a_trace_goes_to_a_server_and_comes_back_without_what_was_private() -> Result<
         assert!(has(&original, private), "the sample has no {private}");
         assert!(!has(&shared, private), "the shared trace has {private}");
     }
-    // The delete token is told once, in the line that uses it.
+    // `push` prints the delete token once, as part of the command that uses it.
     let (_, again, said) = run(&folder, &["push", file, "--to", &url], "")?;
     let delete = said.lines().find_map(|line| line.strip_prefix("To delete it: echo ")).context("no delete token")?;
     let delete = delete.split(' ').next().unwrap_or_default();

@@ -246,7 +246,7 @@ pub(in crate::server) async fn cancel_upload(
     params(("id" = String, Path, description = "The upload's id.")),
     security(("token" = [])),
     responses(
-        (status = 201, description = "The link opens. Its token was told when the upload began.", body = LinkJson),
+        (status = 201, description = "The link opens. Its token is the one from the beginning of the upload.", body = LinkJson),
         (status = 200, description = "The upload was finished before.", body = LinkJson),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
         (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
