@@ -3,7 +3,7 @@
 //! `cargo bench -p vramscope --bench shares [FILE.vramscope]` starts the server as a separate process. It sends a recording
 //! to a handler that only writes it to a file and syncs it, and to the routes of shares in parts and in one request; each is
 //! repeated, in turns, and the fastest of each counts. Then 64 clients upload different recordings at once. It prints MiB a
-//! second, the share of the plain handler's speed, and the server's peak memory. Without a file, it makes a recording of two
+//! second, the share of the plain handler's speed, and the server's peak memory. Without a file, it makes a recording of ten
 //! million events.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,9 +19,9 @@ use axum::routing::post;
 use futures_util::StreamExt;
 use shared::event::Action;
 use shared::format::{End, EventColumns, Header, Writer};
-use shared::frames::StackId;
+use shared::frames::{StackId, Symbols};
 use shared::limits::{CHUNK_EVENTS, ServerLimits, ShareLimits};
-use shared::trace::{Event, TagId};
+use shared::trace::{Event, Tag, TagId, Tags};
 use shared::units::Address;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
@@ -44,6 +44,9 @@ const PART: usize = 4 << 20;
 fn recording(events: u64, seed: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(&Header { name: format!("bench {seed}"), ..Header::default() }, &mut out);
+    let mut tags = Tags::default();
+    tags.intern(Tag::default());
+    writer.symbols(&Symbols::default(), &tags, &mut out);
     let mut columns = EventColumns::default();
     let mut random = seed;
     for number in 0..events {
@@ -187,7 +190,7 @@ fn main() -> Result<(), Failure> {
     let file = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let recording = match &file {
         Some(file) => std::fs::read(file)?,
-        None => recording(2_000_000, 1),
+        None => recording(10_000_000, 1),
     };
     let mib = recording.len() as f64 / f64::from(1 << 20);
     println!("a recording of {mib:.1} MiB");

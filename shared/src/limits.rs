@@ -113,6 +113,9 @@ pub const TRUSTED_SITES: usize = 64;
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 
+/// The most faults of the file that it is a copy of that a header may hold.
+pub const HEADER_FAULTS: u32 = 16;
+
 /// The most devices that a header may name.
 pub const HEADER_DEVICES: u32 = 1_024;
 
@@ -665,3 +668,6 @@ pub const HEATMAP_ROWS: u32 = 1 << 12;
 
 /// Cells of a heatmap: 20 MB while they are kept. A view of 2,560 by 1,440 pixels has 1.8 million.
 pub const HEATMAP_CELLS: u32 = 1 << 22;
+
+/// Bytes of a model's `config.json`: published ones have some kilobytes.
+pub const MODEL_CONFIG_BYTES: usize = 1 << 20;

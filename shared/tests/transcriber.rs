@@ -5,7 +5,9 @@ mod common;
 use common::{Fixture, describe, fixtures};
 use proptest::prelude::*;
 use shared::event::Action;
-use shared::format::{self, End, EventColumns, Header, LostEvents, PRELUDE_BYTES, Writer, seal};
+use shared::format::{
+    self, Chunk, ChunkReader, ENVELOPE_BYTES, End, EventColumns, Header, Kind, LostEvents, PRELUDE_BYTES, Writer, seal,
+};
 use shared::frames::StackId;
 use shared::import::Imported;
 use shared::limits::ImportLimits;
@@ -105,6 +107,45 @@ fn missing_events_stay_missing() {
 }
 
 #[test]
+fn events_in_their_own_form_stay_as_they_were_packed() {
+    let imported = import(&std::fs::read("../tests/fixtures/ring.pickle").unwrap());
+    let recording = recording_of(&imported);
+    // Every chunk of events, stored without packing it.
+    let (mut unpacked, mut kept) = (recording[..PRELUDE_BYTES].to_vec(), 0);
+    let mut reader = ChunkReader::at_start(&ImportLimits::default());
+    let visit = &mut |chunk: Chunk<'_>| {
+        let packed = seal(chunk.kind, chunk.payload);
+        assert!(packed == chunk.packed);
+        if chunk.known_kind() != Some(Kind::Events) {
+            return unpacked.extend(packed);
+        }
+        let from = unpacked.len();
+        unpacked.extend([&chunk.packed[..ENVELOPE_BYTES], chunk.payload].concat());
+        set_stored(&mut unpacked[from..]);
+        kept += 1;
+    };
+    reader.push(&recording, visit).unwrap();
+    assert!(kept > 0 && unpacked.len() > recording.len());
+    // All but the offsets in the index is the same.
+    let new = transcribe(&unpacked, 100).unwrap().0;
+    assert_eq!(new.len(), unpacked.len());
+    assert_eq!(describe(&import(&new)), describe(&imported));
+    assert!(transcribe(&new, new.len()).unwrap().0 == new);
+}
+
+/// Marks a chunk as not packed.
+fn set_stored(chunk: &mut [u8]) {
+    let plain = chunk.len() as u32 - ENVELOPE_BYTES as u32;
+    let sum = crc32fast::hash(&chunk[ENVELOPE_BYTES..]);
+    chunk[5] = 0;
+    for (at, field) in [(8, plain), (12, plain), (16, sum)] {
+        chunk[at..at + 4].copy_from_slice(&field.to_le_bytes());
+    }
+    let check = crc32fast::hash(&[&chunk[..6], &chunk[8..ENVELOPE_BYTES]].concat()) as u16;
+    chunk[6..8].copy_from_slice(&check.to_le_bytes());
+}
+
+#[test]
 fn nothing_of_a_stranger_passes_unread() {
     let recording = with_losses();
     let clean = transcribe(&recording, recording.len()).unwrap().0;
@@ -121,6 +162,7 @@ fn nothing_of_a_stranger_passes_unread() {
     for (bytes, word) in [
         (with(b"stranger between the chunks"), "changed on the way"),
         (with(&seal(3, b"stranger")), "contents of a chunk"),
+        (with(&header[PRELUDE_BYTES..]), "second header"),
         (recording[..recording.len() - 1].to_vec(), "cut off"),
         (recording[..PRELUDE_BYTES].to_vec(), "no header"),
         (b"not a recording at all".to_vec(), "recording"),

@@ -21,11 +21,14 @@ pub enum ShareError {
     /// It is not the link's password.
     #[error("this is not the link's password")]
     PasswordWrong,
+    /// The password has no character but spaces.
+    #[error("the password is empty; leave it out for a link without one")]
+    PasswordEmpty,
     /// The password is longer than this number of bytes.
     #[error("a password has at most {0} bytes")]
     PasswordTooLong(usize),
     /// It is not the link's delete token.
-    #[error("only who made this link may change it; the delete token is not the one that was given then")]
+    #[error("this is not the delete token of this link, which was shown when the link was made")]
     DeleteToken,
     /// There is nothing to upload.
     #[error("an upload has at least one byte")]
@@ -58,7 +61,9 @@ pub enum ShareError {
     #[error("what this token shares would exceed its {}; delete older links first", Bytes(*.0))]
     Quota(u64),
     /// The server's limit for shared traces, or its disk.
-    #[error("the server has no room for further shared traces; try a smaller window, or ask who runs it for more")]
+    #[error(
+        "the server has no room for another trace of this size; share a smaller window, or ask the person who runs it for more room"
+    )]
     Full,
     /// The server allows no public links.
     #[error("this server allows no links for everybody; its owner can allow them with --public-links")]

@@ -2,21 +2,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use shared::limits::ImportLimits;
-use shared::recording::{Transcribed, Transcriber};
-
+use super::check::{Check, Whole};
 use super::layout::{content_name, content_path};
-use super::upload::{Turn, Upload};
+use super::upload::{Following, Turn, Upload};
 use super::{Link, ShareError, ShareResult, Shares, after};
 use crate::clock::now_us;
-use crate::store::{Hash, Hasher};
 
-/// The name of the new recording in the upload's folder, until it is complete.
-const WHOLE: &str = "whole";
-/// Bytes that are read at once.
-const READ_BYTES: usize = 256 << 10;
-/// Bytes that are gathered before they are written.
-const WRITE_BYTES: usize = 1 << 20;
 /// Finished uploads that are remembered, so that their end can be requested again.
 const REMEMBERED: usize = 1_000;
 
@@ -31,14 +22,6 @@ pub struct Finished {
     pub is_new: bool,
 }
 
-/// A recording that was written anew, in the upload's folder.
-struct Whole {
-    path: String,
-    hash: Hash,
-    bytes: u64,
-    said: Transcribed,
-}
-
 impl Shares {
     /// Finishes an upload: from here on, its link opens. A request that is repeated, because its answer was lost, returns the
     /// same link.
@@ -51,12 +34,19 @@ impl Shares {
         if received != upload.record.bytes {
             return Err(ShareError::Incomplete(received));
         }
-        let whole = self.transcribe(&upload).inspect_err(|error| {
-            // What is wrong with these bytes will not become right; for a full disk the sender may try again.
-            if matches!(error, ShareError::Refused(_) | ShareError::Hash) {
-                let _ = self.remove_upload(id);
+        let mut following = upload.following();
+        let checked = self.whole(&upload, following.take());
+        let whole = match checked {
+            Ok(whole) => whole,
+            Err(error) => {
+                drop(following);
+                // What is wrong with these bytes will not become right; for a full disk the sender may try again.
+                if matches!(error, ShareError::Refused(_) | ShareError::Hash) {
+                    let _ = self.remove_upload(id);
+                }
+                return Err(error);
             }
-        })?;
+        };
         // No trace is deleted between the moment it is stored and the moment its link is.
         let kept = self.traces.read().unwrap_or_else(PoisonError::into_inner);
         let content = content_name(whole.hash);
@@ -83,6 +73,8 @@ impl Shares {
         };
         let link = self.replace(&record.link, link)?;
         drop(kept);
+        *following = Following::Over;
+        drop(following);
         let mut state = self.state();
         state.orphans.remove(&content);
         if state.finished.len() >= REMEMBERED {
@@ -94,49 +86,21 @@ impl Shares {
         Ok(Finished { hash: record.link.clone(), link, is_new: true })
     }
 
+    /// Checks the rest of an upload.
+    fn whole(&self, upload: &Upload, followed: Option<Check>) -> ShareResult<Whole> {
+        let mut check = match followed {
+            Some(check) => check,
+            None => Check::begin(&*self.files, upload, None)?,
+        };
+        check.go_on(&*self.files, upload)?;
+        check.end(upload)
+    }
+
     /// Returns the link of an upload that was finished already.
     fn finished(&self, id: &str, owner: &str) -> Option<Finished> {
         let state = self.state();
         let (_, hash) = state.finished.iter().find(|(finished, _)| finished == id)?;
         let link = state.links.get(hash).filter(|link| link.owner == owner)?;
         Some(Finished { hash: hash.clone(), link: Arc::clone(link), is_new: false })
-    }
-
-    /// Reads an upload and writes it anew.
-    fn transcribe(&self, upload: &Upload) -> ShareResult<Whole> {
-        let path = upload.path(WHOLE);
-        let mut file = self.files.create(&path)?;
-        let mut transcriber = Transcriber::new(ImportLimits::default());
-        let (mut arrived, mut hasher, mut bytes) = (Hasher::default(), Hasher::default(), 0);
-        let mut out = Vec::new();
-        let mut flush = |out: &mut Vec<u8>| -> ShareResult {
-            hasher.update(out);
-            bytes += out.len() as u64;
-            file.append(out)?;
-            out.clear();
-            Ok(())
-        };
-        for (part, length) in upload.parts(&*self.files)? {
-            let mut at = 0;
-            while at < length {
-                let read = self.files.read(&part, at, READ_BYTES)?;
-                if read.is_empty() {
-                    break;
-                }
-                at += read.len() as u64;
-                arrived.update(&read);
-                transcriber.push(&read, &mut out)?;
-                if out.len() >= WRITE_BYTES {
-                    flush(&mut out)?;
-                }
-            }
-        }
-        if upload.record.hash.as_ref().is_some_and(|announced| *announced != arrived.finish().to_string()) {
-            return Err(ShareError::Hash);
-        }
-        let said = transcriber.finish(&mut out)?;
-        flush(&mut out)?;
-        file.sync()?;
-        Ok(Whole { path, hash: hasher.finish(), bytes, said })
     }
 }

@@ -8,10 +8,11 @@
 //! reads the store's folder can't open a link. The hash of a trace's bytes names its file, so the same trace is stored once,
 //! but it opens nothing.
 //!
-//! What was uploaded is never passed on as it came: [`Shares::finish`] reads all of it and writes it anew
-//! ([`shared::recording::Transcriber`]). A link is written last, so that it never leads to half a trace, whenever the server
+//! What was uploaded is never passed on unread: all of it is read and written anew
+//! ([`shared::recording::Transcriber`]), while it arrives if possible ([`Shares::follow`]), and else at its end. A link is written last, so that it never leads to half a trace, whenever the server
 //! is killed.
 
+mod check;
 mod error;
 mod finish;
 mod keys;
@@ -119,6 +120,8 @@ pub struct Shares {
     pub passwords: Rates,
     /// Uploads that are checked, and passwords that are compared, at once.
     pub checks: Arc<Semaphore>,
+    /// Uploads that are checked while they arrive.
+    follows: Arc<Semaphore>,
 }
 
 /// What is known of links, traces and uploads.
@@ -169,6 +172,7 @@ impl Shares {
             begins: Rates::new(limits.begins.0, limits.begins.1, limits.addresses),
             passwords: Rates::new(limits.passwords.0, limits.passwords.1, limits.addresses),
             checks: Arc::new(Semaphore::new(limits.checks)),
+            follows: Arc::new(Semaphore::new(limits.checks)),
         };
         shares.find_uploads();
         shares
@@ -182,6 +186,11 @@ impl Shares {
     /// Returns what the server's owner allows.
     pub fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// Returns the most bytes of one upload.
+    pub fn most_bytes(&self) -> u64 {
+        self.limits.upload_bytes.min(self.terms.bytes)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -258,8 +267,8 @@ impl Shares {
         if offer.bytes == 0 {
             return Err(ShareError::Empty);
         }
-        if offer.bytes > self.limits.upload_bytes {
-            return Err(ShareError::TooLarge(self.limits.upload_bytes));
+        if offer.bytes > self.most_bytes() {
+            return Err(ShareError::TooLarge(self.most_bytes()));
         }
         if offer.is_public && !allows_public {
             return Err(ShareError::NotPublic);
@@ -270,6 +279,7 @@ impl Shares {
             Some(text) if text.len() > self.limits.password_bytes => {
                 return Err(ShareError::PasswordTooLong(self.limits.password_bytes));
             }
+            Some(text) if text.trim().is_empty() => return Err(ShareError::PasswordEmpty),
             Some(text) => Some(Password::of(text)?),
             None => None,
         };
@@ -331,7 +341,10 @@ impl Shares {
     }
 
     fn remove_upload(&self, id: &str) -> ShareResult {
-        self.state().uploads.remove(id);
+        let removed = self.state().uploads.remove(id);
+        if let Some(upload) = removed {
+            upload.close();
+        }
         Ok(Upload::remove(&*self.files, id)?)
     }
 

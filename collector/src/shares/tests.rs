@@ -83,6 +83,10 @@ fn send(shares: &Shares, id: &str, recording: &[u8]) -> ShareResult {
         let mut writer = shares.part(id, OWNER.name, received)?;
         writer.write(part)?;
         writer.commit()?;
+        // Some parts are checked as they arrive, and some are left to the end.
+        if received / PART % 3 < 2 {
+            shares.follow(id, OWNER.name);
+        }
     }
 }
 
@@ -146,6 +150,46 @@ fn a_link_leads_to_what_was_uploaded_until_it_is_deleted() {
 }
 
 #[test]
+fn what_is_checked_while_it_arrives_is_what_is_checked_at_the_end() {
+    let (files, recording) = (MemoryFiles::default(), recording(4));
+    let shares = open_with(&files, ShareLimits { checks: 1, uploads_of_token: 9, ..limits() }, Terms::default());
+    let whole = |id: &str| files.paths().iter().any(|path| path.contains(id) && path.ends_with("whole"));
+    let begin = || shares.begin(&offer(&recording), OWNER).unwrap();
+    let part = |begun: &Begun, from: u64, bytes: &[u8]| {
+        let mut part = shares.part(&begun.id, OWNER.name, from).unwrap();
+        part.write(bytes).unwrap();
+        part.commit().unwrap();
+        shares.follow(&begun.id, OWNER.name);
+    };
+    let first = &recording[..PART as usize];
+    // One place: the second upload is left to its end, until the first one is given up.
+    let [one, two] = [begin(), begin()];
+    part(&one, 0, first);
+    part(&two, 0, first);
+    assert_eq!((whole(&one.id), whole(&two.id)), (true, false));
+    shares.cancel(&one.id, OWNER.name).unwrap();
+    shares.follow(&one.id, OWNER.name);
+    assert!(files.paths().iter().all(|path| !path.contains(&one.id)));
+    shares.follow(&two.id, OWNER.name);
+    assert!(whole(&two.id));
+    // The server starts anew, and knows nothing of what was checked.
+    let again = open(&files);
+    send(&again, &two.id, &recording).unwrap();
+    again.finish(&two.id, OWNER.name).unwrap();
+    assert!(read(&again, &two.token).unwrap() == recording);
+    // What is wrong is found on the way, and said at the end.
+    let mut wrong = recording.clone();
+    wrong[PART as usize / 2] ^= 1;
+    let three = shares.begin(&Offer { hash: None, ..offer(&recording) }, OWNER).unwrap();
+    send(&shares, &three.id, &wrong).unwrap();
+    assert!(matches!(shares.finish(&three.id, OWNER.name), Err(ShareError::Refused(_))));
+    let four = begin();
+    send(&shares, &four.id, &wrong).unwrap();
+    assert!(matches!(shares.finish(&four.id, OWNER.name), Err(ShareError::Refused(_) | ShareError::Hash)));
+    assert!(files.paths().iter().all(|path| !path.contains("uploads")));
+}
+
+#[test]
 fn the_same_trace_is_stored_once_and_deleted_with_its_last_link() {
     let files = MemoryFiles::default();
     let shares = open(&files);
@@ -178,11 +222,10 @@ fn what_is_not_allowed_is_refused() {
         offer
     };
     let terms = Terms { bytes: 6_000, most_seconds: Some(1_000), allows_public: false };
-    let small = ShareLimits { upload_bytes: 10_000, ..limits() };
-    let cases: [(&str, Offer, Want); 8] = [
+    let small = ShareLimits { upload_bytes: 5_000, ..limits() };
+    let cases: [(&str, Offer, Want); 7] = [
         ("empty", of(|offer| offer.bytes = 0), |error| matches!(error, ShareError::Empty)),
-        ("large", of(|offer| offer.bytes = 10_001), |error| matches!(error, ShareError::TooLarge(10_000))),
-        ("no room", of(|offer| offer.bytes = 6_001), |error| matches!(error, ShareError::Full)),
+        ("large", of(|offer| offer.bytes = 5_001), |error| matches!(error, ShareError::TooLarge(5_000))),
         ("public", of(|offer| offer.is_public = true), |error| matches!(error, ShareError::NotPublic)),
         ("at once", of(|offer| offer.expires_seconds = Some(0)), |error| matches!(error, ShareError::ExpiresAtOnce)),
         ("late", of(|offer| offer.expires_seconds = Some(1_001)), |error| {
@@ -200,6 +243,12 @@ fn what_is_not_allowed_is_refused() {
         assert!(want(&error), "{name}: {error}");
         assert!(files.paths().is_empty(), "{name}: {:?}", files.paths());
     }
+    // Each fits, and both together don't. More than all of it fits nowhere.
+    let shares = open_with(&MemoryFiles::default(), ShareLimits { upload_bytes: 9_000, ..limits() }, terms);
+    let begin = |bytes| shares.begin(&Offer { bytes, ..of(|_| {}) }, OWNER);
+    begin(4_000).unwrap();
+    assert!(matches!(begin(4_000), Err(ShareError::Full)));
+    assert!(matches!(begin(6_001), Err(ShareError::TooLarge(6_000))));
     // A token's quota counts its links and its uploads.
     let shares = open(&MemoryFiles::default());
     let quota = Owner { bytes: Some(recording.len() as u64 + 1), ..OWNER };

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::check::Check;
 use super::layout::{ABOUT, parse_part, part_name, upload_folder};
 use super::password::Password;
 use super::{ShareError, ShareResult};
@@ -58,6 +60,33 @@ pub(super) struct Upload {
     pub(super) record: Record,
     folder: String,
     standing: Mutex<Standing>,
+    following: Mutex<Following>,
+}
+
+/// How far an upload was checked before its end. Whoever checks it holds the lock.
+#[derive(Debug, Default)]
+pub(super) enum Following {
+    /// Not at all.
+    #[default]
+    Not,
+    /// Some of its parts were.
+    Checked(Box<Check>),
+    /// None is any more: it is finished or given up, or left to its end because something is wrong with it.
+    Over,
+}
+
+impl Following {
+    /// Takes the check out, if there is one.
+    pub(super) fn take(&mut self) -> Option<Check> {
+        match std::mem::take(self) {
+            Self::Checked(check) => Some(*check),
+            Self::Not => None,
+            Self::Over => {
+                *self = Self::Over;
+                None
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -72,7 +101,7 @@ struct Standing {
 impl Upload {
     fn new(folder: String, record: Record, received: u64) -> Self {
         let standing = Mutex::new(Standing { received, is_busy: false, touched: Instant::now() });
-        Self { record, folder, standing }
+        Self { record, folder, standing, following: Mutex::default() }
     }
 
     /// Creates an empty upload.
@@ -124,10 +153,43 @@ impl Upload {
         format!("{}/{name}", self.folder)
     }
 
-    /// Returns the paths of its parts and their lengths in bytes, in order.
-    pub(super) fn parts(&self, files: &dyn Files) -> StoreResult<Vec<(String, u64)>> {
-        let parts = parts(files, &self.folder)?;
-        Ok(parts.into_iter().map(|(from, bytes)| (self.path(&part_name(from)), bytes)).collect())
+    /// Waits for who checks it, and keeps others from doing so meanwhile.
+    pub(super) fn following(&self) -> MutexGuard<'_, Following> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks the parts that have arrived, unless somebody is doing so. `place` is asked for the right to begin.
+    pub(super) fn follow(
+        &self,
+        files: &dyn Files,
+        place: impl FnOnce() -> Option<OwnedSemaphorePermit>,
+    ) -> ShareResult {
+        let Ok(mut following) = self.following.try_lock() else { return Ok(()) };
+        let mut check = match &*following {
+            Following::Over => return Ok(()),
+            Following::Checked(_) => following.take(),
+            Following::Not => place().map(|place| Check::begin(files, self, Some(place))).transpose()?,
+        };
+        let done = check.as_mut().map_or(Ok(()), |check| check.follow(files, self));
+        *following = match check {
+            // Or each further part would be checked from the first byte on.
+            _ if done.is_err() => Following::Over,
+            Some(check) => Following::Checked(Box::new(check)),
+            None => Following::Not,
+        };
+        done
+    }
+
+    /// Forgets what was checked, unless somebody is checking it now.
+    pub(super) fn forget(&self) {
+        if let Ok(mut following) = self.following.try_lock() {
+            drop(following.take());
+        }
+    }
+
+    /// Waits for who checks it, and lets nobody do so any more.
+    pub(super) fn close(&self) {
+        *self.following() = Following::Over;
     }
 }
 

@@ -5,19 +5,60 @@ use super::varint::Varints;
 use crate::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 
+/// What the payload of an events chunk consists of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    pub(super) device: i64,
+    /// The sequence number of the first event.
+    pub(super) first: u64,
+    pub(super) start_us: i64,
+    /// Actions, addresses, sizes, times, tags and stacks.
+    pub(super) columns: [&'a [u8]; 6],
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let [action, address, size, time, tag, stack] = self.columns;
+        let mut message = MapWriter::map(9);
+        message.signed("device", self.device);
+        message.unsigned("first", self.first);
+        message.signed("start_us", self.start_us);
+        message.column("action", action);
+        message.column("address", address);
+        message.column("size", size);
+        message.column("time", time);
+        message.column("tag", tag);
+        message.column("stack", stack);
+        message.into_bytes()
+    }
+
+    /// Reads a payload. Its columns are not read.
+    pub(super) fn decode(payload: &'a [u8]) -> Checked<Self> {
+        let mut parts = Self { device: 0, first: 0, start_us: 0, columns: [&[]; 6] };
+        MapReader::new(payload).map(&mut |key, values| {
+            let [action, address, size, time, tag, stack] = &mut parts.columns;
+            match key {
+                "device" => parts.device = values.signed()?,
+                "first" => parts.first = values.unsigned()?,
+                "start_us" => parts.start_us = values.signed()?,
+                "action" => *action = values.column()?,
+                "address" => *address = values.column()?,
+                "size" => *size = values.column()?,
+                "time" => *time = values.column()?,
+                "tag" => *tag = values.column()?,
+                "stack" => *stack = values.column()?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(parts)
+    }
+}
+
 /// Returns the payload of an events chunk. `first` is the sequence number of the first event.
 pub fn encode_events(device: i64, first: u64, columns: &EventColumns) -> Vec<u8> {
-    let mut message = MapWriter::map(9);
-    message.signed("device", device);
-    message.unsigned("first", first);
-    message.signed("start_us", columns.start_us);
-    message.column("action", &columns.action);
-    message.column("address", &columns.address);
-    message.column("size", &columns.size);
-    message.column("time", &columns.time);
-    message.column("tag", &columns.tag);
-    message.column("stack", &columns.stack);
-    message.into_bytes()
+    let EventColumns { action, address, size, time, tag, stack, start_us, .. } = columns;
+    Parts { device, first, start_us: *start_us, columns: [action, address, size, time, tag, stack] }.encode()
 }
 
 /// The contents of an events chunk, read event by event from its columns.
@@ -34,24 +75,8 @@ pub struct EventsChunk<'a> {
 impl<'a> EventsChunk<'a> {
     /// Reads the payload of an events chunk. Damage inside the columns is found when its event is read.
     pub fn decode(payload: &'a [u8]) -> Checked<Self> {
-        let (mut device, mut first, mut start_us) = (0, 0, 0);
-        let mut columns = [&[][..]; 6];
-        MapReader::new(payload).map(&mut |key, values| {
-            match key {
-                "device" => device = values.signed()?,
-                "first" => first = values.unsigned()?,
-                "start_us" => start_us = values.signed()?,
-                "action" => columns[0] = values.column()?,
-                "address" => columns[1] = values.column()?,
-                "size" => columns[2] = values.column()?,
-                "time" => columns[3] = values.column()?,
-                "tag" => columns[4] = values.column()?,
-                "stack" => columns[5] = values.column()?,
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
-        let [action, address, size, time, tag, stack] = columns;
+        let Parts { device, first, start_us, columns: [action, address, size, time, tag, stack] } =
+            Parts::decode(payload)?;
         if first.checked_add(action.len() as u64).is_none() {
             return Err(damaged("the sequence numbers of events overflow"));
         }

@@ -1,7 +1,7 @@
 //! The header chunk: where a recording comes from.
 
 use crate::error::{Checked, damaged};
-use crate::limits::{HEADER_DEVICES, HEADER_SETTINGS};
+use crate::limits::{HEADER_DEVICES, HEADER_FAULTS, HEADER_SETTINGS};
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::Settings;
 
@@ -30,6 +30,17 @@ pub struct Header {
     pub devices: Vec<Device>,
     /// The allocator's settings.
     pub settings: Settings,
+    /// What was wrong with the file that the recording is a copy of.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that was wrong with a file that was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fault {
+    /// Whether the end of the file was missing.
+    pub is_cut: bool,
+    /// One or two sentences about the file.
+    pub message: String,
 }
 
 /// A recorded device.
@@ -46,7 +57,8 @@ pub struct Device {
 impl Header {
     /// Returns the payload of a header chunk.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut message = MapWriter::map(9 + u32::from(self.rank.is_some()) + u32::from(!self.allocator.is_empty()));
+        let optional = [self.rank.is_some(), !self.allocator.is_empty(), !self.faults.is_empty()];
+        let mut message = MapWriter::map(9 + optional.map(u32::from).iter().sum::<u32>());
         message.string("program", &self.program);
         message.string("name", &self.name);
         message.string("host", &self.host);
@@ -68,6 +80,14 @@ impl Header {
             message.unsigned("capacity", device.capacity);
         }
         encode_settings(message.key("settings"), &self.settings);
+        if !self.faults.is_empty() {
+            message.key("faults").begin_array(self.faults.len());
+            for fault in &self.faults {
+                message.begin_map(2);
+                message.flag("is_cut", fault.is_cut);
+                message.string("message", &fault.message);
+            }
+        }
         message.into_bytes()
     }
 
@@ -94,6 +114,13 @@ impl Header {
                     new.devices = (0..count).map(|_| decode_device(values)).collect::<Checked<_>>()?;
                 }
                 "settings" => new.settings = decode_settings(values)?,
+                "faults" => {
+                    let count = values.array()?;
+                    if count > HEADER_FAULTS {
+                        return Err(damaged("it names too many faults of the file that it is a copy of"));
+                    }
+                    new.faults = (0..count).map(|_| decode_fault(values)).collect::<Checked<_>>()?;
+                }
                 _ => return Ok(false),
             }
             Ok(true)
@@ -103,12 +130,27 @@ impl Header {
 
     /// Returns the bytes of memory that it occupies.
     pub fn bytes(&self) -> usize {
-        let Self { program, name, host, job, torch, allocator, clock, devices, settings, .. } = self;
+        let Self { program, name, host, job, torch, allocator, clock, devices, settings, faults, .. } = self;
         let texts = [program, name, host, job, torch, allocator, clock, &settings.conf];
         let names = devices.iter().map(|device| size_of::<Device>() + device.name.len());
         let pairs = settings.as_written.iter().map(|pair| size_of_val(pair) + pair.0.len() + pair.1.len());
-        size_of::<Self>() + texts.map(String::len).iter().sum::<usize>() + names.sum::<usize>() + pairs.sum::<usize>()
+        let faults = faults.iter().map(|fault| size_of::<Fault>() + fault.message.len());
+        let lists = names.sum::<usize>() + pairs.sum::<usize>() + faults.sum::<usize>();
+        size_of::<Self>() + texts.map(String::len).iter().sum::<usize>() + lists
     }
+}
+
+fn decode_fault(values: &mut MapReader<'_>) -> Checked<Fault> {
+    let mut fault = Fault::default();
+    values.map(&mut |key, values| {
+        match key {
+            "is_cut" => fault.is_cut = values.flag()?,
+            "message" => fault.message = values.string()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(fault)
 }
 
 fn decode_device(values: &mut MapReader<'_>) -> Checked<Device> {
@@ -187,6 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_header_names_only_so_many_faults() {
+        for (count, is_read) in [(HEADER_FAULTS, true), (HEADER_FAULTS + 1, false)] {
+            let header = Header { faults: vec![Fault::default(); count as usize], ..Header::default() };
+            assert_eq!(Header::decode(&header.encode()).is_ok(), is_read, "{count}");
+        }
+    }
+
+    #[test]
     fn a_header_survives_a_round_trip() {
         let mut full = Header {
             program: "vramscope 0.1.0".to_owned(),
@@ -210,6 +260,7 @@ mod tests {
                 as_written: vec![("a".to_owned(), "b".to_owned())],
                 ..Settings::default()
             },
+            faults: vec![Fault { is_cut: true, message: "The file is truncated at byte 7.".to_owned() }],
         };
         full.settings.roundup_power2_divisions[15] = 8;
         for header in [full, Header::default()] {

@@ -18,6 +18,8 @@ pub struct Chunk<'a> {
     pub bytes: u64,
     /// The unpacked payload: a MessagePack map, read by the decoder of its kind.
     pub payload: &'a [u8],
+    /// The whole chunk as it is in the file.
+    pub packed: &'a [u8],
 }
 
 impl Chunk<'_> {
@@ -159,8 +161,9 @@ impl ChunkReader {
                 Found::More => break,
                 Found::Whole { envelope, payload } => {
                     self.end_damage(byte);
-                    let bytes = (ENVELOPE_BYTES + payload.len()) as u64;
-                    at += ENVELOPE_BYTES + payload.len();
+                    let length = ENVELOPE_BYTES + payload.len();
+                    let (packed, bytes) = (rest.get(..length).unwrap_or_default(), length as u64);
+                    at += length;
                     let Some(allowed) = self.allowed.checked_sub(envelope.plain.into()) else {
                         self.is_exceeded = true;
                         self.add(Damage { byte, bytes });
@@ -169,7 +172,7 @@ impl ChunkReader {
                     self.allowed = allowed;
                     let mut plain = std::mem::take(&mut self.plain);
                     match envelope.unpack(payload, &mut plain, self.limit) {
-                        Ok(payload) => visit(Chunk { kind: envelope.kind, byte, bytes, payload }),
+                        Ok(payload) => visit(Chunk { kind: envelope.kind, byte, bytes, payload, packed }),
                         Err(fault) if matches!(*fault, Fault::Unsupported(..)) => self.unsupported += 1,
                         Err(_) => self.add(Damage { byte, bytes }),
                     }
@@ -244,7 +247,12 @@ fn begin(head: &[u8; PRELUDE_BYTES]) -> Result<(), ImportError> {
     let damaged = |what: &str| ImportError::Damaged { format: RECORDING, byte: 0, what: what.to_owned() };
     let (magic, [low, high, ..]) = (&head[..8], [head[8], head[9], head[10], head[11]]);
     if magic != MAGIC {
-        return Err(damaged("its first bytes were changed, as happens when a file is copied as text"));
+        // Copying as text changes the last four, or the highest bit of the first.
+        let is_changed = magic.get(1..4) == MAGIC.get(1..4);
+        return Err(damaged(match is_changed {
+            true => "its first bytes were changed, as happens when a file is copied as text",
+            false => "it does not begin as a recording does",
+        }));
     }
     match u16::from_le_bytes([low, high]) {
         0 => Err(damaged("it has no version")),

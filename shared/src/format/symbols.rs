@@ -157,11 +157,23 @@ pub struct SymbolMap {
     tags: Vec<TagId>,
     /// How many numbers no chunk has defined.
     holes: usize,
+    /// How many stacks and tags, from the first on, are known to have the same number on both sides.
+    same: (usize, usize),
+    /// Whether some of those were defined again.
+    is_redefined: bool,
 }
 
 impl Default for SymbolMap {
     fn default() -> Self {
-        Self { strings: vec![StrId(0)], frames: Vec::new(), stacks: vec![StackId(0)], tags: Vec::new(), holes: 0 }
+        Self {
+            strings: vec![StrId(0)],
+            frames: Vec::new(),
+            stacks: vec![StackId(0)],
+            tags: Vec::new(),
+            holes: 0,
+            same: (0, 0),
+            is_redefined: false,
+        }
     }
 }
 
@@ -186,6 +198,22 @@ impl SymbolMap {
         }
     }
 
+    /// Whether the first so many stacks and tags have the same numbers in the tables. It may be false for tables in which a
+    /// number was defined twice.
+    pub(crate) fn keeps(&mut self, stacks: usize, tags: usize) -> bool {
+        // Each number is compared once.
+        let more = |from: usize, ids: &mut dyn Iterator<Item = u32>| {
+            (from as u32..).zip(ids).take_while(|(number, id)| number == id).count()
+        };
+        if self.same.0 < stacks {
+            self.same.0 += more(self.same.0, &mut self.stacks.iter().skip(self.same.0).map(|id| id.0));
+        }
+        if self.same.1 < tags {
+            self.same.1 += more(self.same.1, &mut self.tags.iter().skip(self.same.1).map(|id| id.0));
+        }
+        !self.is_redefined && self.same.0 >= stacks && self.same.1 >= tags
+    }
+
     /// Returns the bytes of memory that it occupies.
     pub fn bytes(&self) -> usize {
         let Self { strings, frames, stacks, tags, .. } = self;
@@ -203,6 +231,7 @@ impl SymbolMap {
     ) -> Checked {
         let SymbolsChunk { mut lengths, mut texts, mut frames, mut stacks, tags: mut tag_column, from } = chunk;
         let mut holes = self.holes;
+        self.is_redefined |= (from[2] as usize) < self.same.0 || (from[3] as usize) < self.same.1;
         if !lengths.is_empty() {
             begin(&mut self.strings, from[0], StrId::default, &mut holes, limits)?;
         }

@@ -4,6 +4,7 @@ use super::chunk::{self, ENVELOPE_BYTES, Kind};
 use super::columns::EventColumns;
 use super::header::Header;
 use super::index::{self, Entry};
+use super::reader::Chunk;
 use super::records::{End, LostEvents, encode_marks, encode_samples};
 use super::symbols::SymbolCursor;
 use super::{events, outside, segments, symbols};
@@ -128,10 +129,29 @@ impl Writer {
 
     fn chunk(&mut self, kind: Kind, entry: Entry, payload: &[u8], out: &mut Vec<u8>) {
         let mut sealed = chunk::seal(kind as u8, payload);
-        let plain = self.plain + payload.len() as u64;
-        if plain > GRACE_BYTES && plain > (self.byte + sealed.len() as u64).saturating_mul(RECORDING_RATIO) {
+        if self.is_too_dense(payload.len(), sealed.len()) {
             sealed = chunk::seal_stored(kind as u8, payload);
         }
+        self.append(kind, entry, payload.len(), &sealed, out);
+    }
+
+    /// Whether the file would unpack to so much that readers take it for a bomb, with a chunk of these lengths.
+    fn is_too_dense(&self, payload: usize, sealed: usize) -> bool {
+        let plain = self.plain + payload as u64;
+        plain > GRACE_BYTES && plain > (self.byte + sealed as u64).saturating_mul(RECORDING_RATIO)
+    }
+
+    /// Writes an events chunk in its own form as it is. Returns whether it could: not if it is packed too densely.
+    pub(crate) fn keep(&mut self, entry: Entry, chunk: Chunk<'_>, out: &mut Vec<u8>) -> bool {
+        let Chunk { payload, packed, .. } = chunk;
+        let is_kept = packed.len() <= ENVELOPE_BYTES + payload.len() && !self.is_too_dense(payload.len(), packed.len());
+        if is_kept {
+            self.append(Kind::Events, entry, payload.len(), packed, out);
+        }
+        is_kept
+    }
+
+    fn append(&mut self, kind: Kind, entry: Entry, plain: usize, sealed: &[u8], out: &mut Vec<u8>) {
         if self.chunks.is_multiple_of(self.stride) {
             self.entries.push(Entry { byte: self.byte, kind: kind as u8, ..entry });
         }
@@ -144,9 +164,9 @@ impl Writer {
             });
             self.stride *= 2;
         }
-        self.plain = plain;
+        self.plain += plain as u64;
         self.byte += sealed.len() as u64;
-        out.extend_from_slice(&sealed);
+        out.extend_from_slice(sealed);
     }
 }
 

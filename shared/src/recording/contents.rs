@@ -2,8 +2,8 @@
 
 use crate::error::{Checked, too_much};
 use crate::format::{
-    Chunk, End, EventsChunk, Header, Kind, LostEvents, MarksChunk, OutsideChunk, SegmentsAssembler, SegmentsChunk,
-    Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
+    Chunk, End, Entry, EventsChunk, Header, Kind, LostEvents, MarksChunk, OutsideChunk, OwnEvents, SegmentsAssembler,
+    SegmentsChunk, Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
 };
 use crate::frames::Symbols;
 use crate::limits::{ImportLimits, OUTSIDE_SAMPLES};
@@ -203,6 +203,25 @@ impl Recording {
             self.pending += Events::BYTES_PER_EVENT;
         }
         Ok(())
+    }
+
+    /// Advances past an events chunk if writing its events anew would give the same chunk, and `keep` does so. Returns
+    /// whether it did.
+    pub(super) fn keep_events(
+        &mut self,
+        own: &OwnEvents,
+        limits: &ImportLimits,
+        keep: impl FnOnce(&Symbols, &Tags) -> bool,
+    ) -> bool {
+        let Entry { device, first, count, .. } = own.entry;
+        let Self { numbers, symbols, tags, devices, .. } = self;
+        let Ok(track) = track(devices, device, limits) else { return false };
+        let is_next = track.sequence.next.is_none_or(|next| next == first);
+        if !is_next || !track.lost.is_empty() || !numbers.keeps(own.stacks, own.tags) || !keep(symbols, tags) {
+            return false;
+        }
+        track.sequence.next = Some(first + count);
+        true
     }
 
     fn add_marks(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {

@@ -4,7 +4,7 @@ use super::contents::{Recording, Track};
 use super::findings;
 use crate::error::ImportError;
 use crate::finding::Finding;
-use crate::format::{ChunkReader, Header, PRELUDE_BYTES, RECORDING, UPDATE};
+use crate::format::{ChunkReader, Fault, Header, PRELUDE_BYTES, RECORDING, UPDATE};
 use crate::limits::ImportLimits;
 use crate::replay;
 use crate::trace::{DeviceTrace, Segment, Snapshot};
@@ -89,11 +89,14 @@ impl Decoder {
             ..Snapshot::default()
         };
         let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
+        let faults = header.as_ref().map_or(&[][..], |header| &header.faults);
+        let is_cut = cut_at.is_some() || faults.iter().any(|fault| fault.is_cut);
+        found.extend(faults.iter().map(Fault::finding));
         for (_, track) in &mut devices {
             found.extend(findings::of_device(track, recording.end.is_some()));
         }
         snapshot.devices = devices.into_iter().map(|(_, track)| ended(track, &mut snapshot)).collect();
-        found.extend(findings::of_history(&snapshot, cut_at.is_some()));
+        found.extend(findings::of_history(&snapshot, is_cut));
         Ok((snapshot, found, header))
     }
 }

@@ -3,7 +3,7 @@
 use super::contents::{Recording, Track};
 use crate::event::{Action, counts_in_words};
 use crate::finding::{Finding, FindingCode, unknown_actions};
-use crate::format::ChunkReader;
+use crate::format::{ChunkReader, Fault};
 use crate::trace::{Loss, Snapshot};
 use crate::units::{Bytes, Count, counted};
 
@@ -29,6 +29,14 @@ pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Optio
     }
     findings.extend(of_chunks(recording, chunks));
     findings
+}
+
+impl Fault {
+    /// Returns the finding about a recording that is a copy of a file with this fault.
+    pub(crate) fn finding(&self) -> Finding {
+        let code = if self.is_cut { FindingCode::Truncated } else { FindingCode::Malformed };
+        Finding::new(code, format!("This is a copy of a damaged file. About that file: {}", self.message))
+    }
 }
 
 /// Returns the findings about chunks that could not be read.

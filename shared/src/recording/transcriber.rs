@@ -1,13 +1,14 @@
 //! Reads a recording and writes what it says anew, chunk by chunk.
 //!
-//! What a stranger sends is never passed on as it came. The result was written by this program alone: it has no chunk of an
-//! unknown kind, no key that this version does not read, and no byte between its chunks. Only names and one chunk are held
-//! in memory, however long the recording is.
+//! What a stranger sends is never passed on unread. The result has no chunk of an unknown kind, no key that this version does
+//! not read, and no byte between its chunks. Every chunk is encoded anew, except for events of which all columns were read
+//! and found to be what this program would write: their chunk stays as it was packed. Only names and one chunk are held in
+//! memory, however long the recording is.
 
 use super::contents::{PositionedLoss, Recording, Track};
 use crate::baked;
 use crate::error::ImportError;
-use crate::format::{ChunkReader, End, EventColumns, Kind, RECORDING, Writer};
+use crate::format::{Chunk, ChunkReader, End, EventColumns, Kind, OwnEvents, RECORDING, Writer};
 use crate::limits::ImportLimits;
 
 /// What a recording holds.
@@ -73,11 +74,17 @@ impl Transcriber {
                 return;
             }
             let byte = chunk.byte;
-            if chunk.known_kind() == Some(Kind::Preview) {
-                self.write_preview(chunk.payload, out);
-            } else {
-                self.recording.add(chunk, &self.limits);
-                self.write(out);
+            match chunk.known_kind() {
+                Some(Kind::Preview) => self.write_preview(chunk.payload, out),
+                Some(Kind::Header) if self.writer.is_some() => {
+                    done = Err(damaged(byte, "a second header follows"));
+                    return;
+                }
+                Some(Kind::Events) if self.keep(chunk, out) => {}
+                _ => {
+                    self.recording.add(chunk, &self.limits);
+                    self.write(out);
+                }
             }
             if self.recording.malformed > 0 {
                 done = Err(damaged(byte, "the contents of a chunk can't be read"));
@@ -125,6 +132,21 @@ impl Transcriber {
             write_track((device, track), writer, columns, out, (events, newest_us));
         }
         recording.drained();
+    }
+
+    /// Writes an events chunk as it is, if writing its events anew would give the same.
+    fn keep(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>) -> bool {
+        let Self { recording, writer: Some(writer), limits, .. } = self else { return false };
+        let Some(own) = OwnEvents::read(chunk.payload) else { return false };
+        let is_kept = recording.keep_events(&own, limits, |symbols, tags| {
+            writer.symbols(symbols, tags, out);
+            writer.keep(own.entry, chunk, out)
+        });
+        if is_kept {
+            self.events += own.entry.count;
+            self.newest_us = self.newest_us.max(own.entry.to_us);
+        }
+        is_kept
     }
 
     /// Writes a preview anew. One that can't be read is left out: all that it says is in the recording, too.

@@ -32,6 +32,8 @@ pub(crate) async fn page(State(app): State<App>, request: Request) -> Response {
     }
     match assets::find(path) {
         Some(asset) => answer(asset, &request.headers),
+        // A link that was cut off: the page says so.
+        None if path.starts_with(LINK) && !path.contains('/') => link_page(&app, "", &request).await,
         None => not_found(&request.uri),
     }
 }

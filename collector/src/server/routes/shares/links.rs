@@ -49,7 +49,7 @@ pub(in crate::server) async fn sharing(State(app): State<App>) -> Result<Json<Sh
     let shares = shares(&app)?;
     let (limits, terms) = (shares.limits(), shares.terms());
     Ok(Json(SharingJson {
-        most_bytes: limits.upload_bytes,
+        most_bytes: shares.most_bytes(),
         part_bytes: limits.part_bytes,
         default_expires_seconds: expiry(&shares, None).unwrap_or(limits.expires_seconds),
         most_expires_seconds: terms.most_seconds,

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
+use shared::units::Moment;
 use utoipa::ToSchema;
 
 use crate::access::{Caller, Denied, Grant, Rates, Role};
 use crate::server::App;
 use crate::server::error::ApiError;
-use crate::server::timestamp::rfc_3339;
 use crate::shares::{Gone, Link, ShareError, Shares, Why};
 
 /// The header with the token that changes and deletes a link.
@@ -133,13 +133,13 @@ impl From<ShareError> for ApiError {
             E::Full => (StatusCode::INSUFFICIENT_STORAGE, "full"),
             E::NotPublic => (StatusCode::FORBIDDEN, "public"),
             E::ExpiresAtOnce | E::ExpiresLate(_) => (StatusCode::BAD_REQUEST, "expiry"),
-            E::Empty | E::PasswordTooLong(_) => (StatusCode::BAD_REQUEST, "malformed"),
+            E::Empty | E::PasswordEmpty | E::PasswordTooLong(_) => (StatusCode::BAD_REQUEST, "malformed"),
             E::Random(_) | E::Hashing(_) | E::Store(_) => return Self::internal(error),
         };
         if let E::Gone(Gone { why, at_us }) = error {
             let what = if why == Why::Deleted { "was deleted" } else { "expired" };
-            let when = rfc_3339(at_us);
-            let message = format!("This link {what} at {when}. Ask the person who sent it for a new one.");
+            let when = Moment::at(at_us).to_minute();
+            let message = format!("This link {what} on {when}. Ask the person who sent it for a new one.");
             return Self::new(status, code, message);
         }
         Self::of(status, code, &error)

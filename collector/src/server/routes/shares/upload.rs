@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::super::binary::Binary;
 use super::super::blocking;
-use super::uploads::{begin, expiry, finish};
+use super::uploads::{begin, expiry, finish, follow};
 use super::{LinkJson, grant, header, shares, take};
 use crate::access::Caller;
 use crate::server::App;
@@ -49,8 +49,8 @@ pub(super) fn known(app: &App, place: Option<&Extension<Arc<Place>>>) {
     }
 }
 
-/// Receives a part of at most so many bytes to the end of the body, or as much of it as arrives. `rest` holds bytes of the body that were read before, and those that were read
-/// and belong to the next part.
+/// Receives a part of at most so many bytes to the end of the body, or as much of it as arrives. `rest` holds bytes of the
+/// body that were read before, and afterwards those that belong to the next part.
 pub(super) async fn receive_up_to(
     mut part: PartWriter,
     body: &mut BodyDataStream,
@@ -142,7 +142,7 @@ pub(in crate::server) async fn share_trace(
         let message = "Announce the length of the body with Content-Length.";
         return Err(ApiError::new(StatusCode::LENGTH_REQUIRED, "length", message));
     };
-    let password = header(&headers, &PASSWORD).filter(|password| !password.is_empty()).map(str::to_owned);
+    let password = header(&headers, &PASSWORD).map(str::to_owned);
     let grant = grant(&caller)?;
     let offer = Offer { bytes, hash: None, name, expires_seconds, password, is_public };
     let Begun { id, token, delete_token } = begin(&shares, &grant, offer).await?;
@@ -152,13 +152,16 @@ pub(in crate::server) async fn share_trace(
     while let Ok(from @ 0..) = received
         && from < bytes
     {
-        let (of, id, owner) = (Arc::clone(&shares), id.clone(), owner.clone());
-        let part = blocking(move || of.part(&id, &owner, from)).await??;
+        let (of, its, whose) = (Arc::clone(&shares), id.clone(), owner.clone());
+        let part = blocking(move || of.part(&its, &whose, from)).await??;
         let most = shares.limits().part_bytes;
         received = match receive_up_to(part, &mut stream, &mut rest, most).await {
             Ok(progress) if progress.received == from => Err(ApiError::malformed("The body is incomplete.")),
             other => other.map(|progress| progress.received),
         };
+        if received.as_ref().is_ok_and(|received| *received < bytes) {
+            follow(Arc::clone(&shares), id.clone(), owner.clone());
+        }
     }
     if let Err(error) = received {
         let (of, id) = (Arc::clone(&shares), id.clone());

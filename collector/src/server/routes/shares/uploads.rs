@@ -125,7 +125,6 @@ pub(in crate::server) async fn begin_upload(
         Some(Some(hash)) => Some(hash),
         Some(None) => return Err(ApiError::malformed("hash is a BLAKE3 hash in 64 hexadecimal digits.")),
     };
-    let password = password.filter(|password| !password.is_empty());
     let expires_seconds = expiry(&shares, expires_seconds);
     let offer = Offer { bytes, hash, name, expires_seconds, password, is_public };
     let grant = grant(&caller)?;
@@ -203,12 +202,20 @@ pub(in crate::server) async fn send_part(
     let Query(PartQuery { from }) = query.map_err(|_| ApiError::malformed("from is the offset of the first byte."))?;
     let owner = grant(&caller)?.name().to_owned();
     let receive = async move {
-        let part = blocking(move || shares.part(&id, &owner, from)).await??;
-        receive_up_to(part, &mut body.into_data_stream(), &mut Bytes::new(), u64::MAX).await
+        let (of, its, whose) = (Arc::clone(&shares), id.clone(), owner.clone());
+        let part = blocking(move || of.part(&its, &whose, from)).await??;
+        let received = receive_up_to(part, &mut body.into_data_stream(), &mut Bytes::new(), u64::MAX).await;
+        follow(shares, id, owner);
+        received
     };
     // A task of its own: that of the request ends when its connection does, before what arrived is stored.
     let received = tokio::spawn(receive.in_current_span()).await.map_err(ApiError::internal)??;
     Ok(Json(received.into()))
+}
+
+/// Checks what has arrived of an upload, while the sender goes on.
+pub(super) fn follow(shares: Arc<Shares>, id: String, owner: String) {
+    tokio::task::spawn_blocking(move || shares.follow(&id, &owner));
 }
 
 /// Gives an upload up.

@@ -1,0 +1,155 @@
+//! Uploads are checked while they arrive: read, and written anew.
+//!
+//! So little is left to do at the end of a long upload. Nothing depends on it: an upload that nobody followed, or that an
+//! earlier server received, is checked at its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shared::limits::ImportLimits;
+use shared::recording::{Transcribed, Transcriber};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::layout::part_name;
+use super::upload::Upload;
+use super::{ShareError, ShareResult, Shares};
+use crate::store::files::{Files, OpenFile};
+use crate::store::{Hash, Hasher};
+
+/// The name of the new recording in the upload's folder, until it is complete.
+const WHOLE: &str = "whole";
+/// Bytes that are read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Bytes that are gathered before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// An upload of which nothing came for so long does not keep others from being checked while they arrive.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// An upload of which the first bytes were checked. It holds the names of the trace.
+#[derive(Debug)]
+pub(super) struct Check {
+    transcriber: Transcriber,
+    path: String,
+    file: Box<dyn OpenFile>,
+    /// The bytes of the upload that were read: always whole parts.
+    read: u64,
+    /// Hashes what was read, if the sender announced a hash.
+    arrived: Option<Hasher>,
+    /// What is to be written next.
+    out: Vec<u8>,
+    bytes: u64,
+    written: Hasher,
+    /// The right to stay in memory while nothing arrives.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A recording that was written anew, in the upload's folder.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) path: String,
+    pub(super) hash: Hash,
+    pub(super) bytes: u64,
+    pub(super) said: Transcribed,
+}
+
+impl Check {
+    /// Begins at the first byte of an upload.
+    pub(super) fn begin(files: &dyn Files, upload: &Upload, place: Option<OwnedSemaphorePermit>) -> ShareResult<Self> {
+        let path = upload.path(WHOLE);
+        Ok(Self {
+            transcriber: Transcriber::new(ImportLimits::default()),
+            file: files.create(&path)?,
+            path,
+            read: 0,
+            arrived: upload.record.hash.as_ref().map(|_| Hasher::default()),
+            out: Vec::new(),
+            bytes: 0,
+            written: Hasher::default(),
+            _place: place,
+        })
+    }
+
+    /// Reads the parts that arrived since, ahead of the end, and makes what was written durable, which the end need not wait
+    /// for then.
+    pub(super) fn follow(&mut self, files: &dyn Files, upload: &Upload) -> ShareResult {
+        self.go_on(files, upload)?;
+        self.flush()?;
+        Ok(self.file.sync()?)
+    }
+
+    /// Reads the parts that arrived since.
+    pub(super) fn go_on(&mut self, files: &dyn Files, upload: &Upload) -> ShareResult {
+        while self.read < upload.progress().received {
+            let part = upload.path(&part_name(self.read));
+            let mut at = 0;
+            loop {
+                let bytes = files.read(&part, at, READ_BYTES)?;
+                if bytes.is_empty() {
+                    break;
+                }
+                at += bytes.len() as u64;
+                self.add(&bytes)?;
+            }
+            if at == 0 {
+                return Err(ShareError::Incomplete(self.read));
+            }
+            self.read += at;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> ShareResult {
+        if let Some(arrived) = &mut self.arrived {
+            arrived.update(bytes);
+        }
+        self.transcriber.push(bytes, &mut self.out)?;
+        if self.out.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> ShareResult {
+        self.written.update(&self.out);
+        self.bytes += self.out.len() as u64;
+        self.file.append(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Ends after the last part. Fails if the upload is not what was announced.
+    pub(super) fn end(mut self, upload: &Upload) -> ShareResult<Whole> {
+        let arrived = self.arrived.take().map(|arrived| arrived.finish().to_string());
+        if arrived != upload.record.hash {
+            return Err(ShareError::Hash);
+        }
+        let transcriber = std::mem::replace(&mut self.transcriber, Transcriber::new(ImportLimits::default()));
+        let said = transcriber.finish(&mut self.out)?;
+        self.flush()?;
+        self.file.sync()?;
+        Ok(Whole { path: self.path, hash: self.written.finish(), bytes: self.bytes, said })
+    }
+}
+
+impl Shares {
+    /// Checks what has arrived of an upload before its end, if a place is free. Never fails: the end checks the rest.
+    pub fn follow(&self, id: &str, owner: &str) {
+        let Ok(upload) = self.upload(id, owner) else { return };
+        if let Err(error) = upload.follow(&*self.files, || self.place()) {
+            // The end says it to the sender.
+            tracing::debug!(upload = id, "a part can't be checked yet: {error}");
+        }
+    }
+
+    /// Returns a place for an upload that is checked while it arrives; `None` if all are taken. An upload that has paused
+    /// gives up its own.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let free = || Arc::clone(&self.follows).try_acquire_owned().ok();
+        free().or_else(|| {
+            let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
+            uploads
+                .iter()
+                .filter(|upload| upload.idle().is_some_and(|idle| idle >= PAUSE))
+                .for_each(|upload| upload.forget());
+            free()
+        })
+    }
+}
