@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{describe, fixtures, import};
 use shared::event::Action;
 use shared::format::{self, ChunkReader, Header, PRELUDE_BYTES};
 use shared::frames::Frame;
 use shared::limits::ImportLimits;
 use shared::preview;
-use shared::redaction::{Contents, Part, Paths, Redaction, redact};
+use shared::redaction::{Contents, Part, Paths, Redaction, Renamed, redact};
 use shared::replay::Replay;
 use shared::totals::Totals;
 use shared::trace::{Annotation, DeviceTrace, Event, HostMemory, Snapshot, Stage, Tag};
@@ -112,6 +114,27 @@ fn what_is_left_out_is_nowhere_in_the_file() {
     let users: Vec<_> = contents.users.iter().map(String::as_str).collect();
     assert_eq!(users, ["Carol Smith", "alice", "bob.jones"]);
     assert_eq!((contents.places.len(), contents.metadata.len(), contents.annotations.len()), (2, 1, 2));
+}
+
+#[test]
+fn each_name_of_the_copy_is_found_by_its_former_one() {
+    for paths in [Paths::WithoutHomes, Paths::FileNames, Paths::Whole] {
+        let (header, mut snapshot) = talkative();
+        let redaction = Redaction { paths, has_metadata: true, ..Redaction::default() };
+        let before = Contents::of(&header, &snapshot);
+        let renamed = Renamed::of(&header, &snapshot, &redaction, &before);
+        let (header, copy) = redact(&header, &mut snapshot, &redaction);
+        let after = Contents::of(&header, &copy);
+        for (was, is, renamed) in [
+            (&before.folders, &after.folders, &renamed.folders),
+            (&before.metadata, &after.metadata, &renamed.texts),
+            (&before.annotations, &after.annotations, &renamed.texts),
+        ] {
+            let now = was.iter().map(|name| renamed.get(name).unwrap_or(name).clone()).filter(|name| !name.is_empty());
+            assert_eq!(&now.collect::<BTreeSet<_>>(), is, "{paths:?}");
+        }
+        assert_eq!(renamed.folders.is_empty(), paths == Paths::Whole);
+    }
 }
 
 /// Keeps everything.

@@ -1,6 +1,8 @@
 //! The header of a trace whose file has none.
 
-use crate::format::{Device, Header};
+use crate::finding::{Finding, FindingCode};
+use crate::format::{Device, Fault, Header};
+use crate::limits::HEADER_FAULTS;
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Describes a trace from a file that has no header: a pickle or JSON.
@@ -15,5 +17,18 @@ pub fn header_of(name: &str, snapshot: &Snapshot) -> Header {
         devices: devices.iter().map(|trace| device(trace.device)).collect(),
         settings: settings.clone(),
         ..Header::default()
+    }
+}
+
+/// Notes in a header what was wrong with the file that it describes, so that a copy still tells it.
+pub fn note_faults(header: &mut Header, findings: &[Finding]) {
+    for finding in findings {
+        let is_cut = finding.code == FindingCode::Truncated;
+        let is_fault = is_cut || finding.code == FindingCode::Malformed;
+        // Those of an earlier copy are there already.
+        let is_known = header.faults.iter().any(|fault| fault.finding().message == finding.message);
+        if is_fault && !is_known && header.faults.len() < HEADER_FAULTS as usize {
+            header.faults.push(Fault { is_cut, message: finding.message.clone() });
+        }
     }
 }

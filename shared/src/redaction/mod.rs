@@ -4,20 +4,24 @@
 //! nothing that was left out remains in them. What is kept of the memory is exact: every state of the result is a state of
 //! the original.
 
+mod comparison;
 mod contents;
 mod copy;
 mod header;
+mod renamed;
 mod rewriter;
 mod who;
 
+pub use comparison::{Comparison, Entries, Outcome};
 pub use contents::Contents;
-pub use header::header_of;
+pub use header::{header_of, note_faults};
+pub use renamed::Renamed;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Header;
+use crate::format::{Fault, Header};
 use crate::trace::Snapshot;
 use copy::Copy;
 use rewriter::Rewriter;
@@ -81,6 +85,7 @@ pub fn redact(header: &Header, snapshot: &mut Snapshot, redaction: &Redaction) -
     let place = |name: &str| if redaction.has_places { text(name) } else { String::new() };
     let copied = copy.finish();
     let is_kept = |number: i64| copied.devices.iter().any(|trace| trace.device == number);
+    let faults = header.faults.iter().map(|fault| Fault { is_cut: fault.is_cut, message: text(&fault.message) });
     let header = Header {
         program: header.program.clone(),
         name: text(&header.name),
@@ -93,6 +98,7 @@ pub fn redact(header: &Header, snapshot: &mut Snapshot, redaction: &Redaction) -
         started_us: header.started_us,
         devices: header.devices.iter().filter(|device| is_kept(device.number)).cloned().collect(),
         settings: rewriter.settings(&header.settings),
+        faults: faults.collect(),
     };
     (header, copied)
 }

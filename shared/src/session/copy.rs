@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Session;
+use crate::finding::FindingCode;
 use crate::format::Header;
 use crate::frames::StackId;
-use crate::redaction::{Contents, Part, Redaction, header_of, redact};
+use crate::redaction::{Contents, Part, Redaction, Renamed, header_of, note_faults, redact};
 use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Snapshot};
 
@@ -38,6 +39,8 @@ pub struct SessionCopy {
     pub before: Contents,
     /// What the copy says.
     pub after: Contents,
+    /// What the copy calls differently.
+    pub renamed: Renamed,
     /// Where the view is in the copy. `None` if the copy doesn't have its device.
     pub moved: Option<Moved>,
     header: Header,
@@ -52,16 +55,23 @@ impl SessionCopy {
 }
 
 impl Session {
+    /// Drops the finding that the end of the recording is missing: its job still runs, and a copy is not one of a damaged file.
+    pub fn expect_more(&mut self) {
+        self.summary.findings.retain(|finding| finding.code != FindingCode::Truncated);
+    }
+
     /// Returns a copy without what `redaction` leaves out. It gets a name of its own, since that of the original may say more
     /// than it should.
     pub fn copy(&mut self, name: &str, redaction: &Redaction, named: Named) -> SessionCopy {
-        let header = self.header.clone().unwrap_or_else(|| header_of(name, &self.snapshot));
+        let mut header = self.header.clone().unwrap_or_else(|| header_of(name, &self.snapshot));
+        note_faults(&mut header, &self.summary.findings);
         let before = Contents::of(&header, &self.snapshot);
+        let renamed = Renamed::of(&header, &self.snapshot, redaction, &before);
         let (mut header, mut snapshot) = redact(&header, &mut self.snapshot, redaction);
         name.clone_into(&mut header.name);
         let after = Contents::of(&header, &snapshot);
         let moved = self.moved(&mut snapshot, &redaction.part, named);
-        SessionCopy { before, after, moved, header, snapshot }
+        SessionCopy { before, after, renamed, moved, header, snapshot }
     }
 
     fn moved(&self, copy: &mut Snapshot, part: &Part, named: Named) -> Option<Moved> {
@@ -125,6 +135,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::finding::Finding;
     use crate::format;
     use crate::import::{Imported, Importer};
     use crate::limits::ImportLimits;
@@ -214,5 +225,20 @@ mod tests {
         assert!(copy.after.users.is_empty());
         let other = Redaction { part: Part::Devices(vec![7]), ..Redaction::default() };
         assert_eq!(original.copy("shared", &other, Named::default()).moved, None);
+    }
+
+    #[test]
+    fn a_copy_tells_what_is_missing_unless_more_is_coming() {
+        for (is_running, faults) in [(false, 1), (true, 0)] {
+            let found = Finding::new(FindingCode::Truncated, "The recording was not ended.".to_owned());
+            let mut original = Session::new(snapshot(TRACE), "test".to_owned(), vec![found], &mut |_| {});
+            if is_running {
+                original.expect_more();
+            }
+            let copy = original.copy("shared", &Redaction::default(), Named::default());
+            let opened = Session::build(import(&written(&copy)), &mut |_| {});
+            let is_cut = |finding: &&Finding| finding.code == FindingCode::Truncated;
+            assert_eq!(opened.summary.findings.iter().filter(is_cut).count(), faults, "{is_running}");
+        }
     }
 }
