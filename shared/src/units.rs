@@ -120,6 +120,12 @@ impl Moment {
         let (year, month, day) = civil(days);
         Self { year, month, day, hour: seconds / 3600, minute: seconds / 60 % 60, second: seconds % 60, micros }
     }
+
+    /// Returns it to the minute, for people: `2026-11-21 18:00 UTC`.
+    pub fn to_minute(self) -> String {
+        let Self { year, month, day, hour, minute, .. } = self;
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    }
 }
 
 /// Returns year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.

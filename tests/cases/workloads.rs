@@ -279,6 +279,19 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["budget", "--heads", "5"], "must be a multiple of heads"),
         (&["budget", "--layers", "0"], "layers must be between 1 and"),
         (&["budget", "--params", "nan"], "not a number of weights"),
+        (&["budget", "--params", "7G"], "Write 8k for 8,000"),
+        (&["budget", "--layers", "1.5"], "not a whole number of layers"),
+        (&["budget", "--vocab", "32,000"], "is ambiguous"),
+        (&["budget", "--seq", "2048 tokens"], "Write it like 32"),
+        (&["budget", "--experts", "8"], "--experts needs --active-experts"),
+        (&["budget", "--active-experts", "2"], "need --experts"),
+        (&["budget", "--experts", "8", "--active-experts", "9"], "active-experts must be between 1 and 8"),
+        (&["budget", "--config", "/nowhere/config.json"], "--config /nowhere/config.json: there is no such file"),
+        (&["budget", "--config", "/"], "Name the config.json in it"),
+        (
+            &["budget", "--simulate", "--layers", "60k", "--experts", "1k", "--active-experts", "2"],
+            "too large to simulate",
+        ),
         (&["budget", "--checkpoint", "every-x"], "Write none, full or every-4"),
         (&["budget", "--checkpoint", "every-0"], "checkpoint must be between 1 and"),
         (&["budget", "--simulate", "--optimizer", "none"], "vramscope run kv-serving"),
@@ -293,6 +306,11 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
     Ok(())
 }
 
+/// The options of a model as llama is built.
+const LLAMA: [&str; 8] = ["--mlp", "gated", "--norm", "rms", "--embeddings", "untied", "--ffn", "1408"];
+/// The options of a mixture of experts, without their number.
+const MIXTURE: [&str; 4] = ["--active-experts", "2", "--kv-heads", "2"];
+
 #[test]
 fn a_plan_agrees_with_its_simulation() -> Result<()> {
     let small =
@@ -303,6 +321,13 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
         &["--precision", "bf16", "--attention", "plain", "--dropout"],
         &["--checkpoint", "full"],
         &["--checkpoint", "every-3", "--kv-heads", "2", "--ffn", "1000"],
+        // Like llama, Qwen 2, GPT-NeoX, Phi and Mixtral.
+        &[&LLAMA[..], &["--bias", "none"]].concat(),
+        &[&LLAMA[..], &["--bias", "qkv", "--kv-heads", "2", "--head-dim", "96", "--checkpoint", "every-2"]].concat(),
+        &["--block", "parallel", "--embeddings", "untied", "--positions", "256"],
+        &["--block", "parallel-one-norm", "--attention", "plain", "--dropout", "--kv-heads", "1"],
+        &[&LLAMA[..], &["--bias", "none"], &MIXTURE, &["--experts", "8"]].concat(),
+        &[&LLAMA[..], &MIXTURE, &["--experts", "6", "--shared-experts", "2", "--checkpoint", "full"]].concat(),
     ];
     for more in cases {
         let printed = printed(&[&small, *more].concat())?;
@@ -319,6 +344,41 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
     // The text names every formula with its source.
     let text = String::from_utf8(program::run(&["budget", "--params", "7e9", "--kv", "4096"])?.stdout)?;
     for word in ["P = 7,000,000,000", "ZeRO", "Korthikanti", "KV cache", "<- peak", "16h + 4f"] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_config_gives_the_shape_and_options_override_it() -> Result<()> {
+    let folder = Folder::new("config")?;
+    let path = folder.join("config.json");
+    let mixtral = r#"{"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2}"#;
+    fs::write(&path, mixtral)?;
+    let path = path.to_str().context("no path")?;
+    let plan = printed(&["budget", "--config", path])?;
+    assert_eq!(plan["plan"]["params"], 46_702_792_704_u64);
+    assert_eq!(plan["plan"]["active_params"], 12_879_925_248_u64);
+    assert_eq!(plan["config"]["model_type"], "mixtral");
+    assert_eq!(plan["model"]["experts"]["count"], 8);
+
+    // Without experts it is a Mistral 7B.
+    let plan = printed(&["budget", "--config", path, "--experts", "0", "--vocab", "32k"])?;
+    assert_eq!(plan["plan"]["params"], 7_241_732_096_u64);
+    assert_eq!(plan["config"]["overridden"], serde_json::json!(["vocab", "experts", "active-experts"]));
+
+    let text = String::from_utf8(program::run(&["budget", "--config", path, "--seq", "8k"])?.stdout)?;
+    for word in [
+        "experts 8, active-experts 2",
+        "P = 46,702,792,704 weights = L (2h² + 2hkd + 2h + 3Ehf + Eh) + 2vh + h",
+        "Active for each token: 12,879,925,248",
+        "s = 8,000 tokens per sequence",
+        "Shazeer 2020",
+        "Mixtral of Experts",
+        "embeddings untied",
+    ] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
     Ok(())

@@ -4,27 +4,74 @@
 //! section 4.1, with the bytes of a number as a variable: `s` tokens, `b` sequences, hidden size `h`, `a` heads, MLP
 //! size `f`, `e` bytes a number.
 
-use super::model::{Attention, Model};
+use super::method::Attention;
+use super::model::Model;
+use super::sum::Letter::{ActiveExperts, Batch, Experts, Ffn, HeadWidth, Heads, Hidden, KvHeads, Seq, SharedExperts};
+use super::sum::Sum;
 
-/// Returns the activations of one layer: `sb (8eh + 2ef + 2h)` and the scores, which is `sbh (34 + 5as/h)` for 16 bits,
-/// `f = 4h`, dropout and plain attention (their equation 1). The layer keeps both norms' outputs (2), queries, keys and
-/// values (3), the attention's output, and both sums of the residual stream (2): `8eh`; the MLP's intermediate result
-/// before and after its activation: `2ef`; two dropout masks of a byte each: `2h`.
+/// Returns the activations of one layer for each token: `8eh + 2ef + 2h` for a GPT with dropout, which with the scores is
+/// `sbh (34 + 5as/h)` for 16 bits, `f = 4h` and plain attention (their equation 1). The layer keeps the norms' outputs,
+/// queries, keys and values, the attention's output, and the sums of the residual stream: `8eh`, less if queries share
+/// keys or if attention and MLP are parallel. Two dropout masks of a byte each: `2h`.
 ///
-/// Plain attention keeps the softmax of all scores, and with dropout its mask and result: `(2e + 1) as²b`. Tiled
-/// attention keeps one 32-bit number for each row of them instead: `4asb`.
-pub fn layer_activations(model: &Model) -> u128 {
-    let e = u128::from(model.precision.element());
-    let [s, b, h, a, f] = [model.seq, model.batch, model.hidden, model.heads, model.ffn].map(u128::from);
-    // Queries, keys and values take less than three times the hidden size if heads share keys.
-    let qkv = u128::from(model.qkv_width());
-    let masks = if model.dropout { 2 * h } else { 0 };
-    let scores = match (model.attention, model.dropout) {
-        (Attention::Flash, _) => 4 * a * s * b,
-        (Attention::Plain, false) => e * a * s * s * b,
-        (Attention::Plain, true) => (2 * e + 1) * a * s * s * b,
+/// A plain MLP keeps its intermediate result before and after the activation: `2ef`. A gated one keeps the results of two
+/// matrices, of the activation function, and of the multiplication: `4ef`. Each active expert keeps that much, its input
+/// and its result: `A (2eh + 4ef)`, however the router spreads the tokens. The router keeps 32-bit probabilities of all
+/// experts, and a 32-bit weight and a 64-bit index of each active one: `4E + 12A`.
+pub(super) fn token_activations(model: &Model) -> Sum {
+    let e = model.precision.element();
+    let mut sum = Sum::default().plus(e * (model.block.norms() + model.block.sums()), &[Hidden]);
+    let (query, key) = (model.query_letters(), model.key_letters());
+    // Queries and the attention's output; keys and values.
+    sum = sum.plus(2 * e, query).plus(2 * e, key);
+    let wide = e * model.mlp.kept();
+    sum = match model.experts {
+        None => sum.plus(wide, &[Ffn]),
+        Some(experts) => sum
+            .plus(2 * e, &[ActiveExperts, Hidden])
+            .plus(wide, &[ActiveExperts, Ffn])
+            .plus(if experts.shared > 0 { wide } else { 0 }, &[SharedExperts, Ffn])
+            .plus(4, &[Experts])
+            .plus(12, &[ActiveExperts]),
     };
-    s * b * (5 * e * h + e * qkv + 2 * e * f + masks) + scores
+    sum.plus_apart(if model.dropout { 2 } else { 0 }, &[Hidden])
+}
+
+/// Returns what attention keeps of the scores of one layer. Plain attention keeps the softmax of all scores, and with
+/// dropout its mask and result: `(2e + 1) as²b`. Tiled attention keeps one 32-bit number for each row of them instead:
+/// `4asb`.
+pub(super) fn scores(model: &Model) -> Sum {
+    let e = model.precision.element();
+    match (model.attention, model.dropout) {
+        (Attention::Flash, _) => Sum::default().plus(4, &[Heads, Seq, Batch]),
+        (Attention::Plain, false) => Sum::default().plus(e, &[Heads, Seq, Seq, Batch]),
+        (Attention::Plain, true) => Sum::default().plus(2 * e + 1, &[Heads, Seq, Seq, Batch]),
+    }
+}
+
+/// Returns the most that one layer holds for each token if nothing is kept: while attention runs, or while the MLP does.
+/// Of experts, one runs at a time, with every token at most.
+pub(super) fn token_working(model: &Model) -> Sum {
+    let e = model.precision.element();
+    let attention =
+        Sum::default().plus(2 * e, &[Hidden]).plus(2 * e, model.query_letters()).plus(2 * e, model.key_letters());
+    // The input, the norm's output, and in an expert its input and the sum of all experts' results. The last operation of
+    // a gated MLP has two operands and a result, the activation function one operand.
+    let wide = e * (model.mlp.widening() + 1);
+    let narrow = if model.experts.is_some() { 4 * e } else { 2 * e };
+    let mlp = Sum::default().plus(wide, &[Ffn]).plus(narrow, &[Hidden]);
+    if mlp.value(model) >= attention.value(model) { mlp } else { attention }
+}
+
+/// Returns the bytes of one layer's activations: those of its tokens, and the scores.
+pub fn layer_activations(model: &Model) -> u128 {
+    let tokens = u128::from(model.seq) * u128::from(model.batch);
+    token_activations(model).value(model) * tokens + scores(model).value(model)
+}
+
+/// Returns the bytes of cached keys and values for each token, in all layers: `2eLkd`.
+pub(super) fn cached(model: &Model) -> Sum {
+    Sum::default().plus(2 * model.precision.element(), &[super::sum::Letter::Layers, KvHeads, HeadWidth])
 }
 
 /// Returns the activations before the first layer and after the last: the outputs of the embedding and of the last
@@ -55,8 +102,9 @@ pub(super) fn stream(model: &Model) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::method::{Attention, Precision};
     use super::super::model::tests::GPT3;
-    use super::super::model::{Attention, Model, Precision};
+    use super::super::shape::{self, Block, Mlp};
     use super::*;
 
     #[test]
@@ -69,6 +117,45 @@ mod tests {
         assert_eq!(layer_activations(&flash), 25_165_824 * 32 + 4 * 96 * 2_048);
         let wide = Model { precision: Precision::Fp32, ..flash };
         assert_eq!(layer_activations(&wide), 25_165_824 * 64 + 4 * 96 * 2_048);
+    }
+
+    #[test]
+    fn a_layer_of_other_shapes_by_hand() {
+        let tokens = 2_048_u128;
+        let rows = 4 * 96 * tokens;
+        let base = Model { attention: Attention::Flash, dropout: false, ..GPT3 };
+        let (h, f) = (12_288_u128, 49_152_u128);
+        let experts = shape::Experts { count: 8, active: 2, shared: 1 };
+        let cases = [
+            (Model { mlp: Mlp::Gated, ..base }, tokens * (16 * h + 8 * f), "16h + 8f"),
+            (Model { kv_heads: 8, ..base }, tokens * (12 * h + 4 * 8 * 128), "12h + 4kd + 4f"),
+            (Model { head_dim: Some(64), ..base }, tokens * (8 * h + 8 * 96 * 64), "8h + 8ad + 4f"),
+            (Model { block: Block::Parallel, ..base }, tokens * (14 * h), "14h + 4f"),
+            (Model { block: Block::ParallelOneNorm, ..base }, tokens * (12 * h), "12h + 4f"),
+            (
+                Model { mlp: Mlp::Gated, experts: Some(experts), ..base },
+                tokens * (16 * h + 2 * (4 * h + 8 * f) + 8 * f + 4 * 8 + 12 * 2),
+                "16h + 4Ah + 8Af + 8Sf + 4E + 12A",
+            ),
+        ];
+        for (model, want, formula) in cases {
+            let plain = if model.mlp == Mlp::Plain { tokens * 4 * f } else { 0 };
+            assert_eq!(layer_activations(&model), want + plain + rows, "{formula}");
+            assert_eq!(token_activations(&model).to_string(), formula);
+        }
+    }
+
+    #[test]
+    fn a_layer_of_inference_holds_its_widest_operation() {
+        let cases = [
+            (GPT3, "4f + 4h"),
+            (Model { mlp: Mlp::Gated, ..GPT3 }, "6f + 4h"),
+            (Model { ffn: 1_024, ..GPT3 }, "12h"),
+            (Model { experts: Some(shape::Experts { count: 8, active: 2, shared: 0 }), ..GPT3 }, "4f + 8h"),
+        ];
+        for (model, want) in cases {
+            assert_eq!(token_working(&model).to_string(), want);
+        }
     }
 
     #[test]

@@ -5,9 +5,17 @@
 //! fragmentation add.
 
 mod activations;
+mod method;
 mod model;
 mod plan;
+mod shape;
+mod sum;
+mod weights;
 
 pub use activations::{embedding_activations, layer_activations, logits, segment_inputs};
-pub use model::{Attention, Checkpointing, Model, ModelError, Optimizer, Precision};
+pub use method::{Attention, Checkpointing, Optimizer, Precision};
+pub use model::{Model, ModelError};
 pub use plan::{Moment, Part, PartPlan, Plan};
+pub use shape::{Biases, Block, Experts, Mlp, Norm};
+pub use sum::{Letter, Sum};
+pub use weights::Linear;

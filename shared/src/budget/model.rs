@@ -1,101 +1,12 @@
 //! The shape of a model and the method of its training.
 
-/// The number formats of weights, gradients, optimizer state and activations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
-    /// 16-bit weights, gradients and activations, with a 32-bit master copy of the weights and 32-bit optimizer state
-    /// (Micikevicius et al. 2018).
-    #[default]
-    Mixed,
-    /// 32 bits throughout.
-    Fp32,
-    /// 16 bits throughout, including the optimizer's state.
-    Bf16,
-}
+use serde::Serialize;
 
-impl Precision {
-    /// Returns the bytes of a number of weights, gradients and activations.
-    pub fn element(self) -> u64 {
-        match self {
-            Self::Mixed | Self::Bf16 => 2,
-            Self::Fp32 => 4,
-        }
-    }
+use super::method::{Attention, Checkpointing, Optimizer, Precision};
+use super::shape::{Biases, Block, Experts, Mlp, Norm};
 
-    /// Returns the bytes of a number of the optimizer's state.
-    pub fn state(self) -> u64 {
-        match self {
-            Self::Mixed | Self::Fp32 => 4,
-            Self::Bf16 => 2,
-        }
-    }
-
-    /// Returns the bytes of a weight's master copy; 0 if there is none.
-    pub fn master(self) -> u64 {
-        match self {
-            Self::Mixed => 4,
-            Self::Fp32 | Self::Bf16 => 0,
-        }
-    }
-
-    /// Returns the bytes of a number in the loss function. In mixed precision, `cross_entropy` of 16-bit logits is
-    /// computed in 32 bits.
-    pub fn loss(self) -> u64 {
-        match self {
-            Self::Mixed | Self::Fp32 => 4,
-            Self::Bf16 => 2,
-        }
-    }
-}
-
-/// The algorithm that updates the weights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Optimizer {
-    /// Adam or AdamW: two numbers for each weight.
-    #[default]
-    Adam,
-    /// SGD with momentum: one number for each weight.
-    Momentum,
-    /// Plain SGD: no state.
-    Sgd,
-    /// No training: no gradients, and nothing is kept for a backward pass.
-    Inference,
-}
-
-impl Optimizer {
-    /// Returns how many numbers are kept for each weight between steps.
-    pub fn states(self) -> u64 {
-        match self {
-            Self::Adam => 2,
-            Self::Momentum => 1,
-            Self::Sgd | Self::Inference => 0,
-        }
-    }
-}
-
-/// How attention is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Attention {
-    /// In tiles, without a matrix of all scores (Dao et al. 2022).
-    #[default]
-    Flash,
-    /// With a matrix of all scores, `seq` by `seq` for each head.
-    Plain,
-}
-
-/// What is kept for the backward pass, and what is recomputed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checkpointing {
-    /// Everything is kept.
-    #[default]
-    None,
-    /// The input of every n-th layer is kept, and what is between is recomputed (`torch.utils.checkpoint`). 1 is full
-    /// recomputation.
-    Every(u64),
-}
-
-/// A transformer (GPT: tied embeddings, two norms and a two-matrix MLP in each layer) and how it is trained or run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A transformer and how it is trained or run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Model {
     /// Number of layers.
     pub layers: u64,
@@ -105,10 +16,26 @@ pub struct Model {
     pub heads: u64,
     /// Heads of keys and values; fewer than `heads` if queries share them.
     pub kv_heads: u64,
-    /// Width of the MLP's hidden layer.
+    /// Width of a head, if it is not `hidden / heads`.
+    pub head_dim: Option<u64>,
+    /// Width of the MLP's hidden layer, or of that of each expert.
     pub ffn: u64,
     /// Size of the vocabulary in tokens.
     pub vocab: u64,
+    /// The kind of MLP, or of each expert.
+    pub mlp: Mlp,
+    /// The kind of norm.
+    pub norm: Norm,
+    /// How attention and MLP follow each other.
+    pub block: Block,
+    /// Which linear layers have biases.
+    pub biases: Biases,
+    /// Whether the output layer is the embedding.
+    pub is_tied: bool,
+    /// Positions with a learned embedding; 0 if there are none.
+    pub positions: u64,
+    /// The experts that take the place of each layer's MLP.
+    pub experts: Option<Experts>,
     /// Tokens in a sequence.
     pub seq: u64,
     /// Sequences in a batch.
@@ -135,13 +62,22 @@ pub enum ModelError {
     /// A number is 0 or too large to compute with.
     #[error("{0} must be between 1 and {1}")]
     Range(&'static str, u64),
+    /// A number that may be 0 is too large to compute with.
+    #[error("{0} must be at most {1}")]
+    Most(&'static str, u64),
     /// Heads must have equal width.
     #[error("hidden ({0}) must be a multiple of heads ({1})")]
     Heads(u64, u64),
     /// Keys must be shared evenly by the queries.
     #[error("heads ({0}) must be a multiple of kv-heads ({1})")]
     KvHeads(u64, u64),
+    /// The numbers are in range, but the model has too many weights to compute with.
+    #[error("the shape has {0} weights, and at most {MOST_WEIGHTS} can be planned")]
+    Weights(u128),
 }
+
+/// The most weights of a shape: far above any model, and low enough that all bytes fit into 64 bits.
+const MOST_WEIGHTS: u128 = 1 << 60;
 
 impl Model {
     /// The upper bound of each number. Together they keep all results below 2^127, and are far above any model.
@@ -169,40 +105,50 @@ impl Model {
             in_range("checkpoint", layers, self.layers)?;
         }
         if self.kv_tokens > 1 << 40 {
-            return Err(ModelError::Range("kv", 1 << 40));
+            return Err(ModelError::Most("kv", 1 << 40));
         }
-        if !self.hidden.is_multiple_of(self.heads) {
+        if self.positions > 1 << 24 {
+            return Err(ModelError::Most("positions", 1 << 24));
+        }
+        if let Some(experts) = self.experts {
+            in_range("experts", experts.count, 1 << 12)?;
+            in_range("active-experts", experts.active, experts.count)?;
+            if experts.shared > 1 << 8 {
+                return Err(ModelError::Most("shared-experts", 1 << 8));
+            }
+        }
+        if let Some(width) = self.head_dim {
+            in_range("head-dim", width, 1 << 20)?;
+        } else if !self.hidden.is_multiple_of(self.heads) {
             return Err(ModelError::Heads(self.hidden, self.heads));
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
             return Err(ModelError::KvHeads(self.heads, self.kv_heads));
         }
-        Ok(())
+        match self.wide_shape_params() {
+            weights if weights > MOST_WEIGHTS => Err(ModelError::Weights(weights)),
+            _ => Ok(()),
+        }
     }
 
-    /// Returns the weights of one layer, tensor by tensor: two for the first norm; matrix and bias of queries, keys and
-    /// values, and of the projection; two for the second norm; matrix and bias of the MLP's two halves.
-    pub fn layer_tensors(&self) -> [u64; 12] {
-        let (h, f, qkv) = (self.hidden, self.ffn, self.qkv_width());
-        [h, h, qkv * h, qkv, h * h, h, h, h, f * h, f, h * f, h]
+    /// Returns the width of a head.
+    pub fn head_width(&self) -> u64 {
+        self.head_dim.unwrap_or(self.hidden / self.heads.max(1))
+    }
+
+    /// Returns the width of all queries, which is that of the attention's result.
+    pub fn query_width(&self) -> u64 {
+        self.heads * self.head_width()
+    }
+
+    /// Returns the width of all keys, which is that of all values.
+    pub fn key_width(&self) -> u64 {
+        self.kv_heads * self.head_width()
     }
 
     /// Returns the width of queries, keys and values together.
     pub fn qkv_width(&self) -> u64 {
-        let head = self.hidden / self.heads.max(1);
-        self.hidden + 2 * head * self.kv_heads
-    }
-
-    /// Returns the number of weights that the shape has: `L (4h² + 2hf + 9h + f) + vh + 2h` if every head has its own
-    /// keys, which is `L (12h² + 13h) + vh + 2h` for `f = 4h`. The embedding is also the output layer.
-    pub fn shape_params(&self) -> u64 {
-        let layer: u64 = self.layer_tensors().iter().sum();
-        self.layers * layer + self.vocab * self.hidden + 2 * self.hidden
-    }
-
-    /// Returns the number of weights: as given, or else that of the shape.
-    pub fn weights(&self) -> u64 {
-        self.params.unwrap_or_else(|| self.shape_params())
+        self.query_width() + 2 * self.key_width()
     }
 }
 
@@ -220,8 +166,16 @@ pub(super) mod tests {
         hidden: 12_288,
         heads: 96,
         kv_heads: 96,
+        head_dim: None,
         ffn: 4 * 12_288,
         vocab: 51_200,
+        mlp: Mlp::Plain,
+        norm: Norm::Layer,
+        block: Block::Sequential,
+        biases: Biases::ALL,
+        is_tied: true,
+        positions: 0,
+        experts: None,
         seq: 2_048,
         batch: 1,
         params: None,
@@ -245,6 +199,7 @@ pub(super) mod tests {
 
     #[test]
     fn invalid_shapes_are_refused() {
+        let experts = |count, active, shared| Some(Experts { count, active, shared });
         let cases = [
             (Model { layers: 0, ..GPT3 }, "layers must be between 1 and 65536"),
             (Model { heads: 7, kv_heads: 7, ..GPT3 }, "hidden (12288) must be a multiple of heads (7)"),
@@ -252,6 +207,24 @@ pub(super) mod tests {
             (Model { kv_heads: 97, ..GPT3 }, "kv-heads must be between 1 and 96"),
             (Model { batch: u64::MAX, ..GPT3 }, "batch must be between 1 and 1048576"),
             (Model { checkpointing: Checkpointing::Every(97), ..GPT3 }, "checkpoint must be between 1 and 96"),
+            (Model { head_dim: Some(0), ..GPT3 }, "head-dim must be between 1 and 1048576"),
+            (Model { positions: u64::MAX, ..GPT3 }, "positions must be at most 16777216"),
+            (Model { kv_tokens: u64::MAX, ..GPT3 }, "kv must be at most 1099511627776"),
+            (Model { experts: experts(0, 0, 0), ..GPT3 }, "experts must be between 1 and 4096"),
+            (Model { experts: experts(8, 9, 0), ..GPT3 }, "active-experts must be between 1 and 8"),
+            (Model { experts: experts(8, 2, 257), ..GPT3 }, "shared-experts must be at most 256"),
+            (
+                Model {
+                    layers: 1 << 16,
+                    hidden: 1 << 20,
+                    ffn: 1 << 22,
+                    heads: 1,
+                    kv_heads: 1,
+                    experts: experts(4_096, 1, 0),
+                    ..GPT3
+                },
+                "the shape has 2361473161264279584768 weights, and at most 1152921504606846976 can be planned",
+            ),
             (Model { params: Some(0), ..GPT3 }, "params must be between 1 and 1125899906842624"),
         ];
         for (model, want) in cases {

@@ -2,8 +2,13 @@
 
 use serde::Serialize;
 
-use super::activations::{embedding_activations, layer_activations, logits, segment_inputs, stream};
-use super::model::{Attention, Checkpointing, Model, Optimizer};
+use super::activations::{
+    cached, embedding_activations, layer_activations, logits, scores, segment_inputs, stream, token_activations,
+    token_working,
+};
+use super::method::{Checkpointing, Optimizer};
+use super::model::Model;
+use super::shape::{Block, Mlp};
 
 /// What memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -87,6 +92,12 @@ pub struct Moment {
 pub struct Plan {
     /// Number of weights.
     pub params: u64,
+    /// The formula of the shape's number of weights.
+    pub params_formula: String,
+    /// The sources of that formula.
+    pub params_sources: Vec<&'static str>,
+    /// Number of weights that process one token, if the model has experts and no other number of weights was given.
+    pub active_params: Option<u64>,
     /// The parts that take any memory.
     pub parts: Vec<PartPlan>,
     /// Moments of a step, in order.
@@ -97,6 +108,7 @@ pub struct Plan {
 
 const ZERO: &str = "Rajbhandari et al. 2020, ZeRO, section 3.1";
 const KORTHIKANTI: &str = "Korthikanti et al. 2022, Reducing Activation Recomputation";
+const AFTER_KORTHIKANTI: &str = "counted as Korthikanti et al. 2022 do, tensor by tensor for this shape";
 const CHECKPOINTS: &str = "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost";
 const LOSS: &str = "torch.nn.functional.cross_entropy; Korthikanti et al. 2022 count 4sbv of it";
 const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes a tensor for each weight";
@@ -111,7 +123,6 @@ impl Plan {
         let trains = model.optimizer != Optimizer::Inference;
         let states = u128::from(model.optimizer.states());
         let master = if trains { u128::from(model.precision.master()) } else { 0 };
-        let kv_width = 2 * u128::from(model.kv_heads) * u128::from(model.hidden / model.heads.max(1));
         let kept = kept(model);
 
         let mut parts = Parts::default();
@@ -132,14 +143,14 @@ impl Plan {
         // The square roots of Adam's second moments; other optimizers work in place.
         let roots = if model.optimizer == Optimizer::Adam { state * p } else { 0 };
         let roots = parts.add(Part::OptimizerStep, roots, format!("{state}P"), FOREACH);
-        let cache = e * kv_width * u128::from(model.layers) * u128::from(model.kv_tokens);
-        let formula = format!("2 × {e} × L × kv-heads × h/a × tokens");
+        let cache = cached(model).value(model) * u128::from(model.kv_tokens);
+        let formula = format!("{} × tokens", cached(model));
         let cache = parts.add(Part::KvCache, cache, formula, CACHE);
 
         let always = weights + master + optimizer + cache;
         let mut moments = vec![("end of the forward pass", always + kept.after_forward + loss)];
         if trains {
-            // The first gradient is that of the output layer, which is the embedding's. The caller of the model holds
+            // The first gradient is that of the output layer, which may be the embedding's. The caller of the model holds
             // the logits until the backward pass has ended.
             let head = e * u128::from(model.vocab) * u128::from(model.hidden);
             let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
@@ -150,7 +161,15 @@ impl Plan {
         let moments: Vec<Moment> =
             moments.into_iter().map(|(name, bytes)| Moment { name, bytes: clamped(bytes) }).collect();
         let peak_bytes = moments.iter().map(|moment| moment.bytes).max().unwrap_or(0);
-        Self { params: model.weights(), parts: parts.0, moments, peak_bytes }
+        Self {
+            params: model.weights(),
+            params_formula: model.shape_formula(),
+            params_sources: model.shape_sources(),
+            active_params: model.active_weights(),
+            parts: parts.0,
+            moments,
+            peak_bytes,
+        }
     }
 
     /// Returns the most bytes that a part takes at once; 0 if it does not exist.
@@ -191,25 +210,21 @@ fn kept(model: &Model) -> Kept {
     let outside = embedding_activations(model);
     if model.optimizer == Optimizer::Inference {
         // Nothing is kept; the widest tensors of one layer exist at a time.
-        let wide = u128::from(model.seq) * u128::from(model.batch) * u128::from(model.ffn);
-        let bytes = e * (2 * wide + 2 * stream(model));
-        let formula = format!("{e}sb (2f + 2h): one layer at a time");
+        let sum = token_working(model);
+        let bytes = sum.value(model) * u128::from(model.seq) * u128::from(model.batch);
+        let one = if model.experts.is_some() { "one expert" } else { "one layer" };
+        let formula = format!("sb ({sum}): {one} at a time");
         return Kept { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
     }
-    let scores = match (model.attention, model.dropout) {
-        (Attention::Flash, _) => "4asb".to_owned(),
-        (Attention::Plain, false) => format!("{e}as²b"),
-        (Attention::Plain, true) => format!("{}as²b", 2 * e + 1),
-    };
-    let masks = if model.dropout { " + 2h" } else { "" };
-    let qkv = if model.kv_heads == model.heads { format!("{}h", 8 * e) } else { format!("{}h + {e}qkv", 5 * e) };
-    let one = format!("sb ({qkv} + {}f{masks}) + {scores}", 2 * e);
+    let one = format!("sb ({}) + {}", token_activations(model), scores(model));
+    let is_gpt = model.mlp == Mlp::Plain && model.experts.is_none() && model.block == Block::Sequential;
+    let source = if is_gpt { KORTHIKANTI } else { AFTER_KORTHIKANTI };
     let ends = if model.dropout { format!("{}sbh", 2 * e + 1) } else { format!("{}sbh", 2 * e) };
     match model.checkpointing {
         Checkpointing::None => {
             let all = layer * u128::from(model.layers) + outside;
             let formula = format!("L ({one}) + {ends}");
-            Kept { after_forward: all, in_backward: all, last: layer, formula, source: KORTHIKANTI }
+            Kept { after_forward: all, in_backward: all, last: layer, formula, source }
         }
         Checkpointing::Every(k) => {
             let inputs = segment_inputs(model, k);
@@ -234,8 +249,12 @@ fn clamped(bytes: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Precision;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::super::method::Precision;
     use super::super::model::tests::GPT3;
+    use super::super::shape::Experts;
     use super::*;
 
     /// Small enough to check every number by hand: P = 12 × 2 × 64² + 13 × 2 × 64 + 100 × 64 + 128.
@@ -332,5 +351,37 @@ mod tests {
         assert_eq!(Plan::new(&most).peak_bytes, u64::MAX);
         // The weights of the shape are counted without overflow too.
         assert!(Model { params: None, ..most }.weights() > 1 << 50);
+    }
+
+    proptest! {
+        /// Whatever numbers a file or a command line gives, a shape that is accepted can be planned. All are powers of two
+        /// around the bounds, so that many shapes are accepted.
+        #[test]
+        fn every_accepted_shape_is_planned(exponents in vec(0_u32..21, 11), is_wild: bool, shapes in 0_usize..24) {
+            let number = |i: usize| if is_wild && i == shapes { u64::MAX } else { 1_u64 << exponents.get(i).unwrap_or(&0) };
+            let mlp = if shapes % 2 == 0 { Mlp::Plain } else { Mlp::Gated };
+            let block = if shapes % 4 < 2 { Block::Sequential } else { Block::ParallelOneNorm };
+            let experts = Experts { count: number(8), active: number(9), shared: number(4) };
+            let model = Model {
+                layers: number(0),
+                hidden: number(1),
+                heads: number(2),
+                kv_heads: number(3),
+                head_dim: (shapes % 3 == 0).then(|| number(4)),
+                ffn: number(5),
+                seq: number(6),
+                kv_tokens: number(7),
+                experts: (shapes % 5 == 0).then_some(experts),
+                positions: number(10),
+                mlp,
+                block,
+                ..GPT3
+            };
+            if model.check().is_ok() {
+                let plan = Plan::new(&model);
+                prop_assert!(plan.peak_bytes >= plan.bytes(Part::Weights));
+                prop_assert!(plan.active_params.is_none_or(|active| active <= plan.params));
+            }
+        }
     }
 }

@@ -134,7 +134,7 @@ fn turn<D: Device>(
 
 /// Returns the bytes of the keys, or of the values, of one layer.
 fn cache_bytes(model: &Model, tokens: u64) -> u64 {
-    tokens * model.kv_heads * (model.hidden / model.heads.max(1)) * model.precision.element()
+    tokens * model.key_width() * model.precision.element()
 }
 
 /// Processes a prompt: allocates the cache of every layer, and the temporary tensors of the layers.

@@ -1,9 +1,10 @@
 //! One layer, forward and backward.
 
-use shared::budget::{Attention, Model, Part};
+use shared::budget::{Attention, Block, Linear, Model, Norm, Part};
 
+use super::mlp::{self, SavedMlp};
 use super::stream_bytes;
-use crate::workloads::job::{Call, Device, Job, JobError, Tensor, at};
+use crate::workloads::job::{Call, Device, Job, JobError, Site, Tensor, at};
 use crate::workloads::sites;
 
 /// What a layer keeps for its backward pass.
@@ -14,19 +15,20 @@ pub(super) struct Saved {
     attention: Vec<Tensor>,
     /// The dropout masks of both halves.
     masks: Vec<Tensor>,
-    residual_1: Tensor,
-    norm_2: [Tensor; 2],
-    up: Tensor,
-    activation: Tensor,
+    /// The sum after the first half, if the second half reads it.
+    residual_1: Option<Tensor>,
+    /// The second norm, if there is one.
+    norm_2: Option<[Tensor; 2]>,
+    mlp: SavedMlp,
     output: Tensor,
 }
 
 impl Saved {
     /// Frees everything but the layer's output, as a forward pass without gradients does.
     pub(super) fn drop_all_but_output<D: Device>(self, job: &mut Job<D>) -> Tensor {
-        let Self { norm_1, qkv, attention, masks, residual_1, norm_2, up, activation, output } = self;
+        let Self { norm_1, qkv, attention, masks, residual_1, norm_2, mlp, output } = self;
         job.free_all(norm_1.into_iter().chain([qkv]).chain(attention).chain(masks));
-        job.free_all(norm_2.into_iter().chain([residual_1, up, activation]));
+        job.free_all(norm_2.into_iter().flatten().chain(residual_1).chain(mlp.tensors()));
         output
     }
 }
@@ -41,47 +43,59 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
     let element = model.precision.element();
     let mut masks = Vec::new();
 
-    let norm_1 = job.call(ATTENTION, |job| norm(job, stream, tokens))?;
+    let norm_1 = job.call(ATTENTION, |job| norm(job, model))?;
     let qkv = job.call(ATTENTION, |job| {
         job.call(at("forward", "attention.py", 71), |job| {
             job.alloc(tokens * model.qkv_width() * element, sites::LINEAR_OP)
         })
     })?;
     let attention = job.call(ATTENTION, |job| attend(job, model))?;
-    let residual_1 = job.call(ATTENTION, |job| {
+    let attended = job.call(ATTENTION, |job| {
         let projected = job.call(at("forward", "attention.py", 93), |job| working(job, stream, sites::LINEAR_OP))?;
-        finish_half(job, model, projected, &mut masks)
+        drop_out(job, model, projected, &mut masks)
     })?;
-
-    let norm_2 = job.call(MLP, |job| norm(job, stream, tokens))?;
-    let wide = tokens * model.ffn * element;
-    let up = job.call(MLP, |job| job.call(at("forward", "mlp.py", 41), |job| job.alloc(wide, sites::LINEAR_OP)))?;
-    let activation =
-        job.call(MLP, |job| job.call(at("forward", "mlp.py", 42), |job| job.alloc(wide, sites::GELU_OP)))?;
+    // Parallel halves are added to the stream together.
+    let (residual_1, attended) = match model.block {
+        Block::Sequential => (Some(job.call(ATTENTION, |job| add(job, model, attended))?), None),
+        Block::Parallel | Block::ParallelOneNorm => (None, Some(attended)),
+    };
+    let norm_2 = match model.block {
+        Block::Sequential | Block::Parallel => Some(job.call(MLP, |job| norm(job, model))?),
+        Block::ParallelOneNorm => None,
+    };
+    let (mlp, down) = job.call(MLP, |job| mlp::forward(job, model))?;
     let output = job.call(MLP, |job| {
-        let down = job.call(at("forward", "mlp.py", 43), |job| working(job, stream, sites::LINEAR_OP))?;
-        finish_half(job, model, down, &mut masks)
+        let dropped = drop_out(job, model, down, &mut masks)?;
+        let sum = add(job, model, dropped)?;
+        job.free_all(attended);
+        Ok::<_, JobError>(sum)
     })?;
-    Ok(Saved { norm_1, qkv, attention, masks, residual_1, norm_2, up, activation, output })
+    Ok(Saved { norm_1, qkv, attention, masks, residual_1, norm_2, mlp, output })
 }
 
-/// Allocates a norm's output and its statistics.
-fn norm<D: Device>(job: &mut Job<D>, stream: u64, tokens: u64) -> Result<[Tensor; 2], JobError> {
-    Ok([job.alloc(stream, sites::LAYER_NORM_OP)?, job.alloc(2 * 4 * tokens, sites::LAYER_NORM_OP)?])
+/// Allocates a norm's output and its statistics: mean and deviation of each token, or the deviation alone.
+fn norm<D: Device>(job: &mut Job<D>, model: &Model) -> Result<[Tensor; 2], JobError> {
+    let (site, statistics) = match model.norm {
+        Norm::Layer => (sites::LAYER_NORM_OP, 2),
+        Norm::Rms => (sites::RMS_NORM_OP, 1),
+    };
+    let tokens = model.batch * model.seq;
+    Ok([job.alloc(stream_bytes(model), site)?, job.alloc(statistics * 4 * tokens, site)?])
 }
 
 /// Allocates a tensor that nothing keeps.
-fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: crate::workloads::job::Site) -> Result<Tensor, JobError> {
+pub(super) fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: Site) -> Result<Tensor, JobError> {
     job.part(Part::Working, |job| job.alloc(bytes, site))
 }
 
 /// Computes attention from queries, keys and values. The first of the kept tensors is its output.
 fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, JobError> {
-    let stream = stream_bytes(model);
+    // As wide as the queries, which the projection makes as wide as the residual stream.
+    let result = model.batch * model.seq * model.query_width() * model.precision.element();
     let rows = model.batch * model.heads * model.seq;
     match model.attention {
         Attention::Flash => job.call(at("forward", "attention.py", 84), |job| {
-            Ok(vec![job.alloc(stream, sites::FLASH_OP)?, job.alloc(4 * rows, sites::FLASH_OP)?])
+            Ok(vec![job.alloc(result, sites::FLASH_OP)?, job.alloc(4 * rows, sites::FLASH_OP)?])
         }),
         Attention::Plain => {
             let matrix = rows * model.seq;
@@ -96,30 +110,65 @@ fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, Job
                     Ok::<_, JobError>(())
                 })?;
             }
-            let out = job.call(at("forward", "attention.py", 82), |job| job.alloc(stream, sites::MATMUL_OP))?;
+            let out = job.call(at("forward", "attention.py", 82), |job| job.alloc(result, sites::MATMUL_OP))?;
             Ok([vec![out, softmax], kept].concat())
         }
     }
 }
 
-/// Applies dropout to the result of a half, and adds it to the residual stream.
-fn finish_half<D: Device>(
+/// Applies dropout to the result of a half, if there is any.
+fn drop_out<D: Device>(
     job: &mut Job<D>,
     model: &Model,
     result: Tensor,
     masks: &mut Vec<Tensor>,
 ) -> Result<Tensor, JobError> {
-    let stream = stream_bytes(model);
-    let mut result = result;
-    if model.dropout {
-        masks.push(job.alloc(model.batch * model.seq * model.hidden, sites::DROPOUT_OP)?);
-        let dropped = working(job, stream, sites::DROPOUT_OP)?;
-        job.free(result);
-        result = dropped;
+    if !model.dropout {
+        return Ok(result);
     }
-    let sum = job.alloc(stream, sites::ADD_OP)?;
+    masks.push(job.alloc(model.batch * model.seq * model.hidden, sites::DROPOUT_OP)?);
+    let dropped = working(job, stream_bytes(model), sites::DROPOUT_OP)?;
+    job.free(result);
+    Ok(dropped)
+}
+
+/// Adds the result of a half to the residual stream.
+fn add<D: Device>(job: &mut Job<D>, model: &Model, result: Tensor) -> Result<Tensor, JobError> {
+    let sum = job.alloc(stream_bytes(model), sites::ADD_OP)?;
     job.free(result);
     Ok(sum)
+}
+
+/// Allocates the gradients of a linear layer's weights.
+pub(super) fn linear_gradients<D: Device>(
+    job: &mut Job<D>,
+    model: &Model,
+    linear: Linear,
+    gradients: &mut Vec<Tensor>,
+) -> Result<(), JobError> {
+    let element = model.precision.element();
+    for (numbers, site) in linear.tensors().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT]) {
+        gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
+    }
+    Ok(())
+}
+
+/// Allocates the gradient of a norm's input, and those of its weights.
+fn norm_backward<D: Device>(job: &mut Job<D>, model: &Model, gradients: &mut Vec<Tensor>) -> Result<Tensor, JobError> {
+    let element = model.precision.element();
+    let below = job.alloc(stream_bytes(model), norm_site(model))?;
+    for (numbers, site) in model.norm_tensors().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT]) {
+        gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
+    }
+    Ok(below)
+}
+
+/// Returns the call site of a norm's backward pass.
+pub(super) fn norm_site(model: &Model) -> Site {
+    match model.norm {
+        Norm::Layer => sites::NORM_BACKWARD,
+        Norm::Rms => sites::RMS_NORM_BACKWARD,
+    }
 }
 
 /// Runs the backward pass of a layer: takes the gradient of its output and returns that of its input.
@@ -131,48 +180,39 @@ pub(super) fn backward_layer<D: Device>(
     gradients: &mut Vec<Tensor>,
 ) -> Result<Tensor, JobError> {
     let element = model.precision.element();
-    let stream = stream_bytes(model);
-    let wide_bytes = model.batch * model.seq * model.ffn * element;
-    let [norm_1, _, qkv_matrix, qkv_bias, out_matrix, out_bias, norm_2, _, up_matrix, up_bias, down_matrix, down_bias] =
-        model.layer_tensors();
-    let mut weight = |job: &mut Job<D>, numbers: u64, site| -> Result<(), JobError> {
-        gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
-        Ok(())
-    };
-    let mut linear = |job: &mut Job<D>, matrix: u64, bias: u64| -> Result<(), JobError> {
-        weight(job, matrix, sites::WEIGHT_GRADIENT)?;
-        weight(job, bias, sites::BIAS_GRADIENT)
-    };
-    let Saved { norm_1: kept_1, qkv, attention, masks, residual_1, norm_2: kept_2, up, activation, output } = saved;
+    let (stream, tokens) = (stream_bytes(model), model.batch * model.seq);
+    let Saved { norm_1: kept_1, qkv, attention, masks, residual_1, norm_2: kept_2, mlp, output } = saved;
 
     job.free(output);
-    let wide = job.alloc(wide_bytes, sites::INPUT_GRADIENT)?;
-    linear(job, down_matrix, down_bias)?;
-    job.free(activation);
-    let gelu = job.alloc(wide_bytes, sites::GELU_BACKWARD)?;
-    job.free(wide);
-    job.free(up);
-    let narrow = job.alloc(stream, sites::INPUT_GRADIENT)?;
-    linear(job, up_matrix, up_bias)?;
-    job.free(gelu);
-    let below = job.alloc(stream, sites::NORM_BACKWARD)?;
-    linear(job, norm_2, norm_2)?;
-    job.free_all(kept_2.into_iter().chain([narrow, flowing, residual_1]));
+    let narrow = mlp::backward(job, model, mlp, gradients)?;
+    // Gradients that are held until they are added to that of the layer's input.
+    let carried = match model.block {
+        Block::Sequential => {
+            let below = norm_backward(job, model, gradients)?;
+            job.free_all(kept_2.into_iter().flatten().chain([narrow, flowing]).chain(residual_1));
+            vec![below]
+        }
+        Block::Parallel => {
+            let below = norm_backward(job, model, gradients)?;
+            job.free_all(kept_2.into_iter().flatten().chain([narrow]));
+            vec![below, flowing]
+        }
+        Block::ParallelOneNorm => vec![narrow, flowing],
+    };
 
-    let attended = job.alloc(stream, sites::INPUT_GRADIENT)?;
-    linear(job, out_matrix, out_bias)?;
+    let attended = job.alloc(tokens * model.query_width() * element, sites::INPUT_GRADIENT)?;
+    linear_gradients(job, model, model.projection(), gradients)?;
     if model.attention == Attention::Plain {
         // The gradient of the scores is as large as the scores.
         let bytes = model.batch * model.heads * model.seq * model.seq * element;
         job.touch(bytes, sites::SOFTMAX_BACKWARD)?;
     }
-    let split = job.alloc(model.batch * model.seq * model.qkv_width() * element, sites::ATTENTION_BACKWARD)?;
+    let split = job.alloc(tokens * model.qkv_width() * element, sites::ATTENTION_BACKWARD)?;
     job.free_all(attention.into_iter().chain([attended, qkv]));
     let narrow = job.alloc(stream, sites::INPUT_GRADIENT)?;
-    linear(job, qkv_matrix, qkv_bias)?;
+    linear_gradients(job, model, model.qkv(), gradients)?;
     job.free(split);
-    let flowing = job.alloc(stream, sites::NORM_BACKWARD)?;
-    linear(job, norm_1, norm_1)?;
-    job.free_all(kept_1.into_iter().chain(masks).chain([narrow, below]));
+    let flowing = norm_backward(job, model, gradients)?;
+    job.free_all(kept_1.into_iter().chain(masks).chain([narrow]).chain(carried));
     Ok(flowing)
 }

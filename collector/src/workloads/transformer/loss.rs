@@ -54,6 +54,10 @@ impl Loss {
         let flowing = job.alloc(stream_bytes(model), sites::INPUT_GRADIENT)?;
         let weights = model.vocab * model.hidden * element;
         gradients.push(job.part(Part::Gradients, |job| job.alloc(weights, sites::WEIGHT_GRADIENT))?);
+        if model.biases.head {
+            let bytes = model.vocab * element;
+            gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, sites::BIAS_GRADIENT))?);
+        }
         job.free(gradient);
         Ok(flowing)
     }

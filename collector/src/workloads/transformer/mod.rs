@@ -1,13 +1,14 @@
-//! A GPT as a program: its weights on the device, forward pass, backward pass and optimizer step.
+//! A transformer as a program: its weights on the device, forward pass, backward pass and optimizer step.
 //!
 //! Every tensor of a step has the size that the [`Model`] implies, and is freed when PyTorch would free it.
 
 mod layer;
 mod loss;
+mod mlp;
 
-use shared::budget::{Checkpointing, Model, Optimizer, Part};
+use shared::budget::{Checkpointing, Model, Norm, Optimizer, Part};
 
-use self::layer::{Saved, backward_layer, forward_layer};
+use self::layer::{Saved, backward_layer, forward_layer, norm_site};
 use self::loss::Loss;
 use super::job::{Device, Job, JobError, Site, Tensor, at};
 use super::sites;
@@ -59,7 +60,7 @@ impl Net {
         list: impl Fn(&mut Self) -> &mut Vec<Tensor>,
     ) -> Result<(), JobError> {
         let model = self.model;
-        for numbers in tensors(&model) {
+        for numbers in model.tensors() {
             let made = job.alloc(numbers * bytes, site)?;
             list(self).push(made);
         }
@@ -73,7 +74,7 @@ impl Net {
             (self.masters.len(), self.model.precision.master()),
             (self.states.len(), self.model.precision.state()),
         ];
-        let numbers: Vec<u64> = tensors(&self.model).collect();
+        let numbers: Vec<u64> = self.model.tensors().collect();
         bytes.into_iter().flat_map(move |(count, bytes)| {
             let numbers = numbers.clone();
             (0..count).filter_map(move |i| numbers.get(i % numbers.len().max(1)).map(|n| n * bytes))
@@ -97,6 +98,8 @@ impl Net {
     fn forward<D: Device>(&self, job: &mut Job<D>) -> Result<Kept, JobError> {
         let model = &self.model;
         let stream = stream_bytes(model);
+        // A byte for each number.
+        let mask = stream / model.precision.element();
         let (segment, saves) = match model.checkpointing {
             Checkpointing::None => (model.layers, true),
             Checkpointing::Every(layers) => (layers.max(1), false),
@@ -106,7 +109,7 @@ impl Net {
             let (streams, masks, layers) = (&mut kept.0, &mut kept.1, &mut kept.2);
             streams.push(job.call(at("forward", "model.py", 188), |job| job.alloc(stream, sites::EMBEDDING_OP))?);
             if model.dropout {
-                masks.push(job.call(at("forward", "model.py", 189), |job| job.alloc(stream / 2, sites::DROPOUT_OP))?);
+                masks.push(job.call(at("forward", "model.py", 189), |job| job.alloc(mask, sites::DROPOUT_OP))?);
             }
             for number in 0..model.layers {
                 let saved = job.call(at("forward", "model.py", 192), |job| forward_layer(job, model))?;
@@ -123,7 +126,8 @@ impl Net {
                     streams.push(out);
                 }
             }
-            let norm = job.call(at("forward", "model.py", 194), |job| job.alloc(stream, sites::LAYER_NORM_OP))?;
+            let site = if model.norm == Norm::Rms { sites::RMS_NORM_OP } else { sites::LAYER_NORM_OP };
+            let norm = job.call(at("forward", "model.py", 194), |job| job.alloc(stream, site))?;
             let loss = Loss::forward(job, model)?;
             let (streams, masks, layers) = kept;
             Ok(Kept { streams, masks, layers, norm, loss })
@@ -160,13 +164,21 @@ impl Net {
                 }
             }
         }
-        let dense = job.part(Part::Working, |job| {
-            job.alloc(model.vocab * model.hidden * model.precision.element(), sites::EMBEDDING_BACKWARD)
-        })?;
+        let table = |rows: u64| rows * model.hidden * model.precision.element();
+        if model.positions > 0 {
+            let bytes = table(model.positions);
+            self.gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, sites::EMBEDDING_BACKWARD))?);
+        }
+        let part = if model.is_tied { Part::Working } else { Part::Gradients };
+        let dense = job.part(part, |job| job.alloc(table(model.vocab), sites::EMBEDDING_BACKWARD))?;
         job.free(flowing);
         job.free_all(streams.into_iter().chain(masks));
-        // Added to the gradient of the output layer, as both layers share one matrix.
-        job.free(dense);
+        if model.is_tied {
+            // Added to the gradient of the output layer, as both layers share one matrix.
+            job.free(dense);
+        } else {
+            self.gradients.push(dense);
+        }
         Ok(())
     }
 
@@ -186,9 +198,10 @@ impl Net {
 
     fn norm_backward<D: Device>(&mut self, job: &mut Job<D>, flowing: Tensor) -> Result<Tensor, JobError> {
         let model = &self.model;
-        let below = job.alloc(stream_bytes(model), sites::NORM_BACKWARD)?;
-        let bytes = 2 * model.hidden * model.precision.element();
-        self.gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, sites::NORM_BACKWARD))?);
+        let site = norm_site(model);
+        let below = job.alloc(stream_bytes(model), site)?;
+        let bytes = model.norm_tensors().sum::<u64>() * model.precision.element();
+        self.gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, site))?);
         job.free(flowing);
         Ok(below)
     }
@@ -209,7 +222,7 @@ impl Net {
         }
         if model.optimizer == Optimizer::Adam {
             let mut roots = Vec::new();
-            for numbers in tensors(&model) {
+            for numbers in model.tensors() {
                 roots.push(job.part(Part::OptimizerStep, |job| job.alloc(numbers * state, sites::DENOMINATOR_OP))?);
             }
             job.wait(31_000);
@@ -230,14 +243,6 @@ impl Net {
         let Self { weights, masters, states, gradients, .. } = self;
         job.free_all(weights.into_iter().chain(masters).chain(states).chain(gradients));
     }
-}
-
-/// Returns the number of elements of each weight: the embedding, the layers' tensors, the last norm.
-pub(super) fn tensors(model: &Model) -> impl Iterator<Item = u64> {
-    let layer = model.layer_tensors();
-    let layers = (0..model.layers).flat_map(move |_| layer);
-    let norm = [model.hidden; 2];
-    std::iter::once(model.vocab * model.hidden).chain(layers).chain(norm)
 }
 
 /// Returns the bytes of the residual stream.

@@ -1,0 +1,205 @@
+//! `vramscope budget`: the memory that a transformer needs, by formula and by simulation.
+
+mod config;
+mod count;
+mod shape;
+mod simulation;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use shared::budget::{Attention, Checkpointing, Model, ModelError, Optimizer, Plan, Precision};
+
+use self::config::{ModelConfig, Taken};
+use self::shape::Shape;
+use self::simulation::Simulation;
+use super::{one_line, print, refuse};
+
+/// Number formats as arguments.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PrecisionName {
+    /// 16-bit weights, with a 32-bit master copy and optimizer state
+    Mixed,
+    /// 32 bits throughout
+    Fp32,
+    /// 16 bits throughout
+    Bf16,
+}
+
+/// Optimizers as arguments.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OptimizerName {
+    /// Adam or AdamW
+    #[value(alias = "adamw")]
+    Adam,
+    /// SGD with momentum
+    Momentum,
+    /// Plain SGD
+    Sgd,
+    /// Inference: no training
+    #[value(alias = "inference")]
+    None,
+}
+
+/// Kinds of attention as arguments.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AttentionName {
+    /// Tiled, without the score matrix
+    Flash,
+    /// With the full score matrix
+    Plain,
+}
+
+/// The options of `budget`.
+#[derive(Args, Debug)]
+pub(super) struct Budget {
+    #[command(flatten)]
+    shape: Shape,
+    /// Tokens per sequence
+    #[arg(long, value_name = "N", default_value = "2048")]
+    seq: String,
+    /// Sequences per batch
+    #[arg(long, value_name = "N", default_value = "1")]
+    batch: String,
+    /// Number formats
+    #[arg(long, value_enum, default_value_t = PrecisionName::Mixed)]
+    precision: PrecisionName,
+    /// Optimizer
+    #[arg(long, value_enum, default_value_t = OptimizerName::Adam)]
+    optimizer: OptimizerName,
+    /// Attention implementation
+    #[arg(long, value_enum, default_value_t = AttentionName::Flash)]
+    attention: AttentionName,
+    /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer)
+    #[arg(long, value_name = "none|full|every-K", default_value = "none")]
+    checkpoint: String,
+    /// Include dropout masks
+    #[arg(long)]
+    dropout: bool,
+    /// Tokens in the KV cache, over all sequences
+    #[arg(long, value_name = "TOKENS", default_value = "0")]
+    kv: String,
+    /// Train the same model on a simulated device and compare
+    #[arg(long)]
+    simulate: bool,
+    /// Memory of the simulated device, such as 80GiB [default: 1TiB]
+    #[arg(long, value_name = "SIZE", requires = "simulate")]
+    capacity: Option<String>,
+    /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
+    #[arg(long, value_name = "SETTINGS", default_value = "", requires = "simulate")]
+    conf: String,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// The printed result.
+#[derive(Serialize)]
+struct Printed {
+    /// What is planned.
+    model: Model,
+    /// The file that the shape came from.
+    config: Option<FromFile>,
+    plan: Plan,
+    simulation: Option<Simulation>,
+}
+
+/// What came from a `config.json`.
+#[derive(Serialize)]
+struct FromFile {
+    file: String,
+    model_type: String,
+    /// The values that are in use.
+    taken: Vec<Taken>,
+    /// The options that replaced others.
+    overridden: Vec<&'static str>,
+}
+
+impl FromFile {
+    fn new(file: String, config: ModelConfig, given: &[&'static str], model: &Model) -> Self {
+        // Without experts there are no active ones either.
+        let is_dense = |taken: &Taken| taken.option == "active-experts" && model.experts.is_none();
+        let (overridden, taken): (Vec<Taken>, _) =
+            config.taken.into_iter().partition(|taken| given.contains(&taken.option) || is_dense(taken));
+        let overridden = overridden.into_iter().map(|taken| taken.option).collect();
+        Self { file, model_type: config.model_type, taken, overridden }
+    }
+}
+
+impl Budget {
+    /// Prints the plan.
+    pub(super) fn run(self) -> ExitCode {
+        match self.plan() {
+            Ok(printed) => {
+                let text = match self.json {
+                    true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
+                    false => text::of(&printed),
+                };
+                print(|out| out.write_all(text.as_bytes()))
+            }
+            Err(sentence) => refuse(&sentence),
+        }
+    }
+
+    fn plan(&self) -> Result<Printed, String> {
+        let (model, config) = self.model()?;
+        let plan = Plan::new(&model);
+        let simulation = match self.simulate {
+            true => Some(simulation::run(&model, &plan, self.capacity.as_deref(), &self.conf)?),
+            false => None,
+        };
+        Ok(Printed { model, config, plan, simulation })
+    }
+
+    fn model(&self) -> Result<(Model, Option<FromFile>), String> {
+        let file = match &self.shape.config {
+            Some(path) => {
+                let name = one_line(&path.display().to_string());
+                let config = config::read(path).map_err(|sentence| format!("--config {name}: {sentence}"))?;
+                Some((name, config))
+            }
+            None => None,
+        };
+        let checkpointing = match (self.checkpoint.as_str(), self.checkpoint.strip_prefix("every-").map(str::parse)) {
+            ("none", _) => Checkpointing::None,
+            ("full", _) => Checkpointing::Every(1),
+            (_, Some(Ok(every))) => Checkpointing::Every(every),
+            (given, _) => return Err(format!("--checkpoint {given:?} is unknown. Write none, full or every-4.")),
+        };
+        let model = Model {
+            seq: count::parse("--seq", &self.seq, "tokens")?,
+            batch: count::parse("--batch", &self.batch, "sequences")?,
+            kv_tokens: count::parse("--kv", &self.kv, "tokens")?,
+            precision: match self.precision {
+                PrecisionName::Mixed => Precision::Mixed,
+                PrecisionName::Fp32 => Precision::Fp32,
+                PrecisionName::Bf16 => Precision::Bf16,
+            },
+            optimizer: match self.optimizer {
+                OptimizerName::Adam => Optimizer::Adam,
+                OptimizerName::Momentum => Optimizer::Momentum,
+                OptimizerName::Sgd => Optimizer::Sgd,
+                OptimizerName::None => Optimizer::Inference,
+            },
+            attention: match self.attention {
+                AttentionName::Flash => Attention::Flash,
+                AttentionName::Plain => Attention::Plain,
+            },
+            checkpointing,
+            dropout: self.dropout,
+            ..self.shape.model(file.as_ref().map(|(_, config)| config))?
+        };
+        let config = file.map(|(name, config)| FromFile::new(name, config, &self.shape.given(), &model));
+        model.check().map_err(|error| {
+            let hint =
+                if matches!(error, ModelError::Heads(..)) { " Change one of them, or give --head-dim." } else { "" };
+            match &config {
+                Some(config) => format!("Invalid model shape: {error}, from {} and the options.{hint}", config.file),
+                None => format!("Invalid model shape: {error}.{hint}"),
+            }
+        })?;
+        Ok((model, config))
+    }
+}

@@ -1,0 +1,119 @@
+//! The plan and the simulation as text for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use shared::budget::{Letter, Model, Part, Plan};
+use shared::units::{Bytes, Count};
+
+use super::simulation::{STEPS, Simulation};
+use super::{FromFile, Printed};
+
+/// Returns the plan as text for people.
+pub(super) fn of(printed: &Printed) -> String {
+    let mut out = String::new();
+    let Printed { model, config, plan, simulation } = printed;
+    // Writing to a string can't fail.
+    if let Some(config) = config {
+        let _ = config_text(&mut out, config);
+    }
+    let _ = shape_text(&mut out, model, plan);
+    let _ = plan_text(&mut out, plan);
+    if let Some(simulation) = simulation {
+        let _ = simulation_text(&mut out, plan, simulation);
+    }
+    out
+}
+
+/// Writes what came from a file.
+fn config_text(out: &mut String, config: &FromFile) -> std::fmt::Result {
+    let value = |value: &Value| match value {
+        Value::String(word) => word.clone(),
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), |number| Count(number).to_string()),
+        other => other.to_string(),
+    };
+    let list = |is_from_file: bool| {
+        let chosen = config.taken.iter().filter(|taken| taken.key.is_some() == is_from_file);
+        chosen.map(|taken| format!("{} {}", taken.option, value(&taken.value))).collect::<Vec<_>>().join(", ")
+    };
+    writeln!(out, "From {}: {}", config.file, list(true))?;
+    writeln!(out, "As model type {} has it: {}", config.model_type, list(false))?;
+    if !config.overridden.is_empty() {
+        writeln!(out, "Overridden by options: {}", config.overridden.join(", "))?;
+    }
+    writeln!(out)
+}
+
+/// Writes the number of weights, with the formula of the shape and what its letters stand for.
+fn shape_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
+    let shape = model.shape_params();
+    match plan.params == shape {
+        true => writeln!(out, "P = {} weights = {}", Count(shape), plan.params_formula)?,
+        false => {
+            writeln!(out, "P = {} weights, as given", Count(plan.params))?;
+            writeln!(out, "The shape has {} = {}", Count(shape), plan.params_formula)?;
+        }
+    }
+    if let Some(active) = plan.active_params {
+        writeln!(out, "Active for each token: {}", Count(active))?;
+    }
+    let is_explained = |letter: &Letter| match letter {
+        Letter::KvHeads | Letter::HeadWidth => {
+            model.kv_heads != model.heads || model.query_width() != model.hidden || model.kv_tokens > 0
+        }
+        letter => letter.number(model) > 0,
+    };
+    let letters: Vec<String> = Letter::ALL
+        .into_iter()
+        .filter(is_explained)
+        .map(|letter| format!("{} = {} {}", letter.symbol(), Count(letter.number(model)), letter.meaning()))
+        .collect();
+    for line in letters.chunks(4) {
+        writeln!(out, "  {}", line.join(", "))?;
+    }
+    writeln!(out, "  [{}]\n", plan.params_sources.join("; "))
+}
+
+fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
+    let width = plan.parts.iter().map(|part| part.formula.chars().count()).max().unwrap_or(0);
+    for part in &plan.parts {
+        let (name, bytes) = (part.part.name(), Bytes(part.bytes));
+        writeln!(out, "  {name:<16} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
+    }
+    writeln!(out, "\nMemory during a step, without working memory:")?;
+    for moment in &plan.moments {
+        let mark = if moment.bytes == plan.peak_bytes { "  <- peak" } else { "" };
+        writeln!(out, "  {:<27} {:>10}{mark}", moment.name, Bytes(moment.bytes))?;
+    }
+    Ok(())
+}
+
+fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> std::fmt::Result {
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+    match &simulation.error {
+        Some(error) => {
+            writeln!(out, "\nThe simulation stopped before the end of its {STEPS} steps: {error}")?;
+            writeln!(out, "at the peak until then:      plan  simulation")?;
+        }
+        None => writeln!(out, "\n{STEPS} simulated steps:            plan  simulation   ratio")?,
+    }
+    for part in &simulation.parts {
+        let planned = if part.planned_bytes > 0 { Bytes(part.planned_bytes).to_string() } else { "-".to_owned() };
+        let (name, simulated) = (part.part.name(), Bytes(part.simulated_bytes));
+        writeln!(out, "  {name:<24} {planned:>10} {simulated:>11} {:>7}", ratio(part.ratio))?;
+    }
+    let peak = Bytes(plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)));
+    let requested = Bytes(simulation.peak_requested);
+    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak requested", ratio(simulation.ratio))?;
+    writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
+    writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
+    if simulation.params != plan.params {
+        writeln!(
+            out,
+            "The simulated model has the {} weights of its shape, not the {} of --params.",
+            Count(simulation.params),
+            Count(plan.params)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! The second half of a layer: an MLP, or a router with experts.
+
+use shared::budget::{Experts, Linear, Mlp, Model, Part};
+
+use super::layer::{linear_gradients, working};
+use super::stream_bytes;
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
+use crate::workloads::sites;
+
+/// What an MLP or one expert keeps for its backward pass.
+struct Saved {
+    tokens: u64,
+    /// The results of the widening matrices.
+    wide: Vec<Tensor>,
+    /// The result of the activation function.
+    activation: Tensor,
+    /// The product of a gated MLP, which is the input of its last matrix.
+    product: Option<Tensor>,
+}
+
+/// What an expert among which the router chooses keeps in addition: its tokens, and its result.
+struct Routed {
+    tokens: Tensor,
+    expert: Saved,
+    result: Tensor,
+}
+
+/// What the second half of a layer keeps.
+pub(super) struct SavedMlp {
+    /// The router's probabilities, and the weights and indices of the active experts.
+    router: Vec<Tensor>,
+    routed: Vec<Routed>,
+    /// The only MLP, or the shared experts.
+    whole: Vec<Saved>,
+}
+
+impl Saved {
+    fn tensors(self) -> impl Iterator<Item = Tensor> {
+        self.wide.into_iter().chain([self.activation]).chain(self.product)
+    }
+}
+
+impl SavedMlp {
+    /// Returns all tensors.
+    pub(super) fn tensors(self) -> impl Iterator<Item = Tensor> {
+        let routed = self.routed.into_iter().flat_map(|routed| {
+            let Routed { tokens, expert, result } = routed;
+            [tokens, result].into_iter().chain(expert.tensors())
+        });
+        self.router.into_iter().chain(routed).chain(self.whole.into_iter().flat_map(Saved::tensors))
+    }
+}
+
+/// Runs the forward pass. Returns what is kept, and the result, which is not.
+pub(super) fn forward<D: Device>(job: &mut Job<D>, model: &Model) -> Result<(SavedMlp, Tensor), JobError> {
+    let tokens = model.batch * model.seq;
+    let Some(experts) = model.experts else {
+        let (saved, result) = forward_one(job, model, tokens)?;
+        return Ok((SavedMlp { router: Vec::new(), routed: Vec::new(), whole: vec![saved] }, result));
+    };
+    let (element, stream) = (model.precision.element(), stream_bytes(model));
+    let router = job.call(at("forward", "moe.py", 88), |job| {
+        let logits = working(job, tokens * experts.count * element, sites::LINEAR_OP)?;
+        let probabilities = job.alloc(tokens * experts.count * 4, sites::SOFTMAX_OP)?;
+        job.free(logits);
+        let weights = job.alloc(tokens * experts.active * 4, sites::TOPK_OP)?;
+        let indices = job.alloc(tokens * experts.active * 8, sites::TOPK_OP)?;
+        Ok::<_, JobError>(vec![probabilities, weights, indices])
+    })?;
+    let sum = job.call(at("forward", "moe.py", 94), |job| working(job, stream, sites::ZEROS_OP))?;
+    let mut routed = Vec::new();
+    for share in shares(tokens, experts) {
+        let bytes = share * model.hidden * element;
+        let tokens = job.call(at("forward", "moe.py", 101), |job| job.alloc(bytes, sites::GATHER_OP))?;
+        let (expert, unkept) = forward_one(job, model, share)?;
+        // The result is kept, as it is multiplied by the router's weight.
+        let result = job.alloc(bytes, sites::MUL_OP)?;
+        job.free(unkept);
+        job.call(at("forward", "moe.py", 103), |job| job.part(Part::Working, |job| job.touch(bytes, sites::MUL_OP)))?;
+        routed.push(Routed { tokens, expert, result });
+    }
+    let mut whole = Vec::new();
+    for _ in 0..experts.shared {
+        let (saved, result) = forward_one(job, model, tokens)?;
+        job.free(result);
+        whole.push(saved);
+    }
+    Ok((SavedMlp { router, routed, whole }, sum))
+}
+
+/// Returns how many tokens each expert processes. The router spreads them evenly; all sums of memory are the same if it does
+/// not.
+fn shares(tokens: u64, experts: Experts) -> impl Iterator<Item = u64> {
+    let (all, count) = (tokens * experts.active, experts.count.max(1));
+    (0..experts.count).map(move |number| all / count + u64::from(number < all % count)).filter(|share| *share > 0)
+}
+
+/// Runs one MLP forward.
+fn forward_one<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<(Saved, Tensor), JobError> {
+    let element = model.precision.element();
+    let bytes = tokens * model.ffn * element;
+    let mut wide = Vec::new();
+    for _ in 0..model.mlp.widening() {
+        wide.push(job.call(at("forward", "mlp.py", 41), |job| job.alloc(bytes, sites::LINEAR_OP))?);
+    }
+    let (function, product) = match model.mlp {
+        Mlp::Plain => (sites::GELU_OP, None),
+        Mlp::Gated => (sites::SILU_OP, Some(sites::MUL_OP)),
+    };
+    let activation = job.call(at("forward", "mlp.py", 42), |job| job.alloc(bytes, function))?;
+    let product = match product {
+        Some(site) => Some(job.call(at("forward", "mlp.py", 42), |job| job.alloc(bytes, site))?),
+        None => None,
+    };
+    let narrow = tokens * model.hidden * element;
+    let result = job.call(at("forward", "mlp.py", 43), |job| working(job, narrow, sites::LINEAR_OP))?;
+    Ok((Saved { tokens, wide, activation, product }, result))
+}
+
+/// Runs the backward pass, which frees what was kept. The caller holds the gradient of the result. Returns the gradient of
+/// the input.
+pub(super) fn backward<D: Device>(
+    job: &mut Job<D>,
+    model: &Model,
+    saved: SavedMlp,
+    gradients: &mut Vec<Tensor>,
+) -> Result<Tensor, JobError> {
+    let SavedMlp { router, routed, mut whole } = saved;
+    let Some(experts) = model.experts else {
+        return match whole.pop() {
+            Some(saved) => backward_one(job, model, saved, gradients),
+            None => job.alloc(stream_bytes(model), sites::INPUT_GRADIENT),
+        };
+    };
+    let (element, stream) = (model.precision.element(), stream_bytes(model));
+    let sum = job.alloc(stream, sites::INPUT_GRADIENT)?;
+    while let Some(saved) = whole.pop() {
+        let gradient = backward_one(job, model, saved, gradients)?;
+        job.free(gradient);
+    }
+    for Routed { tokens, expert, result } in routed.into_iter().rev() {
+        let bytes = expert.tokens * model.hidden * element;
+        let weighted = job.alloc(bytes, sites::GATHER_BACKWARD)?;
+        let flowing = job.alloc(bytes, sites::MUL_BACKWARD)?;
+        job.free_all([weighted, result]);
+        let gradient = backward_one(job, model, expert, gradients)?;
+        job.free_all([flowing, tokens]);
+        // Spread over all tokens, and added to the other experts' gradients.
+        job.touch(stream, sites::GATHER_BACKWARD)?;
+        job.free(gradient);
+    }
+    // An expert without tokens has no gradient, unless zeros are made for it.
+    let idle = experts.count - shares(model.batch * model.seq, experts).count() as u64;
+    for _ in 0..idle {
+        for linear in std::iter::repeat_n(model.widening(), model.mlp.widening() as usize).chain([model.narrowing()]) {
+            linear_gradients(job, model, linear, gradients)?;
+        }
+    }
+    let logits = job.alloc(model.batch * model.seq * experts.count * 4, sites::SOFTMAX_BACKWARD)?;
+    job.free_all(router);
+    job.touch(stream, sites::INPUT_GRADIENT)?;
+    if let Some(linear) = model.router() {
+        linear_gradients(job, model, linear, gradients)?;
+    }
+    job.free(logits);
+    Ok(sum)
+}
+
+/// Runs one MLP backward.
+fn backward_one<D: Device>(
+    job: &mut Job<D>,
+    model: &Model,
+    saved: Saved,
+    gradients: &mut Vec<Tensor>,
+) -> Result<Tensor, JobError> {
+    let element = model.precision.element();
+    let Saved { tokens, mut wide, activation, product } = saved;
+    let bytes = tokens * model.ffn * element;
+    let widening: Linear = model.widening();
+
+    let mut gradient = job.alloc(bytes, sites::INPUT_GRADIENT)?;
+    linear_gradients(job, model, model.narrowing(), gradients)?;
+    let mut other = None;
+    if let Some(product) = product {
+        // The product's gradient becomes that of the activation and that of the other matrix's result.
+        job.free(product);
+        let of_activation = job.alloc(bytes, sites::MUL_BACKWARD)?;
+        other = Some(job.alloc(bytes, sites::MUL_BACKWARD)?);
+        job.free(gradient);
+        job.free_all(wide.pop());
+        gradient = of_activation;
+    }
+    job.free(activation);
+    let site = if model.mlp == Mlp::Gated { sites::SILU_BACKWARD } else { sites::GELU_BACKWARD };
+    let inner = job.alloc(bytes, site)?;
+    job.free(gradient);
+    job.free_all(wide);
+    let narrow = job.alloc(tokens * model.hidden * element, sites::INPUT_GRADIENT)?;
+    linear_gradients(job, model, widening, gradients)?;
+    job.free(inner);
+    if let Some(other) = other {
+        // The input's gradient by way of the other matrix is added to the first.
+        job.touch(tokens * model.hidden * element, sites::INPUT_GRADIENT)?;
+        linear_gradients(job, model, widening, gradients)?;
+        job.free(other);
+    }
+    Ok(narrow)
+}
