@@ -74,4 +74,5 @@ pub mod trace;
 pub mod tracker;
 pub mod units;
 mod values;
+pub mod whatif;
 pub mod wire;

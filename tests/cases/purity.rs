@@ -57,7 +57,7 @@ const LAYERS: &[&[&str]] = &[
     &["diagnosis"],
     &["pickle", "query", "replay"],
     &["baked"],
-    &["export", "link", "measures", "monitor", "recording", "redaction"],
+    &["export", "link", "measures", "monitor", "recording", "redaction", "whatif"],
     &["import"],
     &["analysis"],
     &["doctor"],

@@ -11,6 +11,7 @@ use shared::replay::Replay;
 use shared::trace::{DeviceTrace, Snapshot};
 use shared::units::counted;
 
+use super::device::{choose, numbers};
 use super::read::read;
 use super::{one_line, print, refuse};
 
@@ -76,7 +77,7 @@ impl Curves {
     /// Reads the file, and finds the device.
     fn open(&self) -> Result<(Snapshot, usize), String> {
         let Imported { snapshot, .. } = read(Path::new(&self.file))?;
-        let device = self.choose(&snapshot.devices)?;
+        let device = choose(self.device, &snapshot.devices)?;
         let events = snapshot.devices.get(device).map_or(0, |trace| trace.events.len());
         if self.from as usize > events {
             let count = counted(events as u64, "event");
@@ -91,16 +92,6 @@ impl Curves {
             eprintln!("{name}: the file has the devices {numbers}. These are the rows of device {number}.");
         }
         Ok((snapshot, device))
-    }
-
-    /// Returns the index of the device to measure.
-    fn choose(&self, devices: &[DeviceTrace]) -> Result<usize, String> {
-        if let Some(number) = self.device {
-            let found = devices.iter().position(|trace| trace.device == number);
-            return found.ok_or_else(|| format!("There is no device {number}. The file has: {}.", numbers(devices)));
-        }
-        let found = devices.iter().position(|trace| !trace.events.is_empty());
-        Ok(found.or((!devices.is_empty()).then_some(0)).ok_or("The file has no device.")?)
     }
 
     fn print(&self, mut snapshot: Snapshot, device: usize) -> ExitCode {
@@ -140,11 +131,6 @@ impl Curves {
         }
         rows.flush()
     }
-}
-
-/// Returns the numbers of devices as text.
-fn numbers(devices: &[DeviceTrace]) -> String {
-    devices.iter().map(|trace| trace.device.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Some neighbouring positions, of which those with an extreme are kept: for each column the first with its smallest and

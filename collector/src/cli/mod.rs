@@ -3,6 +3,7 @@
 mod budget;
 mod curves;
 mod destination;
+mod device;
 mod doctor;
 mod export;
 mod listening;
@@ -21,6 +22,7 @@ mod setting;
 mod store;
 mod strip;
 mod token;
+mod whatif;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -54,15 +56,18 @@ enum Command {
     Run(run::Run),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
+    /// Tell what a run would have needed under other allocator settings, or on another device
+    Whatif(whatif::WhatIf),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
-    /// Share a trace by a link, without what `strip` leaves out
+    /// Share a trace by a link, without names of users and hosts, home folders and attached texts
     Push(push::Push),
     /// Fetch a trace that somebody shared by a link
     Pull(pull::Pull),
     /// Delete a link that `push` made
     Unshare(push::Unshare),
-    /// Write a trace as a web page that opens from disk without a network; it says as little as a copy by `strip`
+    /// Write a trace as a web page that opens from disk without a network, without names of users and hosts, home folders and
+    /// attached texts
     Export(export::Export),
     /// Make a token for a server's file of tokens
     Token(token::Token),
@@ -81,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Whatif(whatif) => whatif.run(),
         Command::Strip(strip) => strip.run(),
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),

@@ -53,7 +53,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         !self.is_open(self.current_stream)
     }
 
-    fn stream_key(&self, stream: Stream) -> StreamKey {
+    pub(super) fn stream_key(&self, stream: Stream) -> StreamKey {
         StreamKey(self.driver.stream_id(stream))
     }
 
@@ -100,6 +100,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             }
         }
         Ok(())
+    }
+
+    /// Caches the blocks whose streams have reached their events, as the next request would.
+    pub fn settle(&mut self) -> Result<(), DriverError> {
+        self.process_events(StackId(0))
     }
 
     /// Caches the blocks whose streams have reached their events: in each stream up to the first event that is not done

@@ -5,6 +5,7 @@
 //!
 //! One [`DeviceAllocator`] serves one device through a [`Driver`] and reports each event to a [`TraceSink`].
 
+mod adopt;
 mod block;
 mod check;
 mod config;
