@@ -119,6 +119,6 @@ def share(trace, server, token, expires, password, name, is_public, ca_file, pro
     if done.returncode != 0:
         raise ShareError(reason(done.stderr) or f"{program} ended with status {done.returncode}")
     link = Link(done.stdout.strip())
-    found = re.search(r"^To delete it: echo (\S+) \|", done.stderr, re.MULTILINE)
+    found = re.search(r"^Delete token, .*: (\S+)$", done.stderr, re.MULTILINE)
     link.delete_token = found and found[1]
     return link

@@ -26,15 +26,47 @@ pub(super) fn destination(
     let variable = || std::env::var_os(CA_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     let ca_file = ca_file.map(Path::to_owned).or_else(variable);
     let token = match token_file {
-        Some(path) => Some(read_secret(path, "token")?),
+        Some(path) => Some(read_token(path)?),
         None => std::env::var(TOKEN_VARIABLE).ok(),
     };
     Ok(destination.token(token).ca_file(ca_file))
 }
 
-/// Reads a file that holds a secret and nothing else.
-pub(super) fn read_secret(path: &Path, what: &str) -> Result<String, String> {
-    let text = fs::read_to_string(path);
-    text.map(|text| text.trim().to_owned())
-        .map_err(|error| format!("{}: the {what} can't be read: {error}.", path.display()))
+/// Reads a file that holds a token and nothing else.
+fn read_token(path: &Path) -> Result<String, String> {
+    read_secret(path, "token").map(|text| text.trim().to_owned())
+}
+
+/// Reads a file that holds a password. All of it counts but the ends of lines after it.
+pub(super) fn read_password(path: &Path) -> Result<String, String> {
+    let password = read_secret(path, "password")?.trim_end_matches(['\r', '\n']).to_owned();
+    if password.trim().is_empty() {
+        return Err(format!("{}: the file holds no password.", path.display()));
+    }
+    Ok(password)
+}
+
+fn read_secret(path: &Path, what: &str) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: the {what} can't be read: {error}.", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_all_of_its_file_but_the_ends_of_lines() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (text, want) in [
+            ("secret", Some("secret")),
+            (" with spaces \r\n", Some(" with spaces ")),
+            ("two\nlines\n\n", Some("two\nlines")),
+            ("", None),
+            ("\n", None),
+            (" \t\n", None),
+        ] {
+            fs::write(file.path(), text).unwrap();
+            assert_eq!(read_password(file.path()).ok().as_deref(), want, "{text:?}");
+        }
+    }
 }

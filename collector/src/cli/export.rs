@@ -19,7 +19,8 @@ pub(super) struct Export {
     /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Web page to write; its name ends in .html [default: the name of FILE with .html, in the current folder]
+    /// Web page to write; its name ends in .html [default: the name of FILE with .html, in the current
+    /// folder; an existing file is kept]
     #[arg(short, long, value_name = "OUT")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -37,7 +38,16 @@ impl Export {
 
     /// Writes the page. Returns what is printed.
     fn export(&self) -> Result<String, String> {
-        let out = self.out.clone().unwrap_or_else(|| Path::new(&stem(&self.file)).with_added_extension("html"));
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => {
+                let out = Path::new(&stem(&self.file)).with_added_extension("html");
+                if out.exists() {
+                    return Err(format!("the page {} exists already. Name another one with --out.", out.display()));
+                }
+                out
+            }
+        };
         if out.extension().is_none_or(|ending| ending != "html") {
             return Err(format!("the copy is a web page. End the name {} with .html.", out.display()));
         }

@@ -8,7 +8,7 @@ use clap::Args;
 use shared::format::EXTENSION;
 use shared::units::Bytes;
 
-use super::destination::read_secret;
+use super::destination::read_password;
 use super::push::{ServerOptions, report, wait};
 use super::redaction::write_whole;
 use super::{one_line, print, refuse};
@@ -43,7 +43,7 @@ impl Pull {
     fn pull(&self) -> Result<String, String> {
         let LinkAddress { server, token } = LinkAddress::parse(&self.link)?;
         let remote = self.server.remote("LINK", &server)?;
-        let password = self.password_file.as_deref().map(|path| read_secret(path, "password")).transpose()?;
+        let password = self.password_file.as_deref().map(read_password).transpose()?;
         wait(async {
             let (linked, key) = remote.look(&token, password.as_deref()).await?;
             let out = match &self.out {

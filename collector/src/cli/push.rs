@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::units::Bytes;
+use shared::units::{Bytes, Moment};
 
-use super::destination::{destination, read_secret};
+use super::destination::{destination, read_password};
 use super::redaction::RedactionOptions;
 use super::{print, refuse};
 use crate::remote::{LinkAddress, Offer, Pushed, Remote};
@@ -28,9 +28,9 @@ pub(super) struct Push {
     /// Name of the link [default: that of the recording or of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Time until the link expires, such as 12h or 30d, or never
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = expiry)]
-    expires: Expiry,
+    /// Time until the link expires, such as 12h or 30d, or never [default: 30d, or less if the server allows only less]
+    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    expires: Option<Expiry>,
     /// File with a password that the link asks for
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -71,16 +71,19 @@ fn expiry(text: &str) -> Result<Expiry, String> {
     if text == "never" {
         return Ok(Expiry(None));
     }
+    let how = "write a number of minutes, hours or days, such as 90m, 12h or 30d, or never";
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let seconds = match unit {
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
-        _ => 0,
+        _ => return Err(how.to_owned()),
     };
-    let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds)).filter(|whole| *whole > 0);
-    whole.map(|whole| Expiry(Some(whole))).ok_or_else(|| "write it as 90m, 12h, 30d or never".to_owned())
+    match number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds)) {
+        Some(0) => Err("the link would expire at once".to_owned()),
+        whole => whole.map(|whole| Expiry(Some(whole))).ok_or_else(|| how.to_owned()),
+    }
 }
 
 /// Runs a request to its end.
@@ -107,12 +110,33 @@ impl Push {
     /// Shares the trace, and prints the link.
     pub(super) fn run(self) -> ExitCode {
         match self.push() {
-            Ok(Pushed { address, delete_token }) => {
-                eprintln!("To delete it: echo {delete_token} | vramscope unshare {address}");
-                print(|out| writeln!(out, "{address}"))
+            Ok(pushed) => {
+                eprint!("{}", self.told(&pushed));
+                print(|out| writeln!(out, "{}", pushed.address))
             }
             Err(sentence) => refuse(&sentence),
         }
+    }
+
+    /// Returns what is said about a new link beside its address.
+    fn told(&self, Pushed { address, delete_token, bytes, expires_us, has_password, is_public }: &Pushed) -> String {
+        let readers = match is_public {
+            true => "everybody who reaches the server",
+            false => "everybody whom the server lets read",
+        };
+        let password = if *has_password { " and knows its password" } else { "" };
+        let until = expires_us.map_or_else(
+            || "It never expires.".to_owned(),
+            |us| format!("It expires on {}.", Moment::at(us).to_minute()),
+        );
+        let here = match LinkAddress::parse(address).is_ok_and(|link| link.is_local()) {
+            true => "The address of the link is that of this machine, and opens nowhere else.\n",
+            false => "",
+        };
+        format!(
+            "Shared {}. The link opens for {readers}{password}. {until}\n{here}Delete token, for vramscope unshare: {delete_token}\n",
+            Bytes(*bytes)
+        )
     }
 
     fn push(&self) -> Result<Pushed, String> {
@@ -123,17 +147,17 @@ impl Push {
             (None, None) => ("--to", HERE.to_owned()),
         };
         let remote = self.server.remote(option, &url)?;
-        let password = self.password_file.as_deref().map(|path| read_secret(path, "password")).transpose()?;
+        let password = self.password_file.as_deref().map(read_password).transpose()?;
         let copy = self.redaction.copy_of(&self.file);
         let copy = copy.map_err(|sentence| format!("{}: {sentence}", self.file.display()))?;
         let recording = copy.shareable();
-        eprint!("{}", copy.summary());
         let offer = Offer {
             name: self.name.clone().unwrap_or_else(|| copy.name().to_owned()),
-            expires_seconds: self.expires.0,
+            expires_seconds: self.expires.map(|Expiry(seconds)| seconds),
             password,
             is_public: self.public,
         };
+        eprint!("{}", copy.summary());
         wait(remote.push(&recording, &offer, &mut report("Sent")))
     }
 }
@@ -141,7 +165,7 @@ impl Push {
 /// The options of `unshare`.
 #[derive(Args, Debug)]
 pub(super) struct Unshare {
-    /// The link
+    /// The link. Its delete token, which `push` printed, is asked for on the terminal, or read from standard input
     #[arg(value_name = "LINK")]
     link: String,
     #[command(flatten)]
@@ -166,7 +190,11 @@ impl Unshare {
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         read.map_err(|error| format!("The delete token can't be read: {error}."))?;
-        wait(remote.delete(&token, line.trim()))
+        let delete_token = line.trim();
+        if delete_token.is_empty() {
+            return Err("No delete token was given. Enter the one that was shown when the link was made.".to_owned());
+        }
+        wait(remote.delete(&token, delete_token))
     }
 }
 

@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use shared::format::{self, Header};
+use shared::format::{self, Fault, Header};
 use shared::import::Imported;
 use shared::preview;
-use shared::redaction::{Contents, Part, Paths, Redaction, header_of, redact};
+use shared::redaction::{Contents, Part, Paths, Redaction, header_of, note_faults, redact};
 use shared::trace::Snapshot;
 use shared::units::counted;
 
@@ -76,7 +76,8 @@ impl RedactionOptions {
     pub(super) fn copy_of(&self, file: &Path) -> Result<RedactedCopy, String> {
         let mut imported = read(file)?;
         let name = || file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let header = imported.header.take().unwrap_or_else(|| header_of(&name(), &imported.snapshot));
+        let mut header = imported.header.take().unwrap_or_else(|| header_of(&name(), &imported.snapshot));
+        note_faults(&mut header, &imported.findings);
         let redaction = self.redaction(&imported)?;
         let before = Contents::of(&header, &imported.snapshot);
         let (header, snapshot) = redact(&header, &mut imported.snapshot, &redaction);
@@ -145,6 +146,9 @@ impl RedactedCopy {
                 true => format!("{name}: {is}\n"),
                 false => format!("{name}: {is} (was: {was})\n"),
             };
+        }
+        for Fault { message, .. } in &self.header.faults {
+            text += &format!("! {}\n", one_line(message));
         }
         if before.host_events > 0 {
             text += "Events of pinned host memory are left out: a recording has none.\n";

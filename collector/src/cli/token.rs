@@ -28,8 +28,8 @@ struct New {
     /// Name of the token, as the audit log shows it
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What the token is for: ingest (send recordings, start the demo), read (list, watch and download them), share (for
-    /// links, which no release uses yet) or admin (everything, and pin and delete recordings); can be repeated
+    /// What the token is for: ingest (send recordings, start the demo), read (list, watch and download them), share (make
+    /// links to traces) or admin (everything, and pin and delete recordings); can be repeated
     #[arg(long, value_name = "ROLE", required = true)]
     role: Vec<String>,
     /// Last day of the token in UTC (2027-01-31), or its last moment (2027-01-31T18:00:00Z, 2027-01-31T18:00:00+01:00)

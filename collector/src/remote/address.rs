@@ -27,11 +27,35 @@ impl LinkAddress {
         }
         Ok(Self { server: server.to_owned(), token: token.to_owned() })
     }
+
+    /// Whether the address names the machine that it is used on.
+    pub fn is_local(&self) -> bool {
+        let (_, host) = self.server.split_once("://").unwrap_or_default();
+        let host = host.split('/').next().unwrap_or_default();
+        let name = host.strip_prefix('[').map_or_else(|| host.split(':').next(), |rest| rest.split(']').next());
+        let name = name.unwrap_or_default();
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_told_apart() {
+        for (server, want) in [
+            ("http://127.0.0.1:7070", true),
+            ("http://localhost", true),
+            ("http://[::1]:7070/tools", true),
+            ("https://box.example:7070", false),
+            ("https://127.0.0.1.example", false),
+            ("http://10.0.0.1:7070", false),
+        ] {
+            let link = LinkAddress { server: server.to_owned(), token: String::new() };
+            assert_eq!(link.is_local(), want, "{server}");
+        }
+    }
 
     #[test]
     fn links_are_read_with_or_without_their_view() {

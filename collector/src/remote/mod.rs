@@ -34,8 +34,9 @@ const PART_BYTES: u64 = 4 << 20;
 pub struct Offer {
     /// The name of the link.
     pub name: String,
-    /// The seconds until it expires; `None` for never.
-    pub expires_seconds: Option<u64>,
+    /// The seconds until it expires, `Some(None)` for never; `None` for the server's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_seconds: Option<Option<u64>>,
     /// The password that opens it, if it gets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
@@ -50,6 +51,14 @@ pub struct Pushed {
     pub address: String,
     /// The token that deletes it.
     pub delete_token: String,
+    /// The bytes that the link leads to.
+    pub bytes: u64,
+    /// When it expires, in microseconds since the epoch; `None` for never.
+    pub expires_us: Option<i64>,
+    /// Whether it asks for a password.
+    pub has_password: bool,
+    /// Whether it opens without a token of the server.
+    pub is_public: bool,
 }
 
 /// What a server tells of a link.
@@ -61,6 +70,12 @@ pub struct Linked {
     pub bytes: u64,
     /// The BLAKE3 hash of the recording.
     pub hash: String,
+    /// When the link expires, in microseconds since the epoch; `None` for never.
+    pub expires_us: Option<i64>,
+    /// Whether it asks for a password.
+    pub has_password: bool,
+    /// Whether it opens without a token of the server.
+    pub is_public: bool,
 }
 
 #[derive(Deserialize)]
@@ -122,15 +137,20 @@ impl Remote {
         let path = format!("traces/uploads/{}", begun.id);
         let sent = self.send_parts(&path, recording, begun.part_bytes.max(1), report).await;
         let finished = match sent {
-            Ok(()) => self.done(self.request(Method::POST, &format!("{path}/finish"))).await,
+            Ok(()) => self.json::<Linked>(self.request(Method::POST, &format!("{path}/finish"))).await,
             Err(sentence) => Err(sentence),
         };
-        if let Err(sentence) = finished {
-            // The server gives it up by itself if this fails, too.
-            let _ = self.request(Method::DELETE, &path).send_once(&self.client).await;
-            return Err(sentence);
+        match finished {
+            Ok(Linked { bytes, expires_us, has_password, is_public, .. }) => {
+                let address = format!("{}s-{}", self.address, begun.token);
+                Ok(Pushed { address, delete_token: begun.delete_token, bytes, expires_us, has_password, is_public })
+            }
+            Err(sentence) => {
+                // The server gives it up by itself if this fails, too.
+                let _ = self.request(Method::DELETE, &path).send_once(&self.client).await;
+                Err(sentence)
+            }
         }
-        Ok(Pushed { address: format!("{}s-{}", self.address, begun.token), delete_token: begun.delete_token })
     }
 
     async fn send_parts(&self, path: &str, recording: &[u8], part: usize, report: Report<'_>) -> Result<(), String> {
@@ -170,8 +190,11 @@ impl Remote {
             }
             None => None,
         };
-        let linked = self.json(self.request(Method::GET, &path).key(key.as_deref())).await?;
-        Ok((linked, key))
+        let sent = self.request(Method::GET, &path).key(key.as_deref()).send(&self.client).await;
+        if sent.as_ref().is_err_and(|failure| failure.has_code("password")) {
+            return Err("This link has a password. Name a file that holds it with --password-file.".to_owned());
+        }
+        Ok((self.read(sent).await?, key))
     }
 
     /// Downloads the recording of a link, and checks its hash.
@@ -208,7 +231,11 @@ impl Remote {
     /// Deletes a link.
     pub async fn delete(&self, token: &str, delete_token: &str) -> Result<(), String> {
         let delete = self.request(Method::DELETE, &format!("traces/{token}"));
-        self.done(delete.header_text("x-vramscope-delete-token", delete_token)).await
+        let sent = delete.header_text("x-vramscope-delete-token", delete_token).send(&self.client).await;
+        match sent {
+            Err(failure) if failure.has_code("gone") => Err("This link was deleted, or expired, before.".to_owned()),
+            other => other.map(drop).map_err(|failure| self.sentence(failure)),
+        }
     }
 
     fn request(&self, method: Method, path: &str) -> request::Request {
@@ -217,10 +244,6 @@ impl Remote {
 
     async fn json<T: serde::de::DeserializeOwned>(&self, request: request::Request) -> Result<T, String> {
         self.read(request.send(&self.client).await).await
-    }
-
-    async fn done(&self, request: request::Request) -> Result<(), String> {
-        request.send(&self.client).await.map(drop).map_err(|failure| self.sentence(failure))
     }
 
     async fn read<T: serde::de::DeserializeOwned>(
@@ -234,6 +257,13 @@ impl Remote {
     }
 
     fn sentence(&self, failure: Failure) -> String {
+        // The server's own sentence is for those who write requests.
+        if self.token.is_none() && failure.has_code("token") {
+            let address = &self.address;
+            return format!(
+                "The server {address} requires a token. Name its file with --token-file, or set VRAMSCOPE_TOKEN."
+            );
+        }
         failure.sentence(&self.address)
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Failure {
     /// It did not arrive, or its answer didn't.
     Network(String),
     /// The server refused it.
-    Refused(StatusCode, String),
+    Refused(StatusCode, Reason),
 }
 
 #[derive(Deserialize)]
@@ -32,8 +32,11 @@ struct Refusal {
     error: Reason,
 }
 
-#[derive(Deserialize)]
-struct Reason {
+/// Why a server refused a request.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Reason {
+    #[serde(default)]
+    code: String,
     message: String,
 }
 
@@ -61,11 +64,18 @@ impl Failure {
         }
     }
 
+    /// Whether the server refused it with this code.
+    pub(super) fn has_code(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused(_, Reason { code, .. }) if code == wanted)
+    }
+
     /// Returns the sentence for people.
     pub(super) fn sentence(self, address: &str) -> String {
         match self {
-            Self::Network(what) => format!("The server {address} can't be reached: {what}."),
-            Self::Refused(_, message) if !message.is_empty() => message,
+            Self::Network(what) => {
+                format!("The server {address} can't be reached: {what}. Check that it runs, and the address.")
+            }
+            Self::Refused(_, Reason { message, .. }) if !message.is_empty() => message,
             Self::Refused(status, _) => {
                 format!(
                     "The server {address} answers with {status}. Check the address, and that a proxy lets this pass."
@@ -123,7 +133,7 @@ impl Request {
         }
         let bytes = response.bytes().await.unwrap_or_default();
         let refusal = serde_json::from_slice::<Refusal>(&bytes);
-        Err(Failure::Refused(status, refusal.map(|refusal| refusal.error.message).unwrap_or_default()))
+        Err(Failure::Refused(status, refusal.map(|refusal| refusal.error).unwrap_or_default()))
     }
 
     /// Sends it, again while the network fails.
