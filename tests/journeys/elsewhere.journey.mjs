@@ -32,6 +32,7 @@ test('the page asks, and opens the trace with nothing but its URL', async (t) =>
   assert.match(await page.tab.title(), /^a trace\.pickle · /);
   await says(page, 'file-origin', new RegExp(`from ${site.origin}`));
   await page.screenshot('elsewhere-open');
+  assert.equal(new URL(page.tab.url()).searchParams.get('url'), url, 'a reload asks again, and opens it again');
   assert.equal(site.asked.length, 1);
   const { headers } = site.asked[0];
   assert.equal(headers.origin, new URL(pageUrl()).origin);
@@ -48,7 +49,17 @@ test('a no is a no', async (t) => {
     await close();
     await at(page, 'offer').waitFor({ state: 'detached' });
     assert.equal(await page.state(), 'empty');
+    // A page that is loaded again does not ask again.
+    assert.equal(new URL(page.tab.url()).search, '');
   }
+  // Enter does what the highlighted button says, and the rest of the address stays.
+  await page.open(`?url=${site.origin}/a.pickle#v=2&tab=flame`);
+  await at(page, 'offer').waitFor();
+  await page.tab.keyboard.press('Enter');
+  await at(page, 'offer').waitFor({ state: 'detached' });
+  assert.match(await at(page, 'start').innerText(), /Open file/);
+  assert.equal(new URL(page.tab.url()).search, '');
+  assert.match(page.tab.url(), /#v=2&tab=flame$/);
   assert.equal(site.asked.length, 0);
 });
 
@@ -77,6 +88,7 @@ test('the page explains what the other server did wrong', async (t) => {
   const site = await startSite(t, {
     '/closed.pickle': { body },
     '/gone.pickle': { status: 404, headers: open },
+    '/kept.pickle': { status: 403, headers: open },
     '/moved.pickle': { status: 302, headers: { ...open, Location: `${other.origin}/a.pickle` } },
     '/text.pickle': { headers: open, body: 'no trace at all' },
   });
@@ -84,7 +96,8 @@ test('the page explains what the other server did wrong', async (t) => {
   const origin = new URL(pageUrl()).origin.replaceAll('.', '\\.');
   for (const [name, why] of [
     ['closed', new RegExp(`Access-Control-Allow-Origin: ${origin}`)],
-    ['gone', /status 404/],
+    ['gone', new RegExp(`^${new URL(site.origin).host} has no file at this address\\..*Status 404`)],
+    ['kept', /may have expired.*Ask the person.*Status 403/],
     ['moved', /redirects to another host/],
     ['text', /./],
   ]) {
@@ -92,10 +105,16 @@ test('the page explains what the other server did wrong', async (t) => {
     await at(page, 'offer-accept').click();
     await page.reach('error');
     await says(page, 'error-message', why);
+    // Nothing is said of a file that did not arrive.
+    assert.equal(/Supported files/.test(await text(page, 'failed')), name === 'text', name);
+    const before = site.asked.length;
+    await at(page, 'fetch-again').click();
+    await until('it is asked again', () => site.asked.length, (asked) => asked > before);
+    await page.reach('error');
   }
   assert.equal(other.asked.length, 0, 'the policy names one origin');
   // Browsers report each of these to the console.
-  allow(page, site, 'CORS policy', '404', 'Content Security Policy', `failed: ${site.origin}`, `failed: ${other.origin}`, `another server: ${other.origin}`, 'Failed to load resource', 'Fetch API cannot load');
+  allow(page, site, 'CORS policy', '403', '404', 'Content Security Policy', `failed: ${site.origin}`, `failed: ${other.origin}`, `another server: ${other.origin}`, 'Failed to load resource', 'Fetch API cannot load');
 });
 
 test('a long download shows its progress, and is cancelled', async (t) => {

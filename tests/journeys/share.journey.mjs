@@ -70,7 +70,7 @@ function unpacked(recording) {
 /** Opens the dialog with its key, and waits for the exact size. */
 async function openShare(page) {
   await press(page, 'u');
-  await says(page, 'share-size', /^[\d.]+ (bytes|[KMG]iB),/);
+  await says(page, 'share-size', /^The copy has about [\d.]+ (B|[KMG]iB)( so far)?: /);
 }
 
 /** Returns what the copy says in a row of the dialog. */
@@ -99,7 +99,8 @@ for (const [theme, width, height] of [['light', 1440, 900], ['dark', 1024, 700],
     assert.equal(await at(page, 'share-name').inputValue(), 'step of tuesday');
     assert.match(await at(page, 'share-row-users').innerText(), /1: alice/);
     assert.equal(await leaves(page, 'users'), 'left out');
-    assert.match(await leaves(page, 'folders'), /~\/secret-project/);
+    // What changes is shown in pairs.
+    assert.match(await at(page, 'share-row-folders').innerText(), /\/home\/alice\/secret-project[^]*→ ~\/secret-project/);
     assert.match(await at(page, 'share-row-attached-texts').innerText(), /customer 4711/);
     assert.equal(await leaves(page, 'attached-texts'), 'left out');
     await page.screenshot(`share-${theme}-${width}`);
@@ -112,8 +113,14 @@ for (const [theme, width, height] of [['light', 1440, 900], ['dark', 1024, 700],
     await until('the texts leave', () => leaves(page, 'attached-texts'), (said) => /customer 4711/.test(said));
     const dialog = await at(page, 'share').boundingBox();
     assert.ok(dialog.x >= 0 && dialog.x + dialog.width <= width && dialog.y + dialog.height <= height, JSON.stringify(dialog));
+    // A dialog that is closed by mistake keeps what was entered.
+    await at(page, 'share-name').fill('half a na');
     await press(page, 'Escape');
     await at(page, 'share').waitFor({ state: 'detached' });
+    await openShare(page);
+    assert.equal(await at(page, 'share-name').inputValue(), 'half a na');
+    assert.equal(await at(page, 'share-metadata').isChecked(), true);
+    await press(page, 'Escape');
     assert.deepEqual(sent, [], 'nothing was sent');
   });
 }
@@ -161,7 +168,18 @@ test('only the selected range is shared if it is wanted', async (t) => {
   await at(page, 'share-part').check();
   await until('20 events leave', () => leaves(page, 'events'), (said) => number(said) === 20);
   assert.ok(all > 20);
-  await says(page, 'share-size', /^[\d.]+ (bytes|[KMG]iB), 20 events of 1 device/);
+  await says(page, 'share-size', /^The copy has about [\d.]+ (B|[KMG]iB): 20 events of 1 device/);
+  // The sample ran out of memory much later.
+  await says(page, 'share-lost', /^The out-of-memory is outside this range\. The copy doesn't have it\.$/);
+  await page.screenshot('share-lost');
+});
+
+test('a copy of a damaged trace is called incomplete', async (t) => {
+  const page = await openPage(t);
+  await page.load(fixture('recording_gap.vramscope'));
+  await openShare(page);
+  await says(page, 'share-damage', /This trace is incomplete, and so is a copy of it\. .*events were lost while recording/);
+  await page.screenshot('share-damage');
 });
 
 test('a trace is shared, opened by somebody else, and taken back', async (t) => {
@@ -174,7 +192,15 @@ test('a trace is shared, opened by somebody else, and taken back', async (t) => 
   const id = await at(page, 'detail-allocation').getAttribute('data-id');
   await openShare(page);
   await at(page, 'share-paths').selectOption({ label: 'File names only' });
+  await at(page, 'share-password').fill('   ');
+  await at(page, 'share-go').click();
+  await says(page, 'share-failure', /A password can't consist of spaces only/);
+  assert.equal(await at(page, 'share-link').count(), 0);
+  await at(page, 'share-password').fill('');
+  await says(page, 'share-reach', /only opens on this machine/);
   const link = await share(page);
+  // The first thing to do with a link is to copy it.
+  assert.equal(await page.tab.evaluate(() => document.activeElement.dataset.testid), 'copy');
   assert.match(link, /\/s-[a-z2-7]{39}#v=\d/);
   assert.ok(new URLSearchParams(new URL(link).hash.slice(1)).get('sel') === `a${id}`, link);
   assert.match(await text(page, 'share-terms'), /It expires on \d{4}-/);
@@ -188,12 +214,19 @@ test('a trace is shared, opened by somebody else, and taken back', async (t) => 
 
   await at(page, 'share-uploads').click();
   await until('the server has it', () => text(page, 'upload-standing'), (said) => /It expires on/.test(said));
+  assert.equal(await at(page, 'upload-open').getAttribute('href'), link, 'it is the link that was given out');
   await page.screenshot('share-uploads');
   await at(page, 'upload-extend').selectOption({ label: 'Never' });
   await says(page, 'upload-standing', /never expires/);
+  // The question is answered with no by Enter, and by Esc, which leaves the dialog open.
   await at(page, 'upload-delete').click();
+  await press(page, 'Enter');
+  await at(page, 'upload-delete').click();
+  await press(page, 'Escape');
+  await at(page, 'upload-delete').click();
+  await page.screenshot('share-delete');
   await at(page, 'upload-delete-yes').click();
-  await says(page, 'upload-standing', /Deleted/);
+  await says(page, 'upload-standing', /You deleted this link\. It no longer opens for anyone\./);
   await page.screenshot('share-deleted');
 
   await other.tab.reload();
@@ -247,6 +280,7 @@ test('everything in the dialog is reached by keys alone', async (t) => {
   await page.loadSample();
   await openShare(page);
   await at(page, 'share-go').waitFor();
+  await until('a control has the focus', () => page.tab.evaluate(() => document.activeElement.tagName), (tag) => tag !== 'DIV');
   const seen = new Set();
   for (let step = 0; step < 30; step += 1) {
     await press(page, 'Tab');
@@ -257,10 +291,12 @@ test('everything in the dialog is reached by keys alone', async (t) => {
   for (const name of ['share-paths', 'share-annotations', 'share-name', 'share-expiry', 'share-password', 'share-go', 'save-file', 'dialog-close']) {
     assert.ok(seen.has(name), name);
   }
-  await at(page, 'share-go').focus();
+  await at(page, 'share-name').fill('by keys');
   await press(page, 'Enter');
-  await at(page, 'share-link').waitFor();
+  await says(page, 'share-made', /^The link opens “by keys”/);
   assert.equal(await page.tab.evaluate(() => document.activeElement.closest('[role=dialog]') !== null), true);
+  await at(page, 'share-done').click();
+  await at(page, 'share').waitFor({ state: 'detached' });
 });
 
 test('a running job is shared as it is at this moment, or as it goes on', async (t) => {
@@ -272,11 +308,25 @@ test('a running job is shared as it is at this moment, or as it goes on', async 
   await page.reach('ready');
   await openShare(page);
   assert.ok(number(await leaves(page, 'events')) > 0);
+  assert.equal(await at(page, 'share-damage').count(), 0, 'its end is not missing');
   await page.screenshot('share-live');
   await at(page, 'share-follow').check();
-  assert.match(await at(page, 'share-link').inputValue(), /#session=[a-z2-7]{26}$/);
+  assert.match(await at(page, 'share-link').inputValue(), /#v=\d+&session=[a-z2-7]{26}&.*tab=timeline/);
+  await says(page, 'share-terms', /can open the link\. It works as long as the server keeps/);
+  await page.screenshot('share-follow');
   await at(page, 'share-moment').check();
-  assert.match(await share(page), /\/s-[a-z2-7]{39}#v=/);
+  const described = number(await leaves(page, 'events'));
+  const link = await share(page);
+  assert.match(link, /\/s-[a-z2-7]{39}#v=/);
+  // The copy is of the moment when it was shared, not of the one when the dialog was opened.
+  const shared = await (await fetch(new URL(`api/v1/traces/${/s-([a-z2-7]{39})/.exec(link)[1]}`, server.url))).json();
+  assert.ok(shared.events > described, `${shared.events} events, and ${described} before`);
+  const other = await openPage(t);
+  await other.tab.goto(link);
+  await other.reach('ready');
+  await goTo(other, 'Findings');
+  await at(other, 'file-facts').waitFor();
+  assert.doesNotMatch(await other.tab.locator('#app').innerText(), /damaged|truncated/);
 });
 
 test('a page without such a server says why there is no link', async (t) => {
@@ -287,7 +337,9 @@ test('a page without such a server says why there is no link', async (t) => {
   await openShare(page);
   await says(page, 'share-no-server', /A link needs a server/);
   assert.equal(await at(page, 'share-go').count(), 0);
-  assert.match((await saved(page, 'save-file')).name, /\.vramscope$/);
+  const { name } = await saved(page, 'save-file');
+  assert.match(name, /\.vramscope$/);
+  await says(page, 'share-said', new RegExp(`saves the copy as ${name}`));
   // The browser reports the answer "not found" as an error.
   page.complaints.length = 0;
 });

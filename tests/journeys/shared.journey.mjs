@@ -35,6 +35,10 @@ test('the first picture comes before the rest of the trace', async (t) => {
   await says(page, 'detail-awaited', /needs the whole trace, which is still loading/);
   await page.screenshot('shared-early-segments');
   await goTo(page, 'Timeline');
+  await press(page, 'u');
+  await says(page, 'share-loading', /^The trace is still loading: \d+ %\./);
+  await page.screenshot('shared-early-share');
+  await press(page, 'Escape');
   await press(page, 'w', 'w', 'w');
   assert.equal(await page.tab.locator('.timeline .canvas-empty').count(), 0);
   await page.screenshot('shared-early-zoomed');
@@ -53,6 +57,51 @@ test('the first picture comes before the rest of the trace', async (t) => {
   await page.tab.locator('.flame canvas').first().waitFor();
   await goTo(page, 'Findings');
   await at(page, 'file-facts').waitFor();
+});
+
+test('the view of a link is there before the rest of the trace, and a search waits beside it', async (t) => {
+  const server = await startServer(t);
+  const link = await share(server.url, await sharedRecording(t, server.url, ...RUN));
+  const front = await startFront(t, server.url);
+  const release = front.hold(further);
+  for (const axis of ['event', 'time']) {
+    const page = await openPage(t, { address: `s-${link.token}#v=2&x=${axis}&cur=30001&sel=a4710` });
+    await page.reach('ready');
+    // What is not exact says so.
+    await says(page, 'near-requested', /^requested (at most )?[\d.]+ [KMG]iB$/);
+    await says(page, 'near-reserved', /^reserved at most [\d.]+ [KMG]iB$/);
+    assert.match(await text(page, 'status-preview'), /event 30,001 of/);
+    await says(page, 'detail-unknown', /Allocation 4,710[^]*still loading/);
+    await page.screenshot(`shared-early-link-${axis}`);
+    if (axis === 'time') continue;
+
+    // The column of the picture that a click hits has exact totals.
+    const plot = await at(page, 'timeline-canvas').boundingBox();
+    await page.tab.mouse.click(plot.x + plot.width / 2, plot.y + plot.height - 60);
+    await says(page, 'near-requested', /^requested [\d.]+ [KMG]iB$/);
+
+    await at(page, 'search-input').fill('>1MiB');
+    await says(page, 'search-result', /needs the whole trace, which is still loading/);
+    assert.equal(await page.tab.locator('.timeline .canvas-empty').count(), 0);
+    await page.screenshot('shared-early-search');
+    release();
+    await isComplete(page);
+    await says(page, 'search-result', /\d+ · /);
+    await until('the exact totals', () => status(page), (now) => now.position > 0);
+    front.hold(further);
+  }
+});
+
+test('on a phone the note on the download stands clear of the tabs', async (t) => {
+  const server = await startServer(t);
+  const link = await share(server.url, await sharedRecording(t, server.url, ...RUN));
+  const front = await startFront(t, server.url);
+  front.hold(further);
+  const page = await openPage(t, { address: `s-${link.token}`, width: 390, height: 844 });
+  await page.reach('ready');
+  const [note, tabs] = [await at(page, 'detail-bar').boundingBox(), await page.tab.getByRole('tablist').boundingBox()];
+  assert.ok(note.y >= tabs.y + tabs.height && note.x + note.width <= 390, JSON.stringify({ note, tabs }));
+  await page.screenshot('shared-early-phone');
 });
 
 test('a download that is cut goes on where it was', async (t) => {
@@ -102,7 +151,9 @@ test('a link with a password asks for it, and forgets it with the page', async (
   await until('the field has the focus', () => page.tab.evaluate(() => document.activeElement?.id), (id) => id === 'password-input');
   await page.tab.keyboard.type('open barley');
   await page.tab.keyboard.press('Enter');
-  await until('it is wrong', () => at(page, 'password').innerText(), (said) => /wrong/.test(said));
+  await says(page, 'password-error', /wrong/);
+  assert.equal(await at(page, 'password-error').getAttribute('role'), 'alert');
+  await page.screenshot('shared-password-wrong');
   await at(page, 'password-input').fill('open sesame');
   await page.tab.keyboard.press('Enter');
   await until('it opens', () => page.state(), (state) => state === 'ready');
@@ -113,6 +164,30 @@ test('a link with a password asks for it, and forgets it with the page', async (
   await page.tab.reload();
   await at(page, 'password').waitFor();
   // The browser reports the responses with the status 401.
+  page.complaints.length = 0;
+});
+
+test('passwords that are tried too fast have to wait, in the same form', async (t) => {
+  const server = await startServer(t);
+  const link = await share(server.url, await sharedRecording(t, server.url, ...RUN), { password: 'open sesame' });
+  const page = await openPage(t, { address: `s-${link.token}` });
+  await at(page, 'password').waitFor();
+  const button = at(page, 'password-give');
+  for (let tried = 0; tried < 30 && (await button.isEnabled()); tried += 1) {
+    const answered = page.tab.waitForResponse(/\/open$/);
+    await at(page, 'password-input').fill(`open barley ${tried}`);
+    await page.tab.keyboard.press('Enter');
+    await (await answered).finished();
+    await says(page, 'password-error', /wrong|Too many/);
+  }
+  await says(page, 'password-error', /^Too many passwords were tried\. Wait \d+ seconds?, then try again\.$/);
+  const seconds = async () => Number(/^Wait (\d+) s$/.exec(await button.innerText())?.[1] ?? 0);
+  const first = await seconds();
+  assert.ok(first > 0);
+  assert.equal(await page.tab.evaluate(() => document.activeElement?.id), 'password-input');
+  await page.screenshot('shared-password-wait');
+  await until('it counts down', seconds, (left) => left < first);
+  // The browser reports the responses with the statuses 401 and 429.
   page.complaints.length = 0;
 });
 
@@ -129,6 +204,8 @@ test('a link that expired, and one that never was, say what to do next', async (
   await at(page, 'shared-failed').waitFor();
   assert.match(await page.alerts(), /There is no such link[^]*address/);
   await page.screenshot('shared-unknown');
+  await page.open(`s-${'a'.repeat(40)}`);
+  await says(page, 'shared-failed', /This link is not right[^]*something was added[^]*Copy the whole link/);
   // The page works as always.
   await at(page, 'shared-leave').click();
   await page.loadSample();

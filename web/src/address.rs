@@ -36,16 +36,11 @@ fn address(model: &Model) -> Option<String> {
         // The fragment of a file that was shown before must go.
         return (!model.files.is_empty()).then(String::new);
     };
-    let mut link = model.view_link()?;
     if let Some(live) = &file.live {
-        link.session = Some(live.session.clone());
-        if live.is_following {
-            // The recipient of the link follows the session too.
-            link.window = None;
-            link.cursor = None;
-        }
+        let link = model.session_link(live)?;
         return model.link.is_none().then(|| format!("#{link}"));
     }
+    let mut link = model.view_link()?;
     if let Some(path) = file.path() {
         return Some(format!("{path}#{link}"));
     }

@@ -74,6 +74,11 @@ pub fn post(message: &FromWorker) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
+/// Returns the mean rate of a download in bytes per second; 0 while it is too young to tell.
+pub fn rate(bytes: u64, milliseconds: f64) -> f64 {
+    if milliseconds < REPORT_EVERY_MS { 0.0 } else { bytes as f64 / milliseconds * 1e3 }
+}
+
 fn receive(bytes: &[u8]) {
     match decode(bytes) {
         Ok(ToWorker::Ask { id, device, query }) => {
@@ -118,8 +123,11 @@ fn receive(bytes: &[u8]) {
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
         Ok(ToWorker::Identify) => identity::find(),
-        Ok(ToWorker::Copy { id, name, redaction, named }) => SESSION.with_borrow_mut(|session| {
+        Ok(ToWorker::Copy { id, name, redaction, named, is_running }) => SESSION.with_borrow_mut(|session| {
             if let Some(session) = session {
+                if is_running {
+                    session.expect_more();
+                }
                 pack::copy(session, id, &name, &redaction, named);
             }
         }),
@@ -130,7 +138,7 @@ fn receive(bytes: &[u8]) {
 
 async fn read(file: File) {
     let mut hashing = Hashing::if_awaited();
-    let imported = import(Bytes::of(&file), hashing.as_mut()).await;
+    let imported = import(Bytes::of(&file), hashing.as_mut(), failure::unreadable).await;
     if hashing.is_none() {
         identity::keep(file);
     }
@@ -149,7 +157,7 @@ async fn download_elsewhere(url: String) {
 async fn read_stream(found: Result<(ReadableStream, u64), String>) {
     let mut hashing = Hashing::default();
     let imported = match found {
-        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), Some(&mut hashing)).await,
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size), Some(&mut hashing), failure::broken_off).await,
         Err(message) => Err(message),
     };
     finish(imported, Some(hashing));
@@ -188,16 +196,22 @@ fn grow_heap(file_bytes: u64) {
     let _ = room.try_reserve_exact(likely.min(MOST) as usize);
 }
 
-/// Reads and indexes a file, and hashes its bytes on the way. The error is a sentence for the user.
-async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<Session, String> {
+/// Reads and indexes a file, and hashes its bytes on the way. The error is a sentence for the user; `stopped` makes it of the
+/// browser's where the bytes don't arrive.
+async fn import(
+    mut bytes: Bytes,
+    mut hashing: Option<&mut Hashing>,
+    stopped: fn(&str) -> String,
+) -> Result<Session, String> {
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
     let (size, start) = (bytes.size(), now());
     grow_heap(size);
     let (mut waiting, mut parsing) = (Stage::new("wait for bytes"), Stage::new("parse"));
     let mut hash_stage = Stage::new("hash");
-    let (mut done, mut reported, mut time) = (0, start, start);
-    while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
+    // The first bytes are reported at once.
+    let (mut done, mut reported, mut time) = (0, f64::NEG_INFINITY, start);
+    while bytes.next(&mut buffer).await.map_err(|error| stopped(&error))? {
         time = waiting.add(time);
         importer.push(&buffer).map_err(|error| error.to_string())?;
         time = parsing.add(time);
@@ -208,8 +222,8 @@ async fn import(mut bytes: Bytes, mut hashing: Option<&mut Hashing>) -> Result<S
         done += buffer.len() as u64;
         if time - reported >= REPORT_EVERY_MS {
             reported = time;
-            let bytes_per_second = done as f64 / (time - start) * 1e3;
-            let total = size.max(done);
+            let bytes_per_second = rate(done, time - start);
+            let total = if size == 0 { 0 } else { size.max(done) };
             post(&FromWorker::Progress { stage: Progress::Reading, done, total, bytes_per_second });
         }
     }

@@ -1,6 +1,6 @@
 //! Downloads from the server that the page came from, and from others.
 
-use protocol::failure::unreachable_elsewhere;
+use protocol::failure::{refused_elsewhere, unreachable_elsewhere};
 use protocol::server::{AWAY, refusal_of, request};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -28,17 +28,17 @@ fn length_of(response: &Response) -> u64 {
 /// Requests `url` of another server, as [`get`] does of this one. The other server gets no cookies and does not learn which
 /// page asks, apart from its origin.
 pub async fn get_elsewhere(url: &str) -> Result<(ReadableStream, u64), String> {
+    // The page sends a whole URL: a scheme, two slashes, and the host.
+    let host = url.split('/').nth(2).unwrap_or(url);
     let request = RequestInit::new();
     request.set_credentials(RequestCredentials::Omit);
     request.set_referrer_policy(ReferrerPolicy::NoReferrer);
     let response = JsFuture::from(scope().fetch_with_str_and_init(url, &request)).await;
     // Browsers don't tell scripts why they failed.
     let response: Response =
-        response.map_err(|_| unreachable_elsewhere(&scope().location().origin()))?.unchecked_into();
+        response.map_err(|_| unreachable_elsewhere(host, &scope().location().origin()))?.unchecked_into();
     match response.body() {
         Some(body) if response.ok() => Ok((body, length_of(&response))),
-        _ => {
-            Err(format!("The other server answered with status {}. Check the address in the link.", response.status()))
-        }
+        _ => Err(refused_elsewhere(host, response.status())),
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use js_sys::{Array, Promise, Uint8Array};
 use protocol::message::{FromWorker, encode};
 use shared::preview;
-use shared::redaction::Redaction;
+use shared::redaction::{Comparison, Redaction};
 use shared::session::{Named, Session};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -25,8 +25,8 @@ thread_local! {
 pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, named: Named) {
     NEWEST.set(Some(id));
     let copy = session.copy(name, redaction, named);
-    let (before, after) = (Box::new(copy.before.clone()), Box::new(copy.after.clone()));
-    post(&FromWorker::Contents { id, before, after, moved: copy.moved });
+    let contents = Box::new(Comparison::of(&copy.before, &copy.after, &copy.renamed));
+    post(&FromWorker::Contents { id, contents, moved: copy.moved });
     spawn_local(async move {
         rest().await;
         if NEWEST.get() != Some(id) {

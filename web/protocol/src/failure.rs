@@ -37,13 +37,35 @@ pub fn sentence(error: &str) -> String {
     )
 }
 
-/// Returns the sentence for a file that another server did not hand out to a page from `origin`.
-pub fn unreachable_elsewhere(origin: &str) -> String {
+/// Returns the sentence for a file that the server `host` did not hand out to a page from `origin`.
+pub fn unreachable_elsewhere(host: &str, origin: &str) -> String {
     format!(
-        "The browser could not fetch this file. Its server can't be reached, redirects to another host, or doesn't allow \
-         this page to read it: it must answer with the header Access-Control-Allow-Origin: {origin} (or *). You can \
-         also download the file yourself and drop it here."
+        "The browser could not fetch this file from {host}. That server can't be reached, redirects to another host, or \
+         doesn't allow this page to read it: it must answer with the header Access-Control-Allow-Origin: {origin} (or \
+         *). You can also download the file yourself and drop it here."
     )
+}
+
+/// Returns the sentence for a file that the server `host` answered with a status that is no success.
+pub fn refused_elsewhere(host: &str, status: u16) -> String {
+    let what = match status {
+        401 => {
+            "requires a sign-in for this file, and this page sends none. Download the file yourself and drop it here."
+        }
+        403 => {
+            "doesn't let this page have the file. The link may have expired, or the file requires a sign-in. Ask the person \
+             who sent the link, or download the file yourself and drop it here."
+        }
+        404 | 410 => "has no file at this address. Check the address, or ask the person who sent the link.",
+        429 | 500.. => "can't hand out the file at the moment. Try again later.",
+        _ => "sent no file. Check the address, or download the file yourself and drop it here.",
+    };
+    format!("{host} {what} (Status {status}.)")
+}
+
+/// Returns the sentence for a download that stopped before its end.
+pub fn broken_off(error: &str) -> String {
+    format!("The download of this file broke off ({error}). Check the connection, then try again.")
 }
 
 /// Returns the sentence for a file that the browser can no longer read.
@@ -54,6 +76,22 @@ pub fn unreadable(error: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_of_another_server_says_what_to_do() {
+        for (status, want) in [
+            (401, "sign-in"),
+            (403, "may have expired"),
+            (404, "no file at this address"),
+            (410, "no file at this address"),
+            (400, "sent no file"),
+            (503, "Try again later"),
+        ] {
+            let said = refused_elsewhere("files.example.org", status);
+            assert!(said.starts_with("files.example.org ") && said.contains(want), "{said}");
+            assert!(said.contains(&status.to_string()), "{said}");
+        }
+    }
 
     #[test]
     fn out_of_memory_has_a_sentence_of_its_own() {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use shared::analysis::own_rules::OwnRules;
 use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
-use shared::redaction::{Contents, Redaction};
+use shared::redaction::{Comparison, Redaction};
 use shared::session::{Moved, Named};
 use shared::wire::SessionState;
 
@@ -83,6 +83,8 @@ pub enum ToWorker {
         redaction: Redaction,
         /// What the view names.
         named: Named,
+        /// Whether its job still runs, so that its end is not missing.
+        is_running: bool,
     },
     /// No copy is wanted any more.
     ForgetCopy,
@@ -235,7 +237,7 @@ pub enum FromWorker {
         stage: Stage,
         /// How much is done, in the stage's unit.
         done: u64,
-        /// How much there is to do.
+        /// How much there is to do; 0 while unknown.
         total: u64,
         /// The mean rate so far; 0 while unknown.
         bytes_per_second: f64,
@@ -274,10 +276,8 @@ pub enum FromWorker {
     Contents {
         /// The request's id.
         id: u32,
-        /// What the trace says.
-        before: Box<Contents>,
-        /// What the copy says.
-        after: Box<Contents>,
+        /// The trace beside its copy.
+        contents: Box<Comparison>,
         /// Where the view is in the copy; `None` if the copy doesn't have its device.
         moved: Option<Moved>,
     },

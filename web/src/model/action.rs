@@ -32,6 +32,8 @@ pub enum Action {
         key: FileKey,
         /// The site's origin.
         origin: String,
+        /// The URL that it is fetched from; `None` if the site sent it.
+        url: Option<String>,
     },
     /// Another site offers a trace: asks the person.
     Offered(Offer),

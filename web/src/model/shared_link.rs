@@ -26,8 +26,15 @@ impl SharedLink {
 pub enum Trouble {
     /// It needs a password.
     Password {
-        /// Whether one was entered that is wrong.
-        is_wrong: bool,
+        /// Passwords that were entered, none of them right.
+        tried: u32,
+        /// Seconds for which the server looks at no further one; 0 unless too many were entered.
+        wait_seconds: u32,
+    },
+    /// Its address is not a whole link.
+    Incomplete {
+        /// Characters of its token.
+        characters: usize,
     },
     /// The server requires a token, or another one.
     Token,
@@ -44,6 +51,7 @@ impl Trouble {
     pub fn sentence(&self) -> String {
         let text = match self {
             Self::Password { .. } => "This trace needs a password.",
+            Self::Incomplete { .. } => "This link is not complete.",
             Self::Token => "This server requires a token.",
             Self::Gone(sentence) if sentence.is_empty() => {
                 "This link was deleted or has expired. Ask the person who sent it for a new one."

@@ -98,6 +98,8 @@ pub struct FileEntry {
     pub name: String,
     /// The origin of the site that it comes from; `None` for a file of this machine and for a session.
     pub origin: Option<String>,
+    /// The URL of that site that it is fetched from; `None` if the site sent it.
+    pub url: Option<String>,
     /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
     /// Its identity, once it is known. Sessions have none.
@@ -123,8 +125,22 @@ impl FileEntry {
     pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
         let (view, diagnoses) = (View::default(), Vec::new());
         let (shared, detail) = (None, None);
-        let (origin, hash) = (None, None);
-        Self { key, name, origin, size, hash, phase, live, view, diagnoses, is_verdict_closed: false, shared, detail }
+        let (origin, url, hash) = (None, None, None);
+        Self {
+            key,
+            name,
+            origin,
+            url,
+            size,
+            hash,
+            phase,
+            live,
+            view,
+            diagnoses,
+            is_verdict_closed: false,
+            shared,
+            detail,
+        }
     }
 
     /// Returns the last segment of the page's path, if that identifies the file, as for a shared trace.
@@ -314,6 +330,11 @@ impl Model {
         self.files.iter().find(|file| file.key == key)
     }
 
+    /// Returns whether only previews of the current file are here.
+    pub fn is_preview(&self) -> bool {
+        self.file().is_some_and(|file| file.missing_detail().is_some())
+    }
+
     /// Returns the current session, unless the current one is a file.
     pub fn live(&self) -> Option<&Live> {
         self.file()?.live.as_deref()
@@ -333,6 +354,18 @@ impl Model {
     /// fragment of an address whose path already identifies the trace.
     pub fn view_link(&self) -> Option<Link> {
         self.shared_summary().map(|_| self.view.link(self.device()))
+    }
+
+    /// Returns the link to a session that is shown.
+    pub fn session_link(&self, live: &Live) -> Option<Link> {
+        let mut link = self.view_link()?;
+        link.session = Some(live.session.clone());
+        if live.is_following {
+            // The recipient of the link follows the session too.
+            link.window = None;
+            link.cursor = None;
+        }
+        Some(link)
     }
 
     /// Returns the diagnosis of the current device, once it is known.
@@ -378,7 +411,12 @@ impl Model {
 
     /// Returns the extent of the trace on the current axis; empty without a trace.
     pub fn extent(&self) -> Window {
-        self.device().map_or_else(Window::default, |device| view::extent(device, self.view.axis))
+        self.extent_on(self.view.axis)
+    }
+
+    /// Returns the extent of the trace on an axis; empty without a trace.
+    pub fn extent_on(&self, axis: Axis) -> Window {
+        self.device().map_or_else(Window::default, |device| view::extent(device, axis))
     }
 
     /// Returns the coordinate of a session's last event. What follows it is unknown.

@@ -30,9 +30,10 @@ pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
-        Action::FileFrom { key, origin } => {
+        Action::FileFrom { key, origin, url } => {
             if let Some(file) = entry(&mut next, key) {
                 file.origin = Some(origin);
+                file.url = url;
             }
         }
         Action::Offered(offer) => {
@@ -42,7 +43,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::FileProgress { key, stage, done, total, bytes_per_second } => {
             if let Some(file) = entry(&mut next, key) {
                 // A download may not have a size until it is complete.
-                file.size = file.size.max(if stage == Stage::Reading { total } else { 0 });
+                file.size = file.size.max(if stage == Stage::Reading { total.max(done) } else { 0 });
                 file.phase = Phase::Loading { stage, done, total, bytes_per_second };
             }
         }

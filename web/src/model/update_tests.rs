@@ -333,7 +333,8 @@ fn a_shared_trace_is_shown_while_a_part_of_it_is_missing() {
 #[test]
 fn a_shared_trace_says_why_it_cannot_be_opened() {
     for (trouble, said) in [
-        (Trouble::Password { is_wrong: false }, "password"),
+        (Trouble::Password { tried: 0, wait_seconds: 0 }, "password"),
+        (Trouble::Incomplete { characters: 3 }, "not complete"),
         (Trouble::Token, "token"),
         (Trouble::Gone("This link expired on 1 May.".to_owned()), "expired on 1 May"),
         (Trouble::Gone(String::new()), "deleted or has expired"),

@@ -2,28 +2,28 @@
 
 use std::rc::Rc;
 
-use shared::query::Summary;
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
-use web_sys::{Blob, KeyboardEvent};
+use web_sys::{HtmlElement, KeyboardEvent};
 use yew::prelude::*;
 
 use super::choices::{Choices, Lifetime, first_name};
+use super::doing::{Act, Doing, Made};
+use super::draft::{self, Draft};
 use super::leaving::Leaving;
-use super::link_form::{LinkForm, name_field};
-use super::moved_view::link_to;
-use super::origin::{Origin, Source, use_origin};
-use super::outcome::{self, CANCEL_ID, LINK_ID};
-use super::save::{is_template, save_file, save_page};
+use super::link_form::{BLANK_PASSWORD, LinkForm, PASSWORD_ID, is_blank, name_field};
+use super::moment;
+use super::origin::{Source, use_origin};
+use super::outcome::{self, CANCEL_ID, COPY_ID};
 use super::sender::{Progress, Sender};
 use super::use_copy::{Copy, Wanted, use_copy};
 use crate::browser::{Listener, document, focus};
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Dialog};
+use crate::model::{Action, Dialog, Live};
 use crate::shell::TokenForm;
+use crate::source;
 use crate::source::shares::{self, Sharing, Terms, Trouble};
-use crate::source::uploads::{self, Upload};
 use crate::widgets::dialog::Modal;
 
 /// What the server offers, as far as it is known.
@@ -35,14 +35,6 @@ enum Offer {
     Ready(Sharing),
     /// It doesn't, for this reason.
     Refused(Trouble),
-}
-
-/// What waits for the copy to be packed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Act {
-    Share,
-    SaveFile,
-    SavePage,
 }
 
 /// The id of the button that shares.
@@ -83,19 +75,25 @@ fn use_has_page(has_server: bool) -> bool {
 #[component]
 pub fn ShareDialog() -> Html {
     let model = use_model();
-    let source = use_origin(&model);
-    let choices = use_state_eq(Choices::default);
-    let name = use_state_eq(|| model.file().map(|file| first_name(&file.name)).unwrap_or_default());
+    let turn = use_state_eq(|| 0_u32);
+    let source = use_origin(&model, *turn);
+    let draft = use_mut_ref(|| draft::of(model.current)).borrow().clone();
+    let choices = use_state_eq(|| draft.choices);
+    let first = || model.file().map(|file| first_name(&file.name)).unwrap_or_default();
+    let name = use_state_eq(|| draft.name.unwrap_or_else(first));
     let (offer, ask_again) = use_offer(model.place.has_server());
     let has_page = use_has_page(model.place.has_server());
-    let terms = use_state_eq(|| None::<Terms>);
+    let terms = use_state_eq(|| draft.terms);
     let follows = use_state_eq(|| false);
     let act = use_state_eq(|| None::<Act>);
-    let failure = use_state_eq(String::new);
+    let (failure, said) = (use_state_eq(String::new), use_state_eq(String::new));
     let progress = use_state_eq(|| None::<Progress>);
-    let address = use_state_eq(String::new);
+    let made = use_state_eq(Made::default);
     let sender = use_mut_ref(|| None::<Rc<Sender>>);
 
+    // A dialog that is closed by mistake loses nothing.
+    let kept = Draft { choices: (*choices).clone(), name: Some((*name).clone()), terms: (*terms).clone() };
+    use_effect_with((model.current, kept), |(key, kept)| draft::keep(*key, kept.clone()));
     let origin = match &source {
         Source::Ready(origin) => Some(Rc::clone(origin)),
         _ => None,
@@ -105,30 +103,37 @@ pub fn ShareDialog() -> Html {
         let redaction = choices.redaction(origin.device, part);
         Wanted { origin, name: (*name).clone(), redaction }
     });
-    let copy = use_copy(&model, wanted);
+    let copy = use_copy(&model, wanted.clone());
     let chosen = match &offer {
         Offer::Ready(sharing) => Some((*terms).clone().unwrap_or_else(|| first_terms(sharing))),
         _ => None,
     };
     let is_sending = matches!(&*progress, Some(progress) if !matches!(progress, Progress::Done { .. }));
 
-    // What the user asked for begins once the copy is packed.
+    let live = model.live().filter(|live| live.is_open());
+
+    // What the user asked for begins once the copy is packed: the one of these choices, and of this turn.
+    let is_current = origin.as_ref().is_some_and(|origin| origin.turn == *turn);
+    let packed = copy.packed_of(wanted.as_ref()).filter(|_| is_current).cloned();
     {
-        let doing = Doing {
+        let doing = origin.clone().map(|origin| Doing {
             model: model.clone(),
-            origin: origin.clone(),
-            copy: copy.clone(),
+            origin,
+            moved: copy.moved,
             name: (*name).clone(),
             terms: chosen.clone(),
-            most_bytes: if let Offer::Ready(sharing) = &offer { sharing.most_bytes } else { 0 },
             is_part: choices.is_part,
             failure: failure.setter(),
+            said: said.setter(),
             progress: progress.setter(),
-            address: address.setter(),
-        };
+            made: made.setter(),
+        });
         let (act, sender) = (act.clone(), Rc::clone(&sender));
-        use_effect_with((*act, copy.packed.clone()), move |(wanted, packed)| {
-            if let (Some(wanted), Some(packed)) = (*wanted, packed) {
+        let is_failed = matches!(source, Source::Failed(_));
+        use_effect_with((*act, packed.clone(), is_failed), move |(wanted, packed, is_failed)| {
+            if *is_failed {
+                act.set(None);
+            } else if let (Some(wanted), Some(packed), Some(doing)) = (*wanted, packed, doing) {
                 act.set(None);
                 doing.begin(wanted, packed, &sender);
             }
@@ -147,7 +152,7 @@ pub fn ShareDialog() -> Html {
     }
     let stage = match &*progress {
         None => SHARE_ID,
-        Some(Progress::Done { .. }) => LINK_ID,
+        Some(Progress::Done { .. }) => COPY_ID,
         Some(_) => CANCEL_ID,
     };
     // What had the focus may be gone. At first, the dialog itself has it.
@@ -155,6 +160,16 @@ pub fn ShareDialog() -> Html {
     use_effect_with(stage, move |stage| {
         if !is_first.replace(false) {
             focus(stage);
+        }
+    });
+    // The first control gets the focus once there is one. It sends nothing: the choices are looked at first.
+    use_effect_with(copy.contents.is_some() || live.is_some(), |&has_controls| {
+        let on_dialog =
+            document().active_element().filter(|active| has_controls && active.matches(".share").unwrap_or(false));
+        let first =
+            on_dialog.and_then(|dialog| dialog.query_selector(".share-body :is(input, select, button)").ok().flatten());
+        if let Some(first) = first.and_then(|first| first.dyn_into::<HtmlElement>().ok()) {
+            let _ = first.focus();
         }
     });
     // While an upload runs, no key closes the dialog or opens another.
@@ -191,34 +206,79 @@ pub fn ShareDialog() -> Html {
             sender.start();
         }
     });
+    let most_bytes = if let Offer::Ready(sharing) = &offer { Some(sharing.most_bytes) } else { None };
+    let too_large = packed.as_ref().zip(most_bytes).map(|(packed, most)| (packed.size() as u64, most));
+    let too_large = too_large.filter(|(is, most)| is > most);
+    let is_there = origin.is_some() && copy.contents.is_some();
+    let is_blank = chosen.as_ref().is_some_and(|terms| is_blank(&terms.password));
+    // Asks for the copy to be shared or saved.
+    let start = {
+        let (act, failure, said, turn) = (act.clone(), failure.clone(), said.clone(), turn.clone());
+        let is_live = live.is_some();
+        let is_too_large = too_large.is_some();
+        Callback::from(move |which: Act| {
+            if !is_there || act.is_some() || which == Act::Share && is_too_large {
+                return;
+            }
+            said.set(String::new());
+            if which == Act::Share && is_blank {
+                return focus(PASSWORD_ID);
+            }
+            failure.set(String::new());
+            if is_live {
+                // The copy is of this moment, not of the one when the dialog was opened.
+                turn.set(turn.wrapping_add(1));
+            }
+            act.set(Some(which));
+        })
+    };
     let body = match &*progress {
-        Some(Progress::Done { shared, .. }) => done(&model, shared, &address),
+        Some(Progress::Done { shared, .. }) => html! {
+            <>
+                { outcome::made(shared, &made, model.has_uploads) }
+                <footer class="share-foot">
+                    <button type="button" class="button" onclick={on_close.reform(|_: MouseEvent| ())} data-testid="share-done">{ "Done" }</button>
+                    { uploads_button(&model) }
+                </footer>
+            </>
+        },
         Some(progress) => outcome::progress(progress, &on_cancel, &on_continue),
         None => {
             // The size of a session is that in memory.
             let bytes = model.file().filter(|file| file.live.is_none()).map_or(0, |file| file.size);
-            let live = model.live().filter(|live| live.is_open()).map(|live| live.session.clone());
-            let session = live.as_ref().filter(|_| *follows).cloned();
-            let what = html! {
-                <>
-                    if live.is_some() { { moments(*follows, &follows) } }
-                    if let Some(session) = session {
-                        <p>{ "This link opens the running job and follows it. Nothing is uploaded." }</p>
-                        { outcome::link(&shares::session_address(&session), "Link to the running job") }
-                    } else {
-                        { copy_body((&source, bytes), &copy, &choices, &name) }
-                        { link_body(&offer, chosen.as_ref(), &terms, &ask_again) }
-                    }
-                </>
+            let can_share = most_bytes.is_some();
+            let on_enter = start.reform(move |()| if can_share { Act::Share } else { Act::SaveFile });
+            let again = {
+                let turn = turn.clone();
+                Callback::from(move |()| turn.set(turn.wrapping_add(1)))
             };
-            let has_buttons = !(*follows && live.is_some());
+            let follows_job = live.is_some() && *follows;
             html! {
                 <>
-                    <div class="share-body">{ what }</div>
-                    <p class="share-trouble" role="alert" data-testid="share-failure">{ failure.to_string() }</p>
+                    <div class="share-body">
+                        if live.is_some() { { moment::moments(*follows, &follows) } }
+                        if follows_job {
+                            { moment::follow(&model) }
+                        } else {
+                            { copy_body(&model, (&source, bytes), &copy, &choices, &again) }
+                            if is_there { <div class="share-fields">{ copy_name(&model, &name, &on_enter) }</div> }
+                            { link_body(&offer, chosen.as_ref(), &terms, &ask_again, &on_enter) }
+                        }
+                    </div>
+                    if let Some((is, most)) = too_large {
+                        <p class="share-trouble" role="status" data-testid="share-too-large">
+                            { format!("The server takes at most {}, and the copy has {}. Share a range or fewer devices, or save it as a file.", Bytes(most), Bytes(is)) }
+                        </p>
+                    }
+                    <p id="share-failure" class="share-trouble" role="alert" data-testid="share-failure">
+                        { if is_blank { BLANK_PASSWORD } else { &**failure } }
+                    </p>
+                    <p class="share-said" role="status" data-testid="share-said">{ said.to_string() }</p>
                     <footer class="share-foot">
-                        if has_buttons {
-                            { buttons(&act, matches!(offer, Offer::Ready(_)), has_page, origin.is_some() && copy.contents.is_some()) }
+                        if follows_job {
+                            <button type="button" class="button" onclick={on_close.reform(|_: MouseEvent| ())} data-testid="share-done">{ "Done" }</button>
+                        } else {
+                            { buttons(*act, &start, (can_share, too_large.is_none()), has_page, is_there) }
                         }
                         { uploads_button(&model) }
                     </footer>
@@ -237,56 +297,60 @@ fn first_terms(sharing: &Sharing) -> Terms {
     Terms { seconds: lifetimes.get(first).and_then(|lifetime| lifetime.seconds), ..Terms::default() }
 }
 
-/// Renders the choice between a running job's moment and the job itself.
-fn moments(follows: bool, set: &UseStateHandle<bool>) -> Html {
-    let choice = |value: bool, id: &'static str, label: &'static str| {
-        let set = set.clone();
-        html! {
-            <label class="share-check">
-                <input type="radio" name="share-moment" checked={follows == value} onchange={move |_| set.set(value)} data-testid={id} />{ label }
-            </label>
-        }
-    };
-    html! {
-        <fieldset class="share-moments">
-            <legend class="visually-hidden">{ "What the link opens" }</legend>
-            { choice(false, "share-moment", "This moment: what the server has now") }
-            { choice(true, "share-follow", "From here on: the running job") }
-        </fieldset>
-    }
-}
-
-/// Renders what leaves.
+/// Renders what leaves, or how far the trace is.
 fn copy_body(
+    model: &ModelHandle,
     (source, bytes): (&Source, u64),
     copy: &Copy,
     choices: &UseStateHandle<Choices>,
-    name: &UseStateHandle<String>,
+    again: &Callback<()>,
 ) -> Html {
-    let origin = match source {
-        Source::Failed(sentence) => {
-            return html! { <p class="share-trouble" role="alert" data-testid="share-no-copy">{ sentence.clone() }</p> };
-        }
+    let percent = |share: f64| format!("{} %", (share * 100.0).round());
+    let try_again = |on_again: Callback<MouseEvent>| {
+        html! { <button type="button" class="act" onclick={on_again} data-testid="share-again">{ "Try again" }</button> }
+    };
+    match source {
+        Source::Failed(sentence) => html! {
+            <p class="share-trouble" role="alert" data-testid="share-no-copy">
+                { sentence.clone() }{ " " }
+                if model.live().is_some() { { try_again(again.reform(|_| ())) } }
+            </p>
+        },
         Source::Reading(share) => {
-            let percent = (share * 100.0).round();
-            return html! { <p class="share-wait" role="status">{ format!("Reading the recording: {percent} %") }</p> };
+            html! { <p class="share-wait" role="status">{ format!("Reading the recording: {}", percent(*share)) }</p> }
         }
-        Source::Ready(origin) => Rc::clone(origin),
-    };
-    let on_choices = {
-        let choices = choices.clone();
-        Callback::from(move |new| choices.set(new))
-    };
+        Source::Downloading(share) => html! {
+            <p class="share-wait" data-testid="share-loading">
+                { format!("The trace is still loading: {}. It can be shared and saved once all of it is here.", percent(*share)) }
+            </p>
+        },
+        Source::Stopped(key) => {
+            let (model, key) = (model.clone(), *key);
+            html! {
+                <p class="share-trouble" role="alert" data-testid="share-loading">
+                    { "The trace can't be shared yet: its download has stopped. " }
+                    { try_again(Callback::from(move |_| source::download_on(&model, key))) }
+                </p>
+            }
+        }
+        Source::Ready(origin) => {
+            let choices = choices.clone();
+            let chosen = (*choices).clone();
+            let is_growing = model.live().is_some_and(Live::is_open);
+            let on_choices = Callback::from(move |new| choices.set(new));
+            html! { <Leaving origin={Rc::clone(origin)} {bytes} {is_growing} copy={copy.clone()} choices={chosen} {on_choices} /> }
+        }
+    }
+}
+
+/// Renders the field for the copy's name.
+fn copy_name(model: &ModelHandle, name: &UseStateHandle<String>, on_enter: &Callback<()>) -> Html {
     let on_name = {
         let name = name.clone();
         Callback::from(move |new| name.set(new))
     };
-    html! {
-        <>
-            <Leaving {origin} {bytes} copy={copy.clone()} choices={(**choices).clone()} {on_choices} />
-            <div class="share-fields">{ name_field(name, &on_name) }</div>
-        </>
-    }
+    let key = model.current;
+    name_field(name, &Callback::from(move |typed| draft::keep_name(key, typed)), &on_name, on_enter)
 }
 
 /// Renders the terms of the link, or why there can't be one.
@@ -295,12 +359,14 @@ fn link_body(
     chosen: Option<&Terms>,
     terms: &UseStateHandle<Option<Terms>>,
     ask_again: &Callback<()>,
+    on_enter: &Callback<()>,
 ) -> Html {
     match (offer, chosen) {
         (Offer::Ready(sharing), Some(chosen)) => {
             let terms = terms.clone();
             let on_terms = Callback::from(move |new| terms.set(Some(new)));
-            html! { <div class="share-fields"><LinkForm sharing={sharing.clone()} terms={chosen.clone()} {on_terms} /></div> }
+            let (sharing, terms) = (sharing.clone(), chosen.clone());
+            html! { <div class="share-fields"><LinkForm {sharing} {terms} {on_terms} {on_enter} /></div> }
         }
         (Offer::Refused(Trouble::Token(reason)), _) => {
             html! { <TokenForm reason={reason.clone()} on_token={ask_again} /> }
@@ -318,24 +384,28 @@ fn link_body(
     }
 }
 
-/// Renders the buttons. Those that wait for the copy say so.
-fn buttons(act: &UseStateHandle<Option<Act>>, can_share: bool, has_page: bool, is_there: bool) -> Html {
+/// Renders the buttons. The one that waits for the copy says so.
+fn buttons(
+    act: Option<Act>,
+    start: &Callback<Act>,
+    (has_link, can_share): (bool, bool),
+    has_page: bool,
+    is_there: bool,
+) -> Html {
     let button = |which: Act, label: &'static str, is_primary: bool, id: &'static str| {
-        let is_waiting = **act == Some(which);
-        let onclick = {
-            let act = act.clone();
-            Callback::from(move |_: MouseEvent| act.set(Some(which)))
-        };
         let class = classes!("button", is_primary.then_some("is-primary"));
+        let is_able = is_there && (which != Act::Share || can_share);
+        // A button that is disabled while it waits would lose the focus.
         html! {
-            <button type="button" {id} {class} disabled={!is_there || act.is_some()} {onclick} data-testid={id}>
-                { if is_waiting { "Preparing" } else { label } }
+            <button type="button" {id} {class} disabled={!is_able} aria-disabled={act.is_some().to_string()}
+                onclick={start.reform(move |_: MouseEvent| which)} data-testid={id}>
+                { if act == Some(which) { "Preparing" } else { label } }
             </button>
         }
     };
     html! {
         <div class="buttons" role="group" aria-label="Share or save">
-            if can_share { { button(Act::Share, "Share by link", true, SHARE_ID) } }
+            if has_link { { button(Act::Share, "Share by link", can_share, SHARE_ID) } }
             { button(Act::SaveFile, "Save as file (.vramscope)", !can_share, "save-file") }
             if has_page { { button(Act::SavePage, "Save as web page (.html)", false, "save-page") } }
         </div>
@@ -350,86 +420,4 @@ fn uploads_button(model: &ModelHandle) -> Html {
     let model = model.clone();
     let onclick = Callback::from(move |_: MouseEvent| model.dispatch(Action::OpenDialog(Dialog::Uploads)));
     html! { <button type="button" class="quiet-button" {onclick} data-testid="share-uploads">{ "My uploads" }</button> }
-}
-
-/// Renders the link of an upload that is done.
-fn done(model: &ModelHandle, shared: &shares::Shared, address: &str) -> Html {
-    let who = if shared.is_public {
-        "Anyone with the link can open it."
-    } else {
-        "People who may read on this server can open it."
-    };
-    let password = if shared.has_password { " It asks for the password." } else { "" };
-    html! {
-        <>
-            <div class="share-body">
-                <p role="status">{ format!("The link opens {} ({}) with the current view.", shared.name, Bytes(shared.bytes)) }</p>
-                { outcome::link(address, "Link to the shared trace") }
-                <p class="quiet" data-testid="share-terms">{ who }{ password }{ " " }{ outcome::expiry(shared.expires_us) }</p>
-                if !model.has_uploads {
-                    <p class="share-note">{ "This browser can't remember links, so this one can't be deleted from here." }</p>
-                }
-            </div>
-            <footer class="share-foot">{ uploads_button(model) }</footer>
-        </>
-    }
-}
-
-/// Everything that sharing and saving need.
-struct Doing {
-    model: ModelHandle,
-    origin: Option<Rc<Origin>>,
-    copy: Copy,
-    name: String,
-    terms: Option<Terms>,
-    most_bytes: u64,
-    is_part: bool,
-    failure: UseStateSetter<String>,
-    progress: UseStateSetter<Option<Progress>>,
-    address: UseStateSetter<String>,
-}
-
-impl Doing {
-    fn begin(self, act: Act, packed: &Blob, sender: &Rc<std::cell::RefCell<Option<Rc<Sender>>>>) {
-        self.failure.set(String::new());
-        match act {
-            Act::SaveFile => self.failure.set(save_file(packed, &self.name).err().unwrap_or_default()),
-            Act::SavePage => {
-                let (packed, name, failure) = (packed.clone(), self.name, self.failure);
-                spawn_local(async move {
-                    let saved = match shares::offline_page().await.filter(|page| is_template(page)) {
-                        Some(template) => save_page(&template, &packed, &name).await,
-                        None => Err("The server did not send the page. Save the trace as a file instead.".to_owned()),
-                    };
-                    failure.set(saved.err().unwrap_or_default());
-                });
-            }
-            Act::Share => self.share(packed, sender),
-        }
-    }
-
-    fn share(self, packed: &Blob, sender: &Rc<std::cell::RefCell<Option<Rc<Sender>>>>) {
-        let (Some(terms), Some(origin)) = (self.terms, self.origin) else { return };
-        if packed.size() > self.most_bytes as f64 {
-            let (is, most) = (Bytes(packed.size() as u64), Bytes(self.most_bytes));
-            let sentence =
-                format!("The copy has {is}, and the server accepts at most {most}. Share a range or fewer devices.");
-            return self.failure.set(sentence);
-        }
-        let summary: &Summary = &origin.summary;
-        let device = summary.devices.get(origin.view.device as usize);
-        let view = link_to(&origin.view, device, origin.start, self.copy.moved, self.is_part);
-        let (model, progress, address) = (self.model, self.progress, self.address);
-        let report = Callback::from(move |now: Progress| {
-            if let Progress::Done { shared, delete_token } = &now {
-                uploads::remember(Upload::of(shared, delete_token.clone()));
-                model.dispatch(Action::SetHasUploads(!uploads::all().is_empty()));
-                address.set(format!("{}#{view}", shares::address(&shared.token)));
-            }
-            progress.set(Some(now));
-        });
-        let new = Sender::new(packed.clone(), Terms { name: self.name, ..terms }, report);
-        *sender.borrow_mut() = Some(Rc::clone(&new));
-        new.start();
-    }
 }

@@ -1,28 +1,30 @@
 //! What leaves: what the trace says and what its copy says, and the boxes that decide about it.
 
-use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use shared::redaction::{Contents, Paths};
-use shared::units::{Bytes, Count, counted};
+use shared::redaction::Paths;
+use shared::units::{Bytes, Count, Moment, counted};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use super::choices::{Choices, PATHS};
+use super::entries::EntryRows;
+use super::moved_view::lost;
 use super::origin::Origin;
 use super::use_copy::Copy;
 
-/// Examples of names that are shown.
-const EXAMPLES: usize = 3;
-/// The most characters of an example.
-const EXAMPLE_CHARS: usize = 60;
+/// Times before this one, in the year 2001, are not of a clock: microseconds since the epoch.
+const FIRST_CLOCK_US: i64 = 1_000_000_000_000_000;
 
 /// Properties of [`Leaving`].
 #[derive(PartialEq, Properties)]
 pub struct LeavingProps {
     /// The trace.
-    pub origin: std::rc::Rc<Origin>,
+    pub origin: Rc<Origin>,
     /// The size of its file; 0 for a session.
     pub bytes: u64,
+    /// Whether its job still runs.
+    pub is_growing: bool,
     /// Its copy.
     pub copy: Copy,
     /// The choices.
@@ -41,7 +43,7 @@ pub fn Leaving(props: &LeavingProps) -> Html {
     let Some(contents) = &copy.contents else {
         return html! { <p class="share-wait" role="status">{ "Looking at what the trace says…" }</p> };
     };
-    let (before, after) = &**contents;
+    let ([was_events, is_events], [was_devices, is_devices]) = (contents.events, &contents.devices);
     let on_paths = {
         let (choices, on_choices) = (choices.clone(), props.on_choices.clone());
         Callback::from(move |event: Event| {
@@ -66,30 +68,46 @@ pub fn Leaving(props: &LeavingProps) -> Html {
         "Annotations" => {
             keep("share-annotations", choices.has_annotations, |choices, is_on| choices.has_annotations = is_on)
         }
-        _ => html! { <span class="share-follows">{ "See folders" }</span> },
+        _ => html! { <span class="share-follows">{ "Follows the choice for folders" }</span> },
     };
-    let of_lists = before.lists().into_iter().zip(after.lists()).map(|((name, was), (_, is))| {
-        let test_id = format!("share-row-{}", name.to_lowercase().replace(' ', "-"));
-        row(name, &test_id, controls(name, was.is_empty()), list(was, false), list(is, !was.is_empty()))
+    let of_lists = contents.lists.iter().enumerate().map(|(index, list)| {
+        let control = controls(&list.name, list.rows.is_empty());
+        html! { <EntryRows contents={Rc::clone(contents)} {index} {control} /> }
     });
+    let lost = origin
+        .shown
+        .as_ref()
+        .filter(|_| choices.is_part)
+        .map(|part| lost(&origin.view, origin.shown_device(), origin.start, copy.moved, part));
+    let lost = lost.unwrap_or_default();
     html! {
         <>
             <p class="share-size" aria-live="polite" data-testid="share-size">
-                <strong>{ size(copy) }</strong>{ ", " }{ counted(after.events, "event") }{ " of " }
-                { counted(after.devices.len() as u64, "device") }
-                if props.bytes > 0 { <span class="quiet">{ format!(" (the file: {})", Bytes(props.bytes)) }</span> }
+                <strong>{ size(copy, props.is_growing) }</strong>{ ": " }{ counted(is_events, "event") }{ " of " }
+                { counted(is_devices.len() as u64, "device") }
+                if props.bytes > 0 { <span class="quiet">{ format!(" (the file has {})", Bytes(props.bytes)) }</span> }
             </p>
+            if !origin.damage.is_empty() {
+                <p class="share-warning" role="note" data-testid="share-damage">
+                    <b>{ "This trace is incomplete, and so is a copy of it. " }</b>{ origin.damage.join(" ") }
+                </p>
+            }
+            // It is there before it says something, so that a screen reader reads it.
+            <p class={if lost.is_empty() { "visually-hidden" } else { "share-warning" }} role="status" data-testid="share-lost">{ lost }</p>
             <div class="share-table" role="table" aria-label="What the trace says, and what its copy says">
                 <div class="share-row share-head" role="row">
-                    <span role="columnheader">{ "What it says" }</span>
-                    <span role="columnheader">{ "This trace" }</span>
-                    <span role="columnheader">{ "What leaves" }</span>
+                    <span role="columnheader">{ "Content" }</span>
+                    <span role="columnheader">{ "In this trace" }</span>
+                    <span role="columnheader">{ "In the copy" }</span>
                 </div>
-                { row("Events", "share-row-events", part_box(props), Html::from(Count(before.events).to_string()), Html::from(Count(after.events).to_string())) }
-                { row("Devices", "share-row-devices", device_box(props), numbers(before), numbers(after)) }
+                { row("Events", "share-row-events", part_box(props), Html::from(Count(was_events).to_string()), Html::from(Count(is_events).to_string())) }
+                { row("Devices", "share-row-devices", device_box(props), numbers(was_devices), numbers(is_devices)) }
+                if let Some((was, is)) = started(origin, copy) {
+                    { row("Start time", "share-row-start", Html::default(), Html::from(was), Html::from(is)) }
+                }
                 { for of_lists }
             </div>
-            if before.host_events > 0 {
+            if contents.host_events > 0 {
                 <p class="quiet">{ "Events of pinned host memory are left out: a recording has none." }</p>
             }
             if origin.devices > 1 && choices.is_part {
@@ -99,13 +117,19 @@ pub fn Leaving(props: &LeavingProps) -> Html {
     }
 }
 
-/// Returns the size of the copy as text.
-fn size(copy: &Copy) -> String {
-    match copy.size() {
-        None => "Measuring the size".to_owned(),
-        Some((bytes, true)) => Bytes(bytes).to_string(),
-        Some((bytes, false)) => format!("about {}", Bytes(bytes)),
-    }
+/// Returns the size of the copy as text. The server writes what it receives anew, so the link's size can differ a little.
+fn size(copy: &Copy, is_growing: bool) -> String {
+    let Some(packed) = &copy.packed else { return "Measuring the copy".to_owned() };
+    let so_far = if is_growing { " so far" } else { "" };
+    format!("The copy has about {}{so_far}", Bytes(packed.size() as u64))
+}
+
+/// Returns when the trace and the copy begin, if events have the times of a clock.
+fn started(origin: &Origin, copy: &Copy) -> Option<(String, String)> {
+    let device = origin.shown_device().filter(|device| device.has_times && device.start_us >= FIRST_CLOCK_US)?;
+    let was = device.start_us.saturating_sub(origin.start.us as i64);
+    let is = was.saturating_add(copy.moved?.us as i64);
+    Some((Moment::at(was).to_minute(), Moment::at(is).to_minute()))
 }
 
 /// Renders a row: a name with its box, what the trace says, and what the copy says.
@@ -113,43 +137,16 @@ fn row(name: &'static str, test_id: &str, control: Html, was: Html, is: Html) ->
     html! {
         <div class="share-row" role="row" data-testid={test_id.to_owned()}>
             <span role="rowheader"><b>{ name }</b>{ control }</span>
-            <span role="cell" data-label="This trace">{ was }</span>
-            <span role="cell" data-label="What leaves">{ is }</span>
+            <span role="cell" data-label="In this trace">{ was }</span>
+            <span role="cell" data-label="In the copy">{ is }</span>
         </div>
     }
 }
 
-/// Renders a list: how many items, and the first ones.
-fn list(items: &BTreeSet<String>, is_left_out: bool) -> Html {
-    if items.is_empty() {
-        return html! { <span class="share-none">{ if is_left_out { "left out" } else { "none" } }</span> };
-    }
-    let some: Vec<String> = items.iter().take(EXAMPLES).map(|item| shortened(item)).collect();
-    let more = items.len().saturating_sub(EXAMPLES);
-    html! {
-        <>
-            { Count(items.len() as u64).to_string() }{ ": " }
-            <span class="share-examples">{ some.join(", ") }</span>
-            if more > 0 { { format!(" and {} more", Count(more as u64)) } }
-        </>
-    }
-}
-
-/// Returns an example on one line. Its end stays, which tells paths apart.
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let count = line.chars().count();
-    if count <= EXAMPLE_CHARS {
-        line
-    } else {
-        format!("…{}", line.chars().skip(count - EXAMPLE_CHARS).collect::<String>())
-    }
-}
-
-fn numbers(contents: &Contents) -> Html {
-    let numbers = contents.devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-    let word = if contents.devices.len() == 1 { "device" } else { "devices" };
-    Html::from(format!("{} ({word} {numbers})", Count(contents.devices.len() as u64)))
+fn numbers(devices: &[i64]) -> Html {
+    let numbers = devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let word = if devices.len() == 1 { "device" } else { "devices" };
+    Html::from(format!("{} ({word} {numbers})", Count(devices.len() as u64)))
 }
 
 /// Renders the box that keeps only the shown part.
@@ -179,19 +176,5 @@ fn check(props: &LeavingProps, id: &'static str, label: String, is_on: bool, cha
     });
     html! {
         <label class="share-check"><input type="checkbox" checked={is_on} {onchange} data-testid={id} />{ label }</label>
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn examples_keep_their_end() {
-        assert_eq!(shortened("a\nb"), "a b");
-        let long = format!("/start/{}/end", "x".repeat(100));
-        let short = shortened(&long);
-        assert_eq!(short.chars().count(), EXAMPLE_CHARS + 1);
-        assert!(short.starts_with('…') && short.ends_with("/end"));
     }
 }

@@ -1,9 +1,9 @@
 //! The terms of a link: its name, how long it lasts, its password, and who can open it.
 
-use shared::units::Bytes;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
+use super::audience;
 use super::choices::Lifetime;
 use crate::source::shares::{Sharing, Terms};
 
@@ -19,6 +19,31 @@ pub struct LinkFormProps {
     pub terms: Terms,
     /// Called with new terms.
     pub on_terms: Callback<Terms>,
+    /// Called when Enter is pressed in a field of text.
+    pub on_enter: Callback<()>,
+}
+
+/// The id of the field for the password.
+pub const PASSWORD_ID: &str = "share-password";
+
+/// Said of a password that nobody could tell from none.
+pub const BLANK_PASSWORD: &str =
+    "A password can't consist of spaces only. Enter another one, or leave the field empty.";
+
+/// Returns whether a password is refused. Any other one is used exactly as it was typed.
+pub fn is_blank(password: &str) -> bool {
+    !password.is_empty() && password.trim().is_empty()
+}
+
+/// Returns what calls `on_enter` when Enter is pressed.
+fn on_enter_key(on_enter: &Callback<()>) -> Callback<KeyboardEvent> {
+    let on_enter = on_enter.clone();
+    Callback::from(move |event: KeyboardEvent| {
+        if event.key() == "Enter" && !event.is_composing() {
+            event.prevent_default();
+            on_enter.emit(());
+        }
+    })
 }
 
 /// The terms of a link, apart from its name.
@@ -61,8 +86,9 @@ pub fn LinkForm(props: &LinkFormProps) -> Html {
                 <select class="share-input" onchange={on_lifetime} data-testid="share-expiry">{ for options }</select>
             </label>
             <label class="share-field"><span>{ "Password" }</span>
-                <input class="share-input" type="password" autocomplete="new-password" maxlength={MOST_CHARS} placeholder="Optional"
-                    value={terms.password.clone()} oninput={on_password} data-testid="share-password" />
+                <input id={PASSWORD_ID} class="share-input" type="password" autocomplete="new-password" maxlength={MOST_CHARS} placeholder="Optional"
+                    value={terms.password.clone()} oninput={on_password} onkeydown={on_enter_key(&props.on_enter)}
+                    aria-invalid={is_blank(&terms.password).to_string()} aria-describedby="share-failure" data-testid="share-password" />
             </label>
             <div class="share-who">
                 if sharing.is_public_allowed {
@@ -71,23 +97,52 @@ pub fn LinkForm(props: &LinkFormProps) -> Html {
                         { "Anyone with the link can open it" }
                     </label>
                 } else {
-                    { "People who may read on this server can open the link." }
+                    { audience::who(false) }{ " " }
                 }
-                <span class="quiet">{ format!(" At most {}.", Bytes(sharing.most_bytes)) }</span>
+                <span class="quiet share-reach" data-testid="share-reach">{ audience::reach() }</span>
             </div>
         </>
     }
 }
 
-/// Renders the field for the name. A change is reported when the field is left.
-pub fn name_field(name: &str, on_name: &Callback<String>) -> Html {
-    let onchange = on_name.reform(|event: Event| {
-        event.target_dyn_into::<HtmlInputElement>().map(|input| input.value()).unwrap_or_default().trim().to_owned()
-    });
+/// Renders the field for the name. A change is reported when the field is left, or Enter is pressed; `on_typed` is called for
+/// each character.
+pub fn name_field(
+    name: &str,
+    on_typed: &Callback<String>,
+    on_name: &Callback<String>,
+    on_enter: &Callback<()>,
+) -> Html {
+    fn value(input: Option<HtmlInputElement>) -> String {
+        input.map(|input| input.value()).unwrap_or_default().trim().to_owned()
+    }
+    let oninput = on_typed.reform(|event: InputEvent| value(event.target_dyn_into()));
+    let onchange = on_name.reform(|event: Event| value(event.target_dyn_into()));
+    let onkeydown = {
+        let (on_name, on_key) = (on_name.clone(), on_enter_key(on_enter));
+        Callback::from(move |event: KeyboardEvent| {
+            if event.key() == "Enter" {
+                on_name.emit(value(event.target_dyn_into()));
+            }
+            on_key.emit(event);
+        })
+    };
     html! {
         <label class="share-field"><span>{ "Name" }</span>
             <input class="share-input" type="text" maxlength={MOST_CHARS} spellcheck="false" autocomplete="off" value={name.to_owned()}
-                {onchange} data-testid="share-name" />
+                {oninput} {onchange} {onkeydown} data-testid="share-name" />
         </label>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blank_passwords_are_refused() {
+        for (password, want) in [("", false), (" ", true), (" \t\u{3000}", true), (" abc ", false), ("x", false)] {
+            assert_eq!(is_blank(password), want, "{password:?}");
+        }
     }
 }

@@ -6,10 +6,15 @@
 //! ```
 //! Nothing is sent before the user asks for it. What is sent is the very copy that the dialog described.
 
+mod audience;
 mod choices;
 mod dialog;
+mod doing;
+mod draft;
+mod entries;
 mod leaving;
 mod link_form;
+mod moment;
 mod moved_view;
 mod my_uploads;
 mod origin;

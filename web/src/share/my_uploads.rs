@@ -4,25 +4,27 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use shared::units::Bytes;
+use shared::units::{Bytes, Moment};
+use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
-use web_sys::HtmlSelectElement;
+use web_sys::{HtmlSelectElement, KeyboardEvent};
 use yew::prelude::*;
 
 use super::choices::Lifetime;
 use super::outcome::expiry;
-use crate::browser::{after_next_frame, focus};
+use crate::browser::{Listener, after_next_frame, document, focus};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::shell::TokenForm;
-use crate::source::shares::{self, Sharing, Trouble};
+use crate::source::shares::{self, Shared, Sharing, Trouble};
 use crate::source::uploads::{self, Upload};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
-use crate::widgets::format::wall_clock;
 
-/// The id of the button that deletes a link after all.
-const YES_ID: &str = "upload-yes";
+/// The id of the button that keeps a link after all.
+const KEEP_ID: &str = "upload-keep";
+/// Said right after a link was deleted.
+const DELETED: &str = "You deleted this link. It no longer opens for anyone.";
 
 /// Returns the id of the button that deletes a link, or removes it from the list.
 fn act_id(token: &str) -> String {
@@ -74,9 +76,10 @@ impl List {
         self.redraw.emit(());
     }
 
-    /// Records a link's new expiry, as the server says it is.
-    fn update(&self, upload: &Upload, expires_us: Option<i64>) {
-        uploads::remember(Upload { expires_us, ..upload.clone() });
+    /// Records a link's expiry, and whether it has a password, as the server says.
+    fn update(&self, upload: &Upload, shared: &Shared) {
+        let Shared { expires_us, has_password, .. } = *shared;
+        uploads::remember(Upload { expires_us, has_password, ..upload.clone() });
         self.note(&upload.token, Standing::There);
         self.reload();
     }
@@ -108,8 +111,17 @@ pub fn UploadsDialog() -> Html {
                         return;
                     }
                     match shares::describe(&upload.token).await {
-                        Ok(shared) if shared.expires_us != upload.expires_us => list.update(&upload, shared.expires_us),
+                        Ok(shared)
+                            if (shared.expires_us, shared.has_password) != (upload.expires_us, upload.has_password) =>
+                        {
+                            list.update(&upload, &shared);
+                        }
                         Ok(_) => list.note(&upload.token, Standing::There),
+                        Err(Trouble::Password) if !upload.has_password => {
+                            let shared =
+                                Shared { expires_us: upload.expires_us, has_password: true, ..Shared::default() };
+                            list.update(&upload, &shared);
+                        }
                         Err(trouble) => list.note(&upload.token, Standing::of(trouble)),
                     }
                 }
@@ -122,11 +134,27 @@ pub fn UploadsDialog() -> Html {
     use_effect_with((*confirming).clone(), move |token| {
         let before = asked.replace(token.clone());
         if !token.is_empty() {
-            focus(YES_ID);
+            // Not the button that deletes: Enter would be pressed once too often.
+            focus(KEEP_ID);
         } else if !before.is_empty() {
             focus(&act_id(&before));
         }
     });
+    // Esc answers the question, and leaves the dialog open.
+    {
+        let confirming = confirming.clone();
+        use_effect_with(!confirming.is_empty(), move |&is_asking| {
+            let listener = is_asking.then(|| {
+                Listener::new(&document(), "keydown", move |event| {
+                    if event.dyn_ref::<KeyboardEvent>().is_some_and(|key| key.key() == "Escape") {
+                        event.prevent_default();
+                        confirming.set(String::new());
+                    }
+                })
+            });
+            move || drop(listener)
+        });
+    }
     let on_close = {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::CloseDialog))
@@ -160,7 +188,9 @@ pub fn UploadsDialog() -> Html {
                 if list.uploads.is_empty() {
                     <p data-testid="uploads-none">{ "This browser has shared nothing yet. Open a trace and choose Share." }</p>
                 } else {
-                    <p class="quiet">{ "Links that this browser has made. The list is kept in this browser only." }</p>
+                    <p class="quiet">
+                        { "Links that this browser has made, each with the view that was shared. The list is kept in this browser only." }
+                    </p>
                 }
                 if let Some(reason) = reason { <TokenForm {reason} {on_token} /> }
                 <ul class="uploads">{ for rows }</ul>
@@ -182,8 +212,8 @@ fn row(row: &Row<'_>, list: &List, confirming: &UseStateHandle<String>, on_chang
     let Row { upload, standing, sharing, is_confirming } = *row;
     let Upload { token, name, bytes, created_us, expires_us, .. } = upload;
     let title = if name.is_empty() { "Unnamed trace" } else { name };
-    let made: String = wall_clock(*created_us).chars().take(16).collect();
-    let address = shares::address(token);
+    let made = Moment::at(*created_us).to_minute();
+    let address = shares::address(token, &upload.view);
     let on_forget = {
         let (token, on_changed) = (token.clone(), on_changed.clone());
         Callback::from(move |_: MouseEvent| {
@@ -203,8 +233,8 @@ fn row(row: &Row<'_>, list: &List, confirming: &UseStateHandle<String>, on_chang
         _ if is_confirming => html! {
             <>
                 <span role="alert">{ "Delete it? The link stops working at once." }</span>
-                <button type="button" id={YES_ID} class="button is-danger" onclick={on_delete} data-testid="upload-delete-yes">{ "Delete" }</button>
-                <button type="button" class="button" onclick={confirm(String::new())} data-testid="upload-delete-no">{ "Keep" }</button>
+                <button type="button" class="button is-danger" onclick={on_delete} data-testid="upload-delete-yes">{ "Delete" }</button>
+                <button type="button" id={KEEP_ID} class="button" onclick={confirm(String::new())} data-testid="upload-delete-no">{ "Keep" }</button>
             </>
         },
         _ => html! {
@@ -221,7 +251,8 @@ fn row(row: &Row<'_>, list: &List, confirming: &UseStateHandle<String>, on_chang
         <li key={token.clone()} class={classes!("upload", is_gone.then_some("is-gone"))} data-testid="upload">
             <div class="upload-name"><b>{ title }</b><span class="quiet">{ Bytes(*bytes).to_string() }</span></div>
             <div class="quiet" data-testid="upload-standing">
-                { format!("Shared on {made} UTC. ") }
+                { format!("Shared on {made}. ") }
+                if upload.has_password && !is_gone { { "It asks for a password. " } }
                 { match standing {
                     None | Some(Standing::There) => expiry(*expires_us),
                     Some(Standing::Gone(sentence) | Standing::Unknown(sentence)) => sentence.clone(),
@@ -241,7 +272,7 @@ fn delete(upload: &Upload, list: &List, confirming: &UseStateHandle<String>) -> 
         spawn_local(async move {
             match shares::delete(&upload.token, &upload.delete_token).await {
                 Ok(()) => {
-                    list.note(&upload.token, Standing::Gone("Deleted.".to_owned()));
+                    list.note(&upload.token, Standing::Gone(DELETED.to_owned()));
                     after_next_frame(move || focus(&act_id(&upload.token)));
                 }
                 Err(trouble @ (Trouble::Gone(_) | Trouble::Absent)) => list.note(&upload.token, Standing::of(trouble)),
@@ -267,7 +298,7 @@ fn extend(upload: &Upload, sharing: &Sharing, list: &List) -> Html {
         let (upload, list) = (upload.clone(), list.clone());
         spawn_local(async move {
             match shares::set_expiry(&upload.token, &upload.delete_token, lifetime.seconds).await {
-                Ok(shared) => list.update(&upload, shared.expires_us),
+                Ok(shared) => list.update(&upload, &shared),
                 Err(trouble @ (Trouble::Gone(_) | Trouble::Absent)) => list.note(&upload.token, Standing::of(trouble)),
                 Err(trouble) => list.failure.set(trouble.sentence()),
             }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use js_sys::{Function, Promise};
+use shared::finding::FindingCode;
 use shared::query::{Answer, Axis, DeviceSummary, Query, Summary};
 use shared::session::Named;
 use wasm_bindgen::JsValue;
@@ -14,10 +15,10 @@ use yew::prelude::*;
 
 use super::moved_view::Start;
 use crate::hooks::ModelHandle;
-use crate::model::{FileKey, Model, Selection, Shared, View, extent};
+use crate::model::{FileKey, Live, Model, Selection, Shared, View, extent};
 use crate::source::server;
 use crate::worker::client::Workers;
-use crate::worker::message::{FromWorker, Stage, ToWorker};
+use crate::worker::message::{Detail, DetailState, FromWorker, Stage, ToWorker};
 
 /// A part of the trace that can be shared alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,29 +48,64 @@ pub struct Origin {
     pub view: View,
     /// See `view`.
     pub summary: Shared<Summary>,
+    /// Whether its job still runs.
+    pub is_running: bool,
+    /// What is missing from the trace: sentences of its findings.
+    pub damage: Vec<String>,
+    /// Which request it answers: a running job's recording is read again each time.
+    pub turn: u32,
 }
+
+impl Origin {
+    /// Returns the shown device.
+    pub fn shown_device(&self) -> Option<&DeviceSummary> {
+        self.summary.devices.get(self.view.device as usize)
+    }
+}
+
+/// Returns the sentences that say what of a trace could not be read. The end of a job that still runs is not missing.
+fn damage(summary: &Summary, is_running: bool) -> Vec<String> {
+    let is_damage = |code: FindingCode| match code {
+        FindingCode::Truncated => !is_running,
+        code => matches!(code, FindingCode::EventsLost | FindingCode::Malformed | FindingCode::Inconsistent),
+    };
+    let found = summary.findings.iter().filter(|finding| is_damage(finding.code));
+    found.map(|finding| finding.message.clone()).take(MOST_DAMAGE).collect()
+}
+
+/// The most sentences about damage that the dialog says.
+const MOST_DAMAGE: usize = 3;
 
 /// How far the trace to be copied is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// The recording is read from the server. Holds the share that is done.
     Reading(f64),
+    /// The shown trace is still being downloaded. Holds the share that is done.
+    Downloading(f64),
+    /// The download of the shown trace has stopped. Holds its file's key.
+    Stopped(FileKey),
     /// It is there.
     Ready(Rc<Origin>),
     /// It can't be had. Holds a sentence.
     Failed(String),
 }
 
-/// Returns the trace of the file or the session that is shown when the component is mounted.
+/// Returns the trace of the file or the session that is shown when the component is mounted. With another `turn`, the
+/// recording of a session is read again; until that is there, the one before is returned.
 #[hook]
-pub fn use_origin(model: &ModelHandle) -> Source {
+pub fn use_origin(model: &ModelHandle, turn: u32) -> Source {
     let source = use_state_eq(|| Source::Reading(0.0));
+    let missing = model.file().and_then(|file| Some((file.key, file.missing_detail()?.clone())));
     let (model, set) = (model.clone(), source.setter());
-    use_effect_with((), move |()| {
+    use_effect_with((turn, missing.is_none()), move |&(turn, is_complete)| {
+        let model = model.clone();
+        // A preview can't be copied.
+        let current = model.current.filter(|_| is_complete);
         let workers = model.workers().clone();
         let (shown, own) = match model.live().map(|live| live.session.clone()) {
-            None => (model.current, None),
-            Some(session) => (model.current, Some((workers.next_key(), session))),
+            None => (current, None),
+            Some(session) => (current, Some((workers.next_key(), session))),
         };
         let (own_key, to_close) = (own.as_ref().map(|(key, _)| *key), workers.clone());
         match (shown, own) {
@@ -78,7 +114,7 @@ pub fn use_origin(model: &ModelHandle) -> Source {
                     set.set(Source::Ready(Rc::new(origin)));
                 }
             }),
-            (Some(key), Some((own, session))) => read(&model, key, own, &session, &set),
+            (Some(key), Some((own, session))) => read(&model, key, (own, turn), &session, &set),
             (None, _) => {}
         }
         move || match (own_key, shown) {
@@ -87,7 +123,11 @@ pub fn use_origin(model: &ModelHandle) -> Source {
             (None, None) => {}
         }
     });
-    (*source).clone()
+    match missing {
+        None => (*source).clone(),
+        Some((key, Detail { state: DetailState::Stopped(_), .. })) => Source::Stopped(key),
+        Some((_, Detail { done, total, .. })) => Source::Downloading(done as f64 / total.max(1) as f64),
+    }
 }
 
 /// Returns what the view names by number.
@@ -111,7 +151,20 @@ async fn of_file(model: &ModelHandle, key: FileKey) -> Option<Origin> {
         None => None,
     };
     let (named, devices) = (named(model), summary.devices.len());
-    Some(Origin { key, named, device: device.device, devices, shown, start: Start::default(), view, summary })
+    let (start, damage) = (Start::default(), damage(&summary, false));
+    Some(Origin {
+        key,
+        named,
+        device: device.device,
+        devices,
+        shown,
+        start,
+        view,
+        summary,
+        is_running: false,
+        damage,
+        turn: 0,
+    })
 }
 
 /// Returns the positions of the selected range, or of the window if there is none; and whether it is the range.
@@ -133,19 +186,19 @@ async fn shown(model: &Model, asker: &Asker) -> Option<(bool, Range<u32>)> {
 }
 
 /// Reads a session's recording from the server.
-fn read(model: &ModelHandle, shown: FileKey, own: FileKey, session: &str, set: &UseStateSetter<Source>) {
+fn read(model: &ModelHandle, shown: FileKey, (own, turn): (FileKey, u32), session: &str, set: &UseStateSetter<Source>) {
     let url = server::href(&format!("sessions/{session}/trace?format=vramscope"));
     let report = {
         let (model, set) = (model.clone(), set.clone());
         Callback::from(move |message| match message {
-            FromWorker::Progress { stage: Stage::Reading, done, total, .. } => {
+            FromWorker::Progress { stage: Stage::Reading, done, total, .. } if turn == 0 => {
                 set.set(Source::Reading(done as f64 / total.max(1) as f64));
             }
             FromWorker::Loaded(summary) => {
                 let (model, set) = (model.clone(), set.clone());
                 spawn_local(async move {
                     let nothing = "The server has no events of the shown device yet. Try again in a moment.";
-                    let origin = of_session(&model, shown, own, &summary).await;
+                    let origin = of_session(&model, shown, (own, turn), &summary).await;
                     set.set(origin.map_or_else(|| Source::Failed(nothing.to_owned()), |it| Source::Ready(Rc::new(it))));
                 });
             }
@@ -160,8 +213,15 @@ fn read(model: &ModelHandle, shown: FileKey, own: FileKey, session: &str, set: &
 }
 
 /// Describes a session's recording. The view is found in it by its times.
-async fn of_session(handle: &ModelHandle, shown_key: FileKey, own: FileKey, summary: &Summary) -> Option<Origin> {
+async fn of_session(
+    handle: &ModelHandle,
+    shown_key: FileKey,
+    (own, turn): (FileKey, u32),
+    summary: &Summary,
+) -> Option<Origin> {
     let model = handle.now();
+    let is_running = model.live().is_some_and(Live::is_open);
+    let damage = damage(summary, is_running);
     let here = model.device().filter(|_| model.current == Some(shown_key))?;
     let at = summary.devices.iter().position(|device| device.device == here.device)?;
     let there: &DeviceSummary = summary.devices.get(at)?;
@@ -187,7 +247,8 @@ async fn of_session(handle: &ModelHandle, shown_key: FileKey, own: FileKey, summ
     let named = Named { device: at as u32, allocation: of_whole(allocation), stack: of_whole(stack) };
     let (device, devices) = (there.device, summary.devices.len());
     let (view, summary) = (model.view.clone(), model.shared_summary()?.clone());
-    Some(Origin { key: own, named, device, devices, shown, start: Start { events, us }, view, summary })
+    let start = Start { events, us };
+    Some(Origin { key: own, named, device, devices, shown, start, view, summary, is_running, damage, turn })
 }
 
 /// Asks a worker about one device.

@@ -1,19 +1,20 @@
 //! How far an upload is, and the link that it becomes.
 
 use shared::decimal::Decimal;
-use shared::units::Bytes;
+use shared::units::{Bytes, Moment};
 use yew::prelude::*;
 
+use super::audience;
+use super::doing::Made;
 use super::sender::Progress;
 use crate::shell::TokenForm;
-use crate::source::shares::Trouble;
+use crate::source::shares::{Shared, Trouble};
 use crate::widgets::copy::CopyButton;
-use crate::widgets::format::wall_clock;
 
 /// The id of the button that cancels.
 pub const CANCEL_ID: &str = "share-cancel";
-/// The id of the field with the link.
-pub const LINK_ID: &str = "share-link";
+/// The id of the button that copies the link.
+pub const COPY_ID: &str = "share-copy";
 
 /// Renders an upload that has not ended.
 pub fn progress(progress: &Progress, on_cancel: &Callback<()>, on_continue: &Callback<()>) -> Html {
@@ -51,6 +52,16 @@ pub fn progress(progress: &Progress, on_cancel: &Callback<()>, on_continue: &Cal
                 <p class="buttons">{ cancel }</p>
             </div>
         },
+        // Trying again helps only after something else has changed: a smaller copy, or more room on the server.
+        Progress::Stopped(Trouble::Refused(sentence)) => html! {
+            <div class="share-progress">
+                <p class="share-trouble" role="alert" data-testid="share-trouble">{ sentence.clone() }</p>
+                <p class="buttons">
+                    <button type="button" id={CANCEL_ID} class="button is-primary" onclick={on_cancel.reform(|_: MouseEvent| ())} data-testid="share-back">{ "Back to the choices" }</button>
+                    <button type="button" class="button" onclick={on_continue.reform(|_: MouseEvent| ())} data-testid="share-continue">{ "Try again" }</button>
+                </p>
+            </div>
+        },
         Progress::Stopped(trouble) => html! {
             <div class="share-progress">
                 <p class="share-trouble" role="alert" data-testid="share-trouble">{ trouble.sentence() }</p>
@@ -68,9 +79,32 @@ pub fn progress(progress: &Progress, on_cancel: &Callback<()>, on_continue: &Cal
 pub fn link(address: &str, what: &str) -> Html {
     html! {
         <div class="share-link">
-            <input id={LINK_ID} class="share-input" type="text" readonly=true value={address.to_owned()} aria-label={what.to_owned()} data-testid="share-link" />
-            <CopyButton text={address.to_owned()} label="Copy" />
-            <a class="quiet-button" href={address.to_owned()} target="_blank" rel="noopener" data-testid="share-open">{ "Open" }</a>
+            <input class="share-input" type="text" readonly=true value={address.to_owned()} aria-label={what.to_owned()} data-testid="share-link" />
+            <CopyButton text={address.to_owned()} label="Copy link" class="button is-primary" id={COPY_ID} />
+            <a class="button" href={address.to_owned()} target="_blank" rel="noopener" data-testid="share-open">{ "Open" }</a>
+        </div>
+    }
+}
+
+/// Renders what the link of an upload opens, for whom, and for how long.
+pub fn made(shared: &Shared, made: &Made, is_remembered: bool) -> Html {
+    let trace = if shared.name.is_empty() { "the trace".to_owned() } else { format!("“{}”", shared.name) };
+    let size = Bytes(shared.bytes);
+    let opens = match &*made.lost {
+        "" => format!("The link opens {trace} ({size}) with the current view."),
+        lost => format!("The link opens {trace} ({size}). {lost}"),
+    };
+    let password = if shared.has_password { " It asks for the password." } else { "" };
+    html! {
+        <div class="share-body">
+            <p role="status" data-testid="share-made">{ opens }</p>
+            { link(&made.address, "Link to the shared trace") }
+            <p class="quiet" data-testid="share-terms">
+                { audience::who(shared.is_public) }{ password }{ " " }{ expiry(shared.expires_us) }{ " " }{ audience::reach() }
+            </p>
+            if !is_remembered {
+                <p class="share-note">{ "This browser can't remember links, so this one can't be deleted from here." }</p>
+            }
         </div>
     }
 }
@@ -79,7 +113,6 @@ pub fn link(address: &str, what: &str) -> Html {
 pub fn expiry(expires_us: Option<i64>) -> String {
     match expires_us {
         None => "It never expires.".to_owned(),
-        // The second is enough.
-        Some(us) => format!("It expires on {} UTC.", wall_clock(us).chars().take(16).collect::<String>()),
+        Some(us) => format!("It expires on {}.", Moment::at(us).to_minute()),
     }
 }

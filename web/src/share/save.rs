@@ -18,20 +18,25 @@ pub fn is_template(page: &str) -> bool {
     page.contains(MARKER)
 }
 
-/// Saves a copy as a recording. The error is a sentence.
-pub fn save_file(copy: &Blob, name: &str) -> Result<(), String> {
-    server::save(copy, &file_name(name, ".vramscope")).map_err(|failure| failure.sentence())
+/// Saves a copy as a recording. Returns a sentence, as an error if it was not saved.
+pub fn save_file(copy: &Blob, name: &str) -> Result<String, String> {
+    let file = file_name(name, ".vramscope");
+    server::save(copy, &file).map_err(|failure| failure.sentence())?;
+    Ok(format!("Your browser saves the copy as {file}."))
 }
 
-/// Saves a copy inside a page. The error is a sentence.
-pub async fn save_page(template: &str, copy: &Blob, name: &str) -> Result<(), String> {
+/// Saves a copy inside a page that opens with `view`. Returns a sentence, as an error if it was not saved.
+pub async fn save_page(template: &str, copy: &Blob, name: &str, view: &str) -> Result<String, String> {
     let refused = |_| "The browser has no room for the page. Save the trace as a file instead.".to_owned();
     let (before, after) = template.split_once(MARKER).unwrap_or((template, ""));
     let parts = Array::new();
     let push = |text: &str| parts.push(&text.into());
     push(before);
-    let name_inside = attribute(&file_name(name, ".vramscope"));
-    push(&format!("<script type=\"application/octet-stream\" id=\"vramscope-trace\" data-name=\"{name_inside}\">"));
+    // Without an ending: it is the page's title.
+    let (name_inside, view) = (attribute(&file_name(name, "")), attribute(view));
+    push(&format!(
+        "<script type=\"application/octet-stream\" id=\"vramscope-trace\" data-name=\"{name_inside}\" data-view=\"{view}\">"
+    ));
     let mut from = 0.0;
     while from < copy.size() {
         let piece = copy.slice_with_f64_and_f64(from, (from + PIECE_BYTES).min(copy.size())).map_err(refused)?;
@@ -43,7 +48,9 @@ pub async fn save_page(template: &str, copy: &Blob, name: &str) -> Result<(), St
     let kind = BlobPropertyBag::new();
     kind.set_type("text/html");
     let page = Blob::new_with_str_sequence_and_options(&parts, &kind).map_err(refused)?;
-    server::save(&page, &file_name(name, ".html")).map_err(|failure| failure.sentence())
+    let file = file_name(name, ".html");
+    server::save(&page, &file).map_err(|failure| failure.sentence())?;
+    Ok(format!("Your browser saves the copy as {file}. It opens with the current view."))
 }
 
 /// Returns a text as the value of an attribute in quotation marks.

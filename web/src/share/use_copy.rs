@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::redaction::{Contents, Redaction};
+use shared::redaction::{Comparison, Redaction};
 use shared::session::Moved;
 use web_sys::Blob;
 use yew::prelude::*;
@@ -10,29 +10,25 @@ use yew::prelude::*;
 use super::origin::Origin;
 use crate::hooks::ModelHandle;
 use crate::worker::client::Copied;
+use crate::worker::message::ToWorker;
 
 /// A copy, as far as it is known.
 #[derive(Clone, Default, PartialEq)]
 pub struct Copy {
-    /// What the trace says, and what the copy says. Those of the last choices, until the new ones are known.
-    pub contents: Option<Rc<(Contents, Contents)>>,
+    /// The trace beside its copy. That of the last choices, until the new ones are known.
+    pub contents: Option<Rc<Comparison>>,
     /// Where the view is in the copy.
     pub moved: Option<Moved>,
     /// The copy, once it is packed.
     pub packed: Option<Blob>,
-    /// Bytes and events of the last copy that was packed.
-    last: Option<(u64, u64)>,
+    /// What it was requested from.
+    of: Option<Wanted>,
 }
 
 impl Copy {
-    /// Returns the size, and whether it is exact. `None` while nothing is known.
-    pub fn size(&self) -> Option<(u64, bool)> {
-        if let Some(packed) = &self.packed {
-            return Some((packed.size() as u64, true));
-        }
-        let (bytes, events) = self.last.filter(|(_, events)| *events > 0)?;
-        let after = &self.contents.as_ref()?.1;
-        Some(((bytes as f64 / events as f64 * after.events as f64) as u64, false))
+    /// Returns the packed copy if it is what is wanted now. A render may know of new choices before the copy does.
+    pub fn packed_of(&self, wanted: Option<&Wanted>) -> Option<&Blob> {
+        self.packed.as_ref().filter(|_| wanted.is_some() && self.of.as_ref() == wanted)
     }
 }
 
@@ -55,27 +51,28 @@ pub fn use_copy(model: &ModelHandle, wanted: Option<Wanted>) -> Copy {
     {
         let (model, copy) = (model.clone(), Rc::clone(&copy));
         use_effect_with(wanted, move |wanted| {
+            {
+                let mut copy = copy.borrow_mut();
+                (copy.packed, copy.of) = (None, wanted.clone());
+            }
             let Some(Wanted { origin, name, redaction }) = wanted.clone() else { return };
-            copy.borrow_mut().packed = None;
             let reply = {
                 let (copy, redraw) = (Rc::clone(&copy), redraw.clone());
                 Callback::from(move |copied| {
                     let mut copy = copy.borrow_mut();
                     match copied {
-                        Copied::Contents { before, after, moved } => {
-                            copy.contents = Some(Rc::new((*before, *after)));
+                        Copied::Contents { contents, moved } => {
+                            copy.contents = Some(Rc::from(contents));
                             copy.moved = moved;
                         }
-                        Copied::Packed(blob) => {
-                            let events = copy.contents.as_ref().map_or(0, |contents| contents.1.events);
-                            copy.last = Some((blob.size() as u64, events));
-                            copy.packed = Some(blob);
-                        }
+                        Copied::Packed(blob) => copy.packed = Some(blob),
                     }
                     redraw.force_update();
                 })
             };
-            model.workers().copy(origin.key, name, redaction, origin.named, reply);
+            let (named, is_running) = (origin.named, origin.is_running);
+            let message = move |id| ToWorker::Copy { id, name, redaction, named, is_running };
+            model.workers().copy(origin.key, message, reply);
             redraw.force_update();
         });
     }

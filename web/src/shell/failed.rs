@@ -25,17 +25,29 @@ pub fn failed(model: &ModelHandle) -> Html {
         let (model, key) = (model.clone(), file.key);
         Callback::from(move |_| source::close(&model, key))
     };
+    let on_again = file.url.clone().map(|url| {
+        let (model, file) = (model.clone(), file.clone());
+        Callback::from(move |_: MouseEvent| source::fetch_again(&model, &file, &url))
+    });
+    let other = if on_again.is_some() { "button" } else { "button is-primary" };
+    // Of a download nothing may have arrived.
+    let is_here = file.url.is_none() || file.size > 0;
     html! {
         <main class="stage" data-testid="failed">
             <div class="failed" role="alert">
                 <h1>{ "Can't open " }<span class="file-name">{ file.name.clone() }</span></h1>
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
-                    { Bytes(file.size).to_string() }
-                    { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst." }
+                    if is_here {
+                        { Bytes(file.size).to_string() }
+                        { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst." }
+                    }
                 </p>
                 <p class="buttons">
-                    <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
+                    if let Some(onclick) = on_again {
+                        <button type="button" class="button is-primary" {onclick} data-testid="fetch-again">{ "Try again" }</button>
+                    }
+                    <button type="button" class={other} onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
                     <button type="button" class="button" onclick={on_close} data-testid="close-failed">{ "Close" }</button>
                 </p>
             </div>

@@ -4,7 +4,7 @@ use shared::units::Bytes;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileEntry, Phase};
+use crate::model::{Action, Dialog, FileEntry, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
@@ -30,6 +30,9 @@ pub fn file_menu(model: &ModelHandle) -> Html {
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             if model.place.has_server() {
                 <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
+                if model.has_uploads {
+                    <button type="button" class="menu-row" onclick={sends(model, Action::OpenDialog(Dialog::Uploads))} data-testid="menu-uploads">{ "My uploads" }</button>
+                }
             }
         </Menu>
     }
@@ -66,6 +69,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
 fn note(file: &FileEntry) -> String {
     match &file.phase {
         Phase::Loading { stage: Stage::Waiting, .. } => "waiting".to_owned(),
+        Phase::Loading { total: 0, .. } => "loading".to_owned(),
         Phase::Loading { done, total, .. } => {
             format!("{} %", done.saturating_mul(100).checked_div(*total).unwrap_or(0))
         }

@@ -20,27 +20,27 @@ pub fn loading(model: &ModelHandle) -> Html {
     if stage == Stage::Waiting {
         return waiting(file, on_cancel);
     }
-    let share = if total == 0 { 0.0 } else { done as f64 / total as f64 };
-    let (what, how_far, rate) = match stage {
-        Stage::Reading => (
-            "Reading",
-            format!("{} of {}", Bytes(done), Bytes(total)),
-            if bytes_per_second > 0.0 {
-                format!("{} MB/s", Decimal::of(bytes_per_second / 1e6, 0))
-            } else {
-                String::new()
-            },
-        ),
-        Stage::Indexing | Stage::Waiting => ("Indexing", Bytes(file.size).to_string(), String::new()),
+    let share = (total > 0).then(|| done as f64 / total as f64);
+    let is_remote = file.shared.is_some() || file.url.is_some();
+    let (what, share, how_far) = match stage {
+        Stage::Reading if done == 0 && is_remote => ("Connecting…", None, String::new()),
+        Stage::Reading if done == 0 => ("Opening…", None, String::new()),
+        // Not every server says how much there is to come.
+        Stage::Reading if total == 0 => ("Reading", None, Bytes(done).to_string()),
+        Stage::Reading => ("Reading", share, format!("{} of {}", Bytes(done), Bytes(total))),
+        Stage::Indexing | Stage::Waiting => ("Indexing", Some(share.unwrap_or(0.0)), Bytes(file.size).to_string()),
     };
+    // Casts of floats saturate.
+    let rate = if bytes_per_second < 1.0 { String::new() } else { format!("{}/s", Bytes(bytes_per_second as u64)) };
+    let percent = share.map(|share| format!("{} %", Decimal::of(share * 100.0, 0))).unwrap_or_default();
     html! {
         <main class="stage" data-testid="loading">
             <div class="loading">
                 <h1>{ file.name.clone() }</h1>
-                <progress max="1" value={Decimal::of(share, 3).to_string()} aria-label={what} />
+                <progress max="1" value={share.map(|share| Decimal::of(share, 3).to_string())} aria-label={what} />
                 <p class="loading-line">
                     <span class="loading-stage" data-testid="loading-stage">{ what }</span>
-                    <span class="loading-percent" data-testid="loading-percent">{ format!("{} %", Decimal::of(share * 100.0, 0)) }</span>
+                    <span class="loading-percent" data-testid="loading-percent">{ percent }</span>
                     <span>{ how_far }</span>
                     <span class="loading-rate" data-testid="loading-rate">{ rate }</span>
                 </p>

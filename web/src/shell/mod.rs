@@ -11,6 +11,7 @@ mod loading;
 mod notice;
 mod offer;
 mod older;
+mod password_form;
 mod session_list;
 mod session_poll;
 mod session_row;

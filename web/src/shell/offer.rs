@@ -15,7 +15,19 @@ use crate::widgets::dialog::Modal;
 pub fn OfferDialog() -> Html {
     let model = use_model();
     let remember = use_node_ref();
-    use_effect_with((), |()| || source::refuse_message());
+    let is_accepted = use_mut_ref(|| false);
+    {
+        let is_accepted = is_accepted.clone();
+        let is_address = matches!(model.offer.as_ref().map(|offer| &offer.by), Some(OfferedBy::Address { .. }));
+        use_effect_with((), move |()| {
+            move || {
+                source::refuse_message();
+                if is_address && !*is_accepted.borrow() {
+                    source::refuse_address();
+                }
+            }
+        });
+    }
     let Some(offer) = model.offer.clone() else { return Html::default() };
     let on_close = {
         let model = model.clone();
@@ -24,6 +36,7 @@ pub fn OfferDialog() -> Html {
     let on_open = {
         let (model, offer, remember) = (model.clone(), offer.clone(), remember.clone());
         Callback::from(move |_: MouseEvent| {
+            *is_accepted.borrow_mut() = true;
             let is_remembered = remember.cast::<HtmlInputElement>().is_some_and(|input| input.checked());
             match offer.by {
                 OfferedBy::Address { .. } => source::accept_address(&model, offer.clone()),
@@ -37,7 +50,7 @@ pub fn OfferDialog() -> Html {
             <>
                 <p>{ "Open “" }<strong>{ offer.name.clone() }</strong>{ "” from " }<strong data-testid="offer-origin">{ offer.origin.clone() }</strong>{ "?" }</p>
                 <pre class="offer-url" data-testid="offer-url">{ url.clone() }</pre>
-                <p class="quiet">{ "Your browser fetches it, without cookies. The server of this page is not asked." }</p>
+                <p class="quiet">{ "Your browser fetches it, without cookies. The server of this page does not see the file." }</p>
             </>
         },
         OfferedBy::Message { bytes } => html! {
@@ -56,8 +69,9 @@ pub fn OfferDialog() -> Html {
             <div class="folding-body">
                 { body }
                 <p class="buttons">
-                    <button type="button" class="button is-primary" onclick={on_open} data-testid="offer-accept">{ "Open" }</button>
-                    <button type="button" class="button" onclick={sends(&model, Action::CloseDialog)} data-autofocus="true" data-testid="offer-refuse">{ "Don't open" }</button>
+                    // The default is what is safe: somebody who presses Enter without reading opens nothing.
+                    <button type="button" class="button is-primary" onclick={sends(&model, Action::CloseDialog)} data-autofocus="true" data-testid="offer-refuse">{ "Don't open" }</button>
+                    <button type="button" class="button" onclick={on_open} data-testid="offer-accept">{ "Open" }</button>
                 </p>
             </div>
         </Modal>

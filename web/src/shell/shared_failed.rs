@@ -1,11 +1,14 @@
 //! The page of a shared trace that can't be opened: what stands in the way, and what to do next.
 
-use web_sys::HtmlInputElement;
+use std::cmp::Ordering;
+
+use shared::wire::LINK_CHARS;
 use yew::prelude::*;
 
+use super::password_form::PasswordForm;
 use super::token_form::TokenForm;
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, FileEntry, FileKey, SharedLink, Trouble};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, SharedLink, Trouble};
 use crate::source;
 use crate::views::controls::sends;
 
@@ -21,10 +24,20 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
     };
     let on_again = Callback::from(move |_: MouseEvent| again());
     let (title, body, can_retry) = match &link.trouble {
-        Some(Trouble::Password { is_wrong }) => {
-            let form =
-                html! { <PasswordForm key={file.key.0} file={file.key} link={link.clone()} is_wrong={*is_wrong} /> };
+        Some(Trouble::Password { tried, wait_seconds }) => {
+            let (key, link, tried, wait_seconds) = (file.key, link.clone(), *tried, *wait_seconds);
+            let form = html! { <PasswordForm key={key.0} file={key} {link} {tried} {wait_seconds} /> };
             ("This trace needs a password", form, false)
+        }
+        Some(Trouble::Incomplete { characters }) => {
+            let whole = format!("A link ends with s- and {LINK_CHARS} lower-case letters and digits.");
+            let said = match characters.cmp(&LINK_CHARS) {
+                Ordering::Less => format!("{whole} This one has {characters}: the end is missing."),
+                Ordering::Greater => format!("{whole} This one has {characters}: something was added to it."),
+                Ordering::Equal => format!("{whole} This one has others, such as capital letters."),
+            };
+            let title = if *characters < LINK_CHARS { "This link is not complete" } else { "This link is not right" };
+            (title, reason(&said, COPY_ALL), false)
         }
         Some(Trouble::Token) => {
             let reason = if source::server::token().is_empty() { "" } else { WRONG_TOKEN };
@@ -35,9 +48,11 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
         Some(Trouble::Unknown) => ("There is no such link", reason(UNKNOWN, ASK_FOR_ANOTHER), true),
         Some(Trouble::Other(_)) | None => ("Can't open the shared trace", reason(message, ""), true),
     };
+    let is_form = matches!(link.trouble, Some(Trouble::Password { .. } | Trouble::Token));
     html! {
         <main class="stage" data-testid="failed">
-            <div class="failed" role="alert" data-testid="shared-failed">
+            // In a form the error alone is an alert.
+            <div class="failed" role={(!is_form).then_some("alert")} data-testid="shared-failed">
                 <h1>{ title }</h1>
                 { body }
                 <p class="buttons failed-buttons">
@@ -53,6 +68,7 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
 
 const WRONG_TOKEN: &str = "The server refused the token. Enter one that may read.";
 const UNKNOWN: &str = "The server knows no trace under this address. Part of the address may be missing.";
+const COPY_ALL: &str = "Copy the whole link, up to its last character, and open it again.";
 const ASK_FOR_ANOTHER: &str = "Ask the person who sent it for a new link.";
 
 fn reason(message: &str, advice: &'static str) -> Html {
@@ -61,54 +77,5 @@ fn reason(message: &str, advice: &'static str) -> Html {
             <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
             <p class="failed-note">{ advice }</p>
         </>
-    }
-}
-
-/// Properties of [`PasswordForm`].
-#[derive(PartialEq, Properties)]
-struct PasswordProps {
-    /// The shared trace.
-    file: FileKey,
-    /// Its link.
-    link: SharedLink,
-    /// Whether a password was entered that is wrong.
-    is_wrong: bool,
-}
-
-/// The form for a link's password.
-#[component]
-fn PasswordForm(props: &PasswordProps) -> Html {
-    let model = use_model();
-    let input = use_node_ref();
-    {
-        let input = input.clone();
-        use_effect_with(props.is_wrong, move |_| {
-            if let Some(input) = input.cast::<HtmlInputElement>() {
-                let _ = input.focus();
-                input.select();
-            }
-        });
-    }
-    let onsubmit = {
-        let (input, key, link) = (input.clone(), props.file, props.link.clone());
-        Callback::from(move |event: SubmitEvent| {
-            event.prevent_default();
-            if let Some(input) = input.cast::<HtmlInputElement>() {
-                source::unlock(&model, key, &link, &input.value());
-            }
-        })
-    };
-    html! {
-        <form class="token" {onsubmit} data-testid="password">
-            <label for="password-input">
-                { if props.is_wrong { "The password is wrong. Try again." } else { "Enter the password of this link." } }
-            </label>
-            <p class="buttons">
-                <input id="password-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false"
-                    aria-invalid={props.is_wrong.to_string()} data-testid="password-input" />
-                <button class="button is-primary" data-testid="password-give">{ "Open" }</button>
-            </p>
-            <p class="drop-note">{ "The person who sent the link has it. It is not stored." }</p>
-        </form>
     }
 }

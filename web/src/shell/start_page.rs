@@ -48,7 +48,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                             <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                         }
                     </p>
-                    <p class="drop-note">{ "The file stays in this browser: nothing is uploaded." }</p>
+                    <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
                 </div>
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>

@@ -1,6 +1,7 @@
 //! The trace inside a page that is one file.
 
 use js_sys::{Function, Promise};
+use shared::link::{Link, Parsed};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;
@@ -13,13 +14,20 @@ use crate::model::Action;
 
 /// The element that holds it, as base64.
 const ELEMENT: &str = "vramscope-trace";
+/// Its attribute with the view that it was saved with, as in an address.
+const VIEW: &str = "data-view";
 /// Its name if the element has none.
 const NAME: &str = "trace.vramscope";
 
 /// Opens the trace. `read` returns a promise of it as a file.
 pub fn open_embedded(model: &ModelHandle, read: &Function) {
     let element = document().get_element_by_id(ELEMENT);
-    let name = element.and_then(|element| element.get_attribute("data-name")).filter(|name| !name.is_empty());
+    let attribute = |name| element.as_ref().and_then(|element| element.get_attribute(name)).unwrap_or_default();
+    let name = Some(attribute("data-name")).filter(|name| !name.is_empty());
+    // An address that says more than the page's own comes first.
+    if let (None, Parsed::Link(link)) = (&model.link, Link::parse(&attribute(VIEW))) {
+        model.dispatch(Action::LinkRead(link));
+    }
     let key = model.workers().next_key();
     // Shown at once: decoding takes a moment.
     model.dispatch(Action::FileAdded { key, name: name.unwrap_or_else(|| NAME.to_owned()), size: 0 });

@@ -137,7 +137,7 @@ pub fn accept_message(model: &ModelHandle, is_remembered: bool) {
     }
     let key = super::open_one(model, &file);
     SHOWN.set(Some(key));
-    model.dispatch(Action::FileFrom { key, origin: origin.clone() });
+    model.dispatch(Action::FileFrom { key, origin: origin.clone(), url: None });
     reply(&from, &origin, "vramscope-opened");
 }
 

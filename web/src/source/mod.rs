@@ -22,7 +22,7 @@ pub use place::place;
 pub use sample::open_sample;
 use shared::order::Within;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
-pub use url::{accept_address, offer_address};
+pub use url::{accept_address, fetch_again, offer_address, refuse_address};
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -106,6 +106,10 @@ fn selected(model: &Model, key: FileKey) -> Option<(u32, u32)> {
 
 /// Closes a file and terminates its worker, whatever that is doing.
 pub fn close(model: &ModelHandle, key: FileKey) {
+    if model.now().entry(key).is_some_and(|file| file.url.is_some()) {
+        // The page's address brought it.
+        refuse_address();
+    }
     model.workers().close(key);
     model.dispatch(Action::FileClosed(key));
 }

@@ -16,19 +16,30 @@ use crate::hooks::ModelHandle;
 use crate::model::{Action, FileKey, SHARED_PREFIX, SharedLink, Trouble};
 use crate::worker::message::ToWorker;
 
-/// Returns the token of the shared trace that the page's own address names.
+/// The seconds to wait if the server doesn't say how many.
+const WAIT_SECONDS: u32 = 10;
+/// The longest wait that is believed, in seconds.
+const MOST_WAIT_SECONDS: u32 = 3_600;
+
+/// Returns the token of the shared trace that the page's own address names. It may be cut off.
 pub fn token_of_page() -> Option<String> {
     token_of(&window().location().pathname().unwrap_or_default()).map(str::to_owned)
 }
 
-/// Returns the token in a path.
+/// Returns the token in a path, whether or not it is whole.
 fn token_of(path: &str) -> Option<&str> {
-    path.rsplit('/').next()?.strip_prefix(SHARED_PREFIX).filter(|token| is_link_token(token))
+    path.rsplit('/').next()?.strip_prefix(SHARED_PREFIX)
 }
 
 /// Opens a shared trace.
 pub fn open_shared(model: &ModelHandle, token: &str) {
-    begin(model, SharedLink { token: token.to_owned(), ..SharedLink::default() });
+    let link = SharedLink { token: token.to_owned(), ..SharedLink::default() };
+    if is_link_token(token) {
+        return begin(model, link);
+    }
+    let (key, characters) = (model.workers().next_key(), token.chars().count());
+    model.dispatch(Action::SharedAdded { key, link });
+    model.dispatch(Action::SharedRefused { key, trouble: Trouble::Incomplete { characters } });
 }
 
 /// Opens a shared trace again that could not be opened.
@@ -45,6 +56,10 @@ pub fn download_on(model: &ModelHandle, key: FileKey) {
 /// Exchanges a link's password for a key, and opens the trace with it.
 pub fn unlock(model: &ModelHandle, key: FileKey, link: &SharedLink, password: &str) {
     let (model, link) = (model.clone(), link.clone());
+    let tried = match link.trouble {
+        Some(Trouble::Password { tried, .. }) => tried,
+        _ => 0,
+    };
     let body = js_sys::Object::new();
     let _ = js_sys::Reflect::set(&body, &"password".into(), &password.into());
     let body = JSON::stringify(&body).map(String::from).unwrap_or_default();
@@ -54,7 +69,7 @@ pub fn unlock(model: &ModelHandle, key: FileKey, link: &SharedLink, password: &s
             Ok(answer) => open_again(&model, key, &SharedLink { key: answer.text("key"), ..link }),
             Err(trouble) => {
                 let trouble = match trouble {
-                    Trouble::Password { .. } => Trouble::Password { is_wrong: true },
+                    Trouble::Password { wait_seconds, .. } => Trouble::Password { tried: tried + 1, wait_seconds },
                     other => other,
                 };
                 model.dispatch(Action::SharedRefused { key, trouble });
@@ -106,19 +121,26 @@ async fn send(method: &str, path: &str, key: &str, body: Option<&str>) -> Result
     let response = window().fetch_with_str_and_init(&server::href(path), &request);
     let response: Response = JsFuture::from(response).await.map_err(away)?.unchecked_into();
     let status = response.status();
+    // Of a server in front of this one it may be a date.
+    let wait = response.headers().get("retry-after").ok().flatten().and_then(|seconds| seconds.trim().parse().ok());
     let answer = server::json(&response).await;
     if response.ok() {
         return answer.ok_or(Trouble::Unknown);
     }
     let error = answer.map(|answer| answer.object("error"));
     let text = |key: &str| error.as_ref().map(|error| error.text(key)).unwrap_or_default();
+    if status == 429 && body.is_some() {
+        // Only passwords have a body.
+        let wait_seconds = wait.unwrap_or(WAIT_SECONDS).within(1, MOST_WAIT_SECONDS);
+        return Err(Trouble::Password { tried: 0, wait_seconds });
+    }
     Err(trouble(status, &text("code"), &text("message")))
 }
 
 /// Returns what stands in the way, from a response that reports no success.
 fn trouble(status: u16, code: &str, message: &str) -> Trouble {
     match (status, code) {
-        (401, "password") => Trouble::Password { is_wrong: false },
+        (401, "password") => Trouble::Password { tried: 0, wait_seconds: 0 },
         (401 | 403, _) => Trouble::Token,
         (404, _) => Trouble::Unknown,
         (410, _) => Trouble::Gone(message.to_owned()),
@@ -137,9 +159,9 @@ mod tests {
             (format!("/s-{token}"), Some(token)),
             (format!("/vram/scope/s-{token}"), Some(token)),
             (format!("/s-{token}/"), None),
-            (format!("/s-{token}a"), None),
+            (format!("/s-{token}a"), Some(&*format!("{token}a"))),
+            ("/s-abc".to_owned(), Some("abc")),
             (format!("/{token}"), None),
-            (format!("/s-{}", token.to_uppercase()), None),
             ("/s-../../api/v1/sessions/abcdefghijklmnopqr".to_owned(), None),
             ("/".to_owned(), None),
             (String::new(), None),
@@ -152,7 +174,7 @@ mod tests {
     fn the_status_and_the_code_tell_what_stands_in_the_way() {
         let gone = "This link was deleted on 1 May.";
         for (status, code, want) in [
-            (401, "password", Trouble::Password { is_wrong: false }),
+            (401, "password", Trouble::Password { tried: 0, wait_seconds: 0 }),
             (401, "token", Trouble::Token),
             (403, "role", Trouble::Token),
             (404, "share", Trouble::Unknown),

@@ -2,6 +2,7 @@
 
 use js_sys::{JSON, Object, Reflect};
 use protocol::server::{AWAY, code_and_message, request};
+use shared::link::Link;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortSignal, Blob, RequestInit, Response};
@@ -116,7 +117,7 @@ impl Trouble {
             (429, _) => Self::Busy(or("The server accepts no more requests from you for now. Try again in a minute.")),
             (502..=504, _) => Self::Busy(or("The server is busy. Try again in a minute.")),
             (507, _) => {
-                Self::Refused(or("The server's disk is full. Ask the person who runs it to make room, then continue."))
+                Self::Refused(or("The server's disk is full. Ask the person who runs it to make room, then try again."))
             }
             (status, _) => {
                 Self::Refused(or(&format!("The server could not do this (status {status}). Its log has the reason.")))
@@ -288,14 +289,15 @@ fn folder() -> String {
     format!("{origin}{folder}/")
 }
 
-/// Returns the address of the page for a link, without a view: `https://host/folder/s-TOKEN`.
-pub fn address(link: &str) -> String {
-    format!("{}s-{link}", folder())
+/// Returns the address of the page for a link, with a view unless that is empty: `https://host/folder/s-TOKEN#v=2`.
+pub fn address(link: &str, view: &str) -> String {
+    let hash = if view.is_empty() { "" } else { "#" };
+    format!("{}s-{link}{hash}{view}", folder())
 }
 
-/// Returns the address of the page for a session, which it follows.
-pub fn session_address(session: &str) -> String {
-    format!("{}#session={session}", folder())
+/// Returns the address of the page for a session.
+pub fn session_address(link: &Link) -> String {
+    format!("{}#{link}", folder())
 }
 
 /// The page as a single file.

@@ -27,13 +27,17 @@ pub struct Upload {
     pub created_us: i64,
     /// When it expires; `None` for never.
     pub expires_us: Option<i64>,
+    /// Whether it has a password.
+    pub has_password: bool,
+    /// The view that it was given out with, as a fragment; empty for links that were made before views were kept.
+    pub view: String,
 }
 
 impl Upload {
-    /// Creates the entry of a link.
-    pub fn of(shared: &Shared, delete_token: String) -> Self {
-        let Shared { token, name, bytes, created_us, expires_us, .. } = shared.clone();
-        Self { token, delete_token, name, bytes, created_us, expires_us }
+    /// Creates the entry of a link that is given out with a view.
+    pub fn of(shared: &Shared, delete_token: String, view: String) -> Self {
+        let Shared { token, name, bytes, created_us, expires_us, has_password, .. } = shared.clone();
+        Self { token, delete_token, name, bytes, created_us, expires_us, has_password, view }
     }
 }
 
@@ -51,6 +55,8 @@ pub fn all() -> Vec<Upload> {
             bytes: upload.number("bytes").unwrap_or(0.0) as u64,
             created_us: upload.number("created_us").unwrap_or(0.0) as i64,
             expires_us: upload.number("expires_us").map(|us| us as i64),
+            has_password: upload.is("has_password"),
+            view: upload.text("view"),
         })
         // Anything else on this host may have written there.
         .filter(|upload| !upload.token.is_empty() && upload.token.bytes().all(|byte| byte.is_ascii_alphanumeric()))
@@ -83,13 +89,15 @@ fn write(uploads: &[Upload]) -> bool {
 }
 
 fn entry(upload: &Upload) -> JsValue {
-    let fields: [(&str, JsValue); 6] = [
+    let fields: [(&str, JsValue); 8] = [
         ("token", upload.token.as_str().into()),
         ("delete_token", upload.delete_token.as_str().into()),
         ("name", upload.name.as_str().into()),
         ("bytes", (upload.bytes as f64).into()),
         ("created_us", (upload.created_us as f64).into()),
         ("expires_us", upload.expires_us.map_or(JsValue::NULL, |us| (us as f64).into())),
+        ("has_password", upload.has_password.into()),
+        ("view", upload.view.as_str().into()),
     ];
     let entry = Object::new();
     for (key, value) in fields {

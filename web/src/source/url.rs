@@ -1,8 +1,9 @@
 //! A trace at a URL that the page's address names (`?url=`). The browser fetches it if the person agrees; the page's server
-//! is not asked.
+//! does not see it.
 
 use js_sys::decode_uri_component;
 use shared::limits::ADDRESS_BYTES;
+use wasm_bindgen::JsValue;
 use web_sys::Url;
 use yew::Callback;
 
@@ -10,7 +11,7 @@ use super::place::parameters;
 use super::receive;
 use crate::browser::window;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Offer, OfferedBy, Place};
+use crate::model::{Action, FileEntry, Offer, OfferedBy, Place};
 use crate::worker::message::ToWorker;
 
 /// The parameter of the page's address.
@@ -58,10 +59,36 @@ fn offer(text: &str) -> Result<Offer, &'static str> {
 
 /// Fetches and opens an accepted trace.
 pub fn accept_address(model: &ModelHandle, offer: Offer) {
-    let OfferedBy::Address { url } = offer.by else { return };
+    if let OfferedBy::Address { url } = offer.by {
+        fetch(model, offer.name, offer.origin, url);
+    }
+}
+
+/// Drops the URL from the page's address: a page that is loaded again does not ask again. The rest of the address stays.
+pub fn refuse_address() {
+    let Some(parameters) = parameters().filter(|parameters| parameters.has(PARAMETER)) else { return };
+    parameters.delete(PARAMETER);
+    let rest = String::from(parameters.to_string());
+    let mark = if rest.is_empty() { "" } else { "?" };
+    let location = window().location();
+    let (path, fragment) = (location.pathname().unwrap_or_default(), location.hash().unwrap_or_default());
+    if let Ok(history) = window().history() {
+        // If the browser refuses, the page asks once more.
+        let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{path}{mark}{rest}{fragment}")));
+    }
+}
+
+/// Fetches a trace again that could not be opened.
+pub fn fetch_again(model: &ModelHandle, file: &FileEntry, url: &str) {
+    model.workers().close(file.key);
+    model.dispatch(Action::FileClosed(file.key));
+    fetch(model, file.name.clone(), file.origin.clone().unwrap_or_default(), url.to_owned());
+}
+
+fn fetch(model: &ModelHandle, name: String, origin: String, url: String) {
     let key = model.workers().next_key();
-    model.dispatch(Action::FileAdded { key, name: offer.name, size: 0 });
-    model.dispatch(Action::FileFrom { key, origin: offer.origin });
+    model.dispatch(Action::FileAdded { key, name, size: 0 });
+    model.dispatch(Action::FileFrom { key, origin, url: Some(url.clone()) });
     let report = {
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))

@@ -21,18 +21,31 @@ pub fn classes_query(model: &Model) -> Option<Query> {
     }))
 }
 
+/// Returns the question for the classes of the picture: while only previews are here, they are the call sites of all
+/// allocations.
+pub fn legend_query(model: &Model) -> Option<Query> {
+    let query = classes_query(model)?;
+    match query {
+        Query::Classes(asked) if model.is_preview() => {
+            Some(Query::Classes(ClassesQuery { color_by: ColorBy::Site, filter: Vec::new(), highlight: None, ..asked }))
+        }
+        query => Some(query),
+    }
+}
+
 /// The classes, the largest first. A click selects one, a second click clears the selection.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();
     let palette = use_palette();
-    let answer = use_answer(classes_query(&model));
+    let answer = use_answer(legend_query(&model));
     let is_open = use_state_eq(|| true);
     let toggle = {
         let is_open = is_open.clone();
         Callback::from(move |_| is_open.set(!*is_open))
     };
     let title = match model.view.color_by {
+        _ if model.is_preview() => "Call sites",
         ColorBy::Site => "Call sites",
         ColorBy::Size => "Sizes",
         ColorBy::Stream => "Streams",

@@ -6,7 +6,7 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, use_answer, use_model, zoom_to_range};
+use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near, zoom_to_range};
 use crate::model::Action;
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::format::{counted, seconds, wall_clock};
@@ -16,13 +16,31 @@ use crate::widgets::format::{counted, seconds, wall_clock};
 pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let near = use_near(&model);
     let sums = use_answer(model.view.extended_range().map(range_query));
     let Some(device) = model.device() else { return html! {} };
-    // The line keeps its place so that nothing above it is laid out twice.
-    let Some(Answer::State(state)) = answer.as_deref() else { return html! { <div class="status" /> } };
+    let range = || {
+        let range = model.view.range;
+        range.map(|range| range_line(&model, range, sums.as_deref(), device.has_times)).unwrap_or_default()
+    };
+    let state = match answer.as_deref() {
+        Some(Answer::State(state)) => state,
+        Some(Answer::Refused(_)) if model.is_preview() => {
+            return html! {
+                <div class="status" data-testid="status-preview">
+                    { range() }
+                    <span>{ "event " }<b data-testid="status-event">{ Count(model.view.cursor.into()).to_string() }</b>
+                        { format!(" of {}", Count(device.events.into())) }</span>
+                    { near.map(bounds).unwrap_or_default() }
+                </div>
+            };
+        }
+        // The line keeps its place so that nothing above it is laid out twice.
+        _ => return html! { <div class="status" /> },
+    };
     html! {
         <div class="status" data-testid="status" data-position={state.position.to_string()}>
-            { model.view.range.map(|range| range_line(&model, range, sums.as_deref(), device.has_times)).unwrap_or_default() }
+            { range() }
             if device.has_times {
                 <span class="status-time" title={clock(state)} data-testid="status-time">
                     { seconds(state.time_us) }{ " s" }
@@ -43,6 +61,32 @@ pub fn Status() -> Html {
                 </span>
             }) }
         </div>
+    }
+}
+
+/// Renders what previews tell of the totals at the cursor.
+fn bounds(near: Near) -> Html {
+    let title = "The largest total near the cursor. The exact one needs the whole trace.";
+    let sum = |name: &'static str, bytes: u64| {
+        html! {
+            <span key={name} data-testid={format!("near-{name}")}>{ name }{ " " }<b>{ bytes_text(bytes) }</b></span>
+        }
+    };
+    let bound = |name: &'static str, bytes: u64| {
+        html! {
+            <span key={name} {title} data-testid={format!("near-{name}")}>{ name }{ " at most " }<b>{ bytes_text(bytes) }</b></span>
+        }
+    };
+    html! {
+        <>
+            if let Some((requested, active)) = near.exact {
+                { sum("requested", requested) }
+                { sum("active", active) }
+            } else {
+                { bound("requested", near.requested) }
+            }
+            { bound("reserved", near.reserved) }
+        </>
     }
 }
 

@@ -8,12 +8,12 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model, use_near};
 use crate::model::{Listing, Model, Selection, Tab};
 use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
-use crate::views::legend::{classes_query, ranked};
+use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
 use crate::views::timeline::{values_at, values_text};
@@ -54,12 +54,13 @@ pub fn TextTwin() -> Html {
     let has_rested = window.length() > 0.0;
     let answer = use_answer(question(&model, axis, window, cursor).filter(|_| has_rested));
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
-    let classes = use_answer(classes_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
+    let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
     let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
     let compared = use_answer(model.view.compared.filter(|_| has_rested).map(|steps| steps_query(steps, false)));
+    let near = use_near(&model).filter(|_| has_rested);
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
@@ -71,6 +72,9 @@ pub fn TextTwin() -> Html {
                 if let Some(totals) = totals {
                     { format!("Cursor at event {}: {} requested, {} reserved. ",
                         Count(cursor.into()), Bytes(totals.requested), Bytes(totals.reserved)) }
+                } else if let Some(near) = near {
+                    { format!("Cursor at event {}: {} requested at most, {} reserved at most. ",
+                        Count(model.view.cursor.into()), Bytes(near.requested), Bytes(near.reserved)) }
                 }
                 if let Some(device) = model.device().filter(|device| device.lost > 0) {
                     { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }

@@ -34,6 +34,12 @@ pub struct CopyButtonProps {
     pub text: AttrValue,
     /// The label of the button.
     pub label: &'static str,
+    /// The class of the button.
+    #[prop_or("quiet-button")]
+    pub class: &'static str,
+    /// The id of the button.
+    #[prop_or_default]
+    pub id: Option<&'static str>,
 }
 
 /// A button that copies a text.
@@ -52,7 +58,7 @@ pub fn CopyButton(props: &CopyButtonProps) -> Html {
         })
     };
     html! {
-        <button type="button" class="quiet-button" {onclick} data-testid="copy">
+        <button type="button" id={props.id} class={props.class} {onclick} aria-live="polite" data-testid="copy">
             { if *said { "Copied" } else { props.label } }
         </button>
     }

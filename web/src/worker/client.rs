@@ -9,8 +9,8 @@ use protocol::failure;
 use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
 use shared::analysis::own_rules::OwnRules;
 use shared::query::{Answer, Query};
-use shared::redaction::{Contents, Redaction};
-use shared::session::{Moved, Named};
+use shared::redaction::Comparison;
+use shared::session::Moved;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
@@ -67,10 +67,8 @@ struct Connection {
 pub enum Copied {
     /// What it says.
     Contents {
-        /// What the trace says.
-        before: Box<Contents>,
-        /// What the copy says.
-        after: Box<Contents>,
+        /// The trace beside its copy.
+        contents: Box<Comparison>,
         /// Where the view is in the copy.
         moved: Option<Moved>,
     },
@@ -211,13 +209,14 @@ impl Workers {
         }
     }
 
-    /// Requests a copy of a file's trace for somebody else. A copy that was requested before is not delivered any more.
-    pub fn copy(&self, key: FileKey, name: String, redaction: Redaction, named: Named, reply: Callback<Copied>) {
+    /// Requests a copy of a file's trace for somebody else. `message` makes the request
+    /// with an id. A copy that was requested before is not delivered any more.
+    pub fn copy(&self, key: FileKey, message: impl FnOnce(u32) -> ToWorker, reply: Callback<Copied>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
         let id = self.0.next_question.get();
         self.0.next_question.set(id.wrapping_add(1));
-        if send(&connection.worker, &ToWorker::Copy { id, name, redaction, named }).is_ok() {
+        if send(&connection.worker, &message(id)).is_ok() {
             connection.copying = Some((id, reply));
         }
     }
@@ -311,8 +310,8 @@ impl Workers {
                     reply.emit(*answer);
                 }
             }
-            Ok(FromWorker::Contents { id, before, after, moved }) => {
-                self.deliver(key, id, Copied::Contents { before, after, moved });
+            Ok(FromWorker::Contents { id, contents, moved }) => {
+                self.deliver(key, id, Copied::Contents { contents, moved });
             }
             Ok(message) => {
                 if matches!(message, FromWorker::Loaded(_)) {

@@ -11,7 +11,7 @@ use shared::preview;
 
 use super::link::{Link, Trouble, changed};
 use super::{arrived, complete, pictured, report, rest, show, stopped};
-use crate::entry::{REPORT_EVERY_MS, build, keep, now, post};
+use crate::entry::{REPORT_EVERY_MS, build, keep, now, post, rate};
 use crate::reader::Bytes;
 
 /// Bytes of the first request: all of the first preview of most traces.
@@ -52,7 +52,8 @@ pub async fn run(link: Rc<Link>) -> Result<(), String> {
         head: Some(Vec::new()),
         is_shown: false,
         begun_ms: now(),
-        reported_ms: now(),
+        // The first bytes are reported at once.
+        reported_ms: f64::NEG_INFINITY,
     };
     download.to(FIRST_BYTES).await.map_err(sentence)?;
     download.show().await.map_err(sentence)?;
@@ -142,8 +143,8 @@ impl Download {
             if self.is_shown {
                 report(self.at);
             } else {
-                let bytes_per_second = self.at as f64 / (time - self.begun_ms) * 1e3;
-                let (done, total) = (self.at, self.total.unwrap_or(0).max(self.at));
+                let bytes_per_second = rate(self.at, time - self.begun_ms);
+                let (done, total) = (self.at, self.total.map_or(0, |total| total.max(self.at)));
                 post(&FromWorker::Progress { stage: Stage::Reading, done, total, bytes_per_second });
             }
         }

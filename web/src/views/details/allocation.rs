@@ -7,7 +7,7 @@ use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_text, unknown};
 use super::lifetime::{lifetime, window_of};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Tab};
@@ -32,7 +32,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let answer = use_answer(Some(Query::Allocation { id: props.id }));
     let detail = match answer.as_deref() {
         Some(Answer::Allocation(detail)) => detail,
-        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        Some(Answer::Refused(reason)) => return unknown(format!("Allocation {}", Count(props.id.into())), reason),
         _ => return html! {},
     };
     let has_times = model.device().is_some_and(|device| device.has_times);

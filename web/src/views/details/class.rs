@@ -3,7 +3,7 @@
 use shared::query::Answer;
 use yew::prelude::*;
 
-use super::facts::{fact, fact_with, facts};
+use super::facts::{fact, fact_with, facts, unknown};
 use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::Listing;
 use crate::views::legend::classes_query;
@@ -24,6 +24,9 @@ pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(classes_query(&model));
+    if let Some(Answer::Refused(reason)) = answer.as_deref() {
+        return unknown("Group", reason);
+    }
     let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
     let place = props.index as usize;
     let Some((class, memory)) = classes.classes.get(place).zip(classes.memory.get(place)) else {

@@ -23,6 +23,16 @@ pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
     fact(name, html! { <>{ value }<span class="remark">{ remark }</span></> })
 }
 
+/// Renders a selection of which nothing but its name is known, and the reason.
+pub fn unknown(what: impl Into<Html>, reason: &str) -> Html {
+    html! {
+        <article class="detail" data-testid="detail-unknown">
+            <header class="detail-head"><h2>{ what.into() }</h2></header>
+            <p class="quiet">{ reason.to_owned() }</p>
+        </article>
+    }
+}
+
 /// Formats a pool: `large, default pool`, `small, private pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };

@@ -6,8 +6,8 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;
-use super::facts::{act, fact_with, facts, picks};
-use crate::hooks::{use_answer, use_model, use_palette};
+use super::facts::{act, fact_with, facts, picks, unknown};
+use crate::hooks::{use_answer, use_model, use_palette, use_site_name};
 use crate::model::{Action, Listing, Selection};
 use crate::views::controls::sends;
 use crate::views::moment::{memory_text, moment_text};
@@ -28,6 +28,7 @@ pub struct LinePaneProps {
 pub fn LinePane(props: &LinePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
+    let site_name = use_site_name(&model, props.stack);
     let (view, stack) = (&model.view, props.stack);
     let answer = use_answer(model.device().map(|device| {
         let (moments, range) = (view.moments(device.peak_position), view.extended_range());
@@ -48,7 +49,9 @@ pub fn LinePane(props: &LinePaneProps) -> Html {
     }
     let line = match answer.as_deref() {
         Some(Answer::Line(line)) => line,
-        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        Some(Answer::Refused(reason)) => {
+            return unknown(site_name.unwrap_or_else(|| format!("Stack {}", Count(props.stack.into()))), reason);
+        }
         _ => return html! {},
     };
     let Some(device) = model.device() else { return html! {} };

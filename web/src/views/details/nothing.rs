@@ -8,7 +8,7 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near};
 use crate::model::{Action, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
@@ -36,6 +36,7 @@ fn before_all(model: &Model) -> String {
 pub fn NothingPane() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let near = use_near(&model);
     let state = match answer.as_deref() {
         Some(Answer::State(state)) => Some(state),
         _ => None,
@@ -60,7 +61,11 @@ pub fn NothingPane() -> Html {
                     <button type="button" class="link" onclick={show_all}>{ format!("{more} more") }</button>
                 }
             }
-            if let Some(state) = state { { at_cursor(&model, state) } }
+            if let Some(state) = state {
+                { at_cursor(&model, state) }
+            } else if let Some(near) = near {
+                { near_cursor(&model, near) }
+            }
         </article>
     }
 }
@@ -86,6 +91,24 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
                 fact_with("Reserved", bytes(totals.reserved), counted(totals.segments.into(), "segment").into()),
                 fact_with("Free gaps", bytes(totals.cached), format!("{gaps}, largest {largest}").into()),
             ]) }
+        </>
+    }
+}
+
+/// Renders what previews tell of the cursor.
+fn near_cursor(model: &ModelHandle, near: Near) -> Html {
+    let at_most = |bytes| html! { <>{ "at most " }{ bytes_text(bytes) }</> };
+    let (requested, active) = near.exact.unzip();
+    let rows = [
+        Some(fact("Requested", requested.map_or_else(|| at_most(near.requested), bytes_text))),
+        active.map(|active| fact("Active", bytes_text(active))),
+        Some(fact("Reserved", at_most(near.reserved))),
+    ];
+    html! {
+        <>
+            <h3>{ "At the cursor" }</h3>
+            <p class="quiet">{ format!("Event {}. What happened there needs the whole trace.", Count(model.view.cursor.into())) }</p>
+            { facts(rows.into_iter().flatten().collect()) }
         </>
     }
 }

@@ -4,7 +4,7 @@ use shared::query::{Answer, Query};
 use shared::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_text, unknown};
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::views::heatmap::pinned;
@@ -34,7 +34,9 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                 </article>
             };
         }
-        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        Some(Answer::Refused(reason)) => {
+            return unknown(html! { <span class="mono">{ props.address.to_string() }</span> }, reason);
+        }
         _ => return html! {},
     };
     let row = &segment.row;

@@ -6,8 +6,8 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;
-use super::facts::{act, fact_with, facts, picks};
-use crate::hooks::{use_answer, use_model, use_palette};
+use super::facts::{act, fact_with, facts, picks, unknown};
+use crate::hooks::{use_answer, use_model, use_palette, use_site_name};
 use crate::model::{Action, Selection};
 use crate::views::controls::sends;
 use crate::widgets::bytes_text::bytes_text;
@@ -27,10 +27,13 @@ pub struct SitePaneProps {
 pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
+    let site_name = use_site_name(&model, props.stack);
     let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));
     let site = match answer.as_deref() {
         Some(Answer::Site(site)) => site,
-        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        Some(Answer::Refused(reason)) => {
+            return unknown(site_name.unwrap_or_else(|| format!("Stack {}", Count(props.stack.into()))), reason);
+        }
         _ => return html! {},
     };
     let bytes = |bytes: u64| bytes_text(bytes);

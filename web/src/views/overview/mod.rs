@@ -18,7 +18,7 @@ pub use self::outside::OutsideCurves;
 use self::brush::{Drag, Dragged, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::{ModelHandle, select_range, use_answer, use_ask, use_model, use_palette, use_range};
+use crate::hooks::{ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_range};
 use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
@@ -36,13 +36,12 @@ pub fn Overview() -> Html {
     let axis = model.view.axis;
     let columns = (plot(size).width * size.ratio).round() as u32;
     let answer = use_answer((columns > 0).then_some(Query::Overview { axis, columns }));
-    let cursor = use_answer(Some(Query::State { position: model.view.cursor }));
-    let cursor = match (cursor.as_deref(), axis) {
-        (Some(Answer::State(state)), Axis::Time) => Some(state.time_us),
-        (Some(Answer::State(state)), Axis::Event) => Some(f64::from(state.position)),
+    let cursor = use_cursor_x(&model);
+    let range = use_range(&model);
+    let refused = match answer.as_deref() {
+        Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
-    let range = use_range(&model);
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
@@ -55,6 +54,9 @@ pub fn Overview() -> Html {
             <div ref={canvas.host()} class="canvas-host" role="img" aria-label="Reserved, active and allocated memory over the whole run"
                 aria-describedby="text-twin" data-testid="overview-canvas">
                 { canvas.html() }
+                if let Some(sentence) = refused {
+                    <p class="canvas-empty">{ sentence }</p>
+                }
             </div>
         </section>
     }

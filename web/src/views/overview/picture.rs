@@ -97,7 +97,14 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
 impl Picture for OverviewPicture {
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
-        let Answer::Overview(overview) = scene.answer.as_ref() else { return true };
+        let Answer::Overview(overview) = scene.answer.as_ref() else {
+            // A canvas that was never painted is black.
+            self.made_of = None;
+            self.revision += 1;
+            painter.set_shapes(&Rc::default(), self.revision);
+            let nowhere = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
+            return painter.paint(scene.palette.background, nowhere, Pixels::default());
+        };
         let is_made = self
             .made_of
             .as_ref()

@@ -153,6 +153,10 @@ pub fn SearchBox() -> Html {
         Some(Answer::Search(result)) if term.is_some() => Some(result),
         _ => None,
     };
+    let refused = match answer.as_deref() {
+        Some(Answer::Refused(sentence)) if term.is_some() => Some(sentence.clone()),
+        _ => None,
+    };
     let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
     let error = (*unread).clone().or_else(|| result.and_then(|result| result.error.clone()));
     let can_step = error.is_none() && result.is_some_and(|result| result.count > 0);
@@ -167,7 +171,7 @@ pub fn SearchBox() -> Html {
     };
     html! {
         <div class="search">
-            <div class={classes!("search-box", error.is_some().then_some("has-error"))}>
+            <div class={classes!("search-box", error.is_some().then_some("has-error"), refused.is_some().then_some("is-waiting"))}>
                 <svg class="search-icon" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
                     <path d="M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 9.3 13 13" />
                 </svg>
@@ -180,6 +184,8 @@ pub fn SearchBox() -> Html {
                         <span class="search-error" title={error.clone()}>{ error.clone() }</span>
                     } else if let Some(result) = result {
                         { outcome(result, number) }
+                    } else if let Some(refused) = &refused {
+                        <span title={refused.clone()}>{ refused.clone() }</span>
                     }
                 </span>
                 if term.is_some() {
@@ -241,6 +247,9 @@ pub fn FilterChips() -> Html {
                 let on_remove = Callback::from(move |()| model.dispatch(Action::RemoveFilter(i)));
                 chip(text, &on_remove)
             }) }
+            if model.is_preview() {
+                <span class="dim" role="status" data-testid="filter-waits">{ "Applied once the whole trace is here" }</span>
+            }
             if filters.len() > 1 {
                 <button type="button" class="quiet-button" onclick={clear} data-testid="filter-clear">{ "Clear all" }</button>
             }

@@ -6,7 +6,7 @@ use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepS
 use yew::prelude::*;
 
 use super::marks::{Marks, Oom, Steps};
-use crate::hooks::{ModelHandle, use_answer, use_range};
+use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_range};
 use crate::model::Selection;
 
 /// Columns of the overview that flags and annotations are read from; its totals are not used here.
@@ -17,7 +17,7 @@ const MARK_COLUMNS: u32 = 16;
 pub fn use_marks(model: &ModelHandle) -> Marks {
     let axis = model.view.axis;
     let overview = use_answer(Some(Query::Overview { axis, columns: MARK_COLUMNS }));
-    let cursor = use_answer(Some(Query::State { position: model.view.cursor }));
+    let cursor = use_cursor_x(model);
     let device = model.device();
     let peak = use_answer(device.map(|device| Query::State { position: device.peak_position }));
     let selected = match model.view.selection {
@@ -59,7 +59,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
     });
     let (ooms, annotations, losses) = taken.as_ref().clone();
     Marks {
-        cursor: coordinate(cursor),
+        cursor,
         ooms,
         annotations,
         steps: steps.as_ref().clone(),

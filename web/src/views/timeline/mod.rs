@@ -17,7 +17,7 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shared::query::{Answer, Query, TimelineQuery, Window};
+use shared::query::{Answer, ColorBy, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
 use self::curves::CurvePanel;
@@ -79,6 +79,8 @@ pub fn Timeline() -> Html {
     let is_following = model.live().is_some_and(|live| live.is_following);
     let moves_along = is_following && view.window != model.extent();
     let window = if moves_along { on_grid(view.window, columns) } else { view.window };
+    // Previews have one picture: that of all allocations, by call site.
+    let is_preview = model.is_preview();
     let lens = Lens {
         axis: view.axis,
         window,
@@ -87,9 +89,9 @@ pub fn Timeline() -> Html {
         bytes,
         top: view.bytes.map_or_else(|| fitting_height(whole_height).end, |bytes| bytes.end),
         rows: (plot.height * ratio).round() as u32,
-        color_by: view.color_by,
-        filter: view.filter.clone(),
-        highlight: view.highlight.clone(),
+        color_by: if is_preview { ColorBy::Site } else { view.color_by },
+        filter: if is_preview { Vec::new() } else { view.filter.clone() },
+        highlight: view.highlight.clone().filter(|_| !is_preview),
     };
     let question = lens.question(last_question.borrow().as_ref());
     last_question.borrow_mut().clone_from(&question);
@@ -160,9 +162,11 @@ pub fn Timeline() -> Html {
         _ => None,
     };
     // A preview's picture may be of more than what is in view, and so is what it counts.
-    let is_preview = model.file().is_some_and(|file| file.missing_detail().is_some());
     let counted = timeline.filter(|timeline| !is_preview || timeline.query.window == window);
-    let note = counted.map(toolbar::note).unwrap_or_default();
+    let note = match counted {
+        _ if is_preview && view.color_by != ColorBy::Site => SITES_FOR_NOW.to_owned(),
+        counted => counted.map(toolbar::note).unwrap_or_default(),
+    };
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
             <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
@@ -184,6 +188,9 @@ pub fn Timeline() -> Html {
         </section>
     }
 }
+
+/// Said where another colouring was chosen than previews have.
+const SITES_FOR_NOW: &str = "By call site for now";
 
 /// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
 fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool, ghost: Option<&Ghost>) -> Option<Window> {

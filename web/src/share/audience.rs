@@ -1,0 +1,49 @@
+//! Who can open a link.
+
+use crate::browser::window;
+use crate::source::server;
+
+/// Said of addresses that only this machine knows.
+const ONLY_HERE: &str = "This address only opens on this machine. For others, run the server where they can reach it, or save the trace as a file.";
+
+/// Returns who can open a link to the page's server.
+pub fn who(is_public: bool) -> &'static str {
+    match (is_public, server::token().is_empty()) {
+        (true, _) => "Anyone with the link can open it.",
+        // A server that asks for no token here asks nobody for one.
+        (false, true) => "Anyone who can reach this server can open the link.",
+        (false, false) => "To open the link, people need a token for this server with the role read.",
+    }
+}
+
+/// Returns a warning if the page's address means another machine elsewhere; empty otherwise.
+pub fn reach() -> &'static str {
+    if is_local(&window().location().hostname().unwrap_or_default()) { ONLY_HERE } else { "" }
+}
+
+/// Returns whether a host is the machine itself.
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost") || host == "[::1]" || host.starts_with("127.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_local() {
+        for (host, want) in [
+            ("localhost", true),
+            ("vramscope.localhost", true),
+            ("127.0.0.1", true),
+            ("127.1.2.3", true),
+            ("[::1]", true),
+            ("10.0.0.7", false),
+            ("node17", false),
+            ("localhost.example.org", false),
+            ("", false),
+        ] {
+            assert_eq!(is_local(host), want, "{host}");
+        }
+    }
+}
