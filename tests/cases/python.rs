@@ -186,7 +186,9 @@ fn a_link_from_python_opens_and_is_deleted_by_its_token() -> Result<()> {
         assert_eq!((delete.len(), delete == token(at)?), (39, false));
     }
     let refused = said["refused"].as_array().context("no refusals")?;
-    for (reason, wanted) in refused.iter().zip(["no such file", "90m, 12h, 30d or never", "not found", "use the GPU"]) {
+    for (reason, wanted) in
+        refused.iter().zip(["no such file", "90m, 12h or 30d, or never", "not found", "use the GPU"])
+    {
         assert!(reason.as_str().is_some_and(|reason| reason.contains(wanted)), "{reason}: {wanted}");
     }
     assert_eq!(refused.len(), 4, "{said}");

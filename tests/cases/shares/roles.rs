@@ -76,7 +76,7 @@ fn without_leave_of_the_owner_no_link_is_public_or_lasts_longer() -> Result<()> 
         (json!({ "is_public": true }), "public"),
         (json!({ "expires_seconds": 604_801 }), "expiry"),
         (json!({ "expires_seconds": null }), "expiry"),
-        (json!({ "bytes": 2_000_000 }), "full"),
+        (json!({ "bytes": 2_000_000 }), "too_large"),
         (json!({ "bytes": 2_000_000_000_000_u64 }), "too_large"),
         (json!({ "bytes": 0 }), "malformed"),
         (json!({ "bytes": -1 }), "malformed"),
