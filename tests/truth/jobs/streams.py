@@ -1,0 +1,46 @@
+"""Several streams: blocks that other streams still use when they are freed."""
+
+import random
+
+import torch
+
+from . import MIB, Job
+from .mixed import empty
+
+
+def side_stream_copies(recording):
+    """Batches are loaded on a stream of their own, which runs ahead or behind."""
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+    r = random.Random(19)
+    for step in range(120):
+        if step % 5 == 0:
+            recording.device.hold(main)
+        with torch.cuda.stream(side):
+            batch = empty(r.randrange(1, 48) * MIB // 2)
+        main.wait_stream(side)
+        results = [empty(r.randrange(1, 24) * MIB) for _ in range(3)]
+        batch.record_stream(main)
+        del batch, results
+        if step % 5 == 3:
+            recording.device.release(main)
+
+
+def many_streams(recording):
+    """Four streams hand tensors to each other, and lag behind in turn."""
+    streams, r, kept = [torch.cuda.Stream() for _ in range(4)], random.Random(23), []
+    for step in range(1500):
+        number = r.randrange(4)
+        with torch.cuda.stream(streams[number]):
+            kept.append(empty(int(2 ** r.uniform(10, 26))))
+        if r.random() < 0.3:
+            kept[-1].record_stream(r.choice(streams))
+        while len(kept) > 40 or r.random() < 0.3 and kept:
+            kept.pop(r.randrange(len(kept)))
+        if step % 40 == 0:
+            for stream in streams:
+                recording.device.release(stream)
+            recording.device.hold(streams[step // 40 % 4])
+    torch.cuda.synchronize()
+
+
+JOBS = {"side_stream_copies": Job(side_stream_copies), "many_streams": Job(many_streams)}
