@@ -85,7 +85,7 @@ def compare(vramscope, folder, job, release, has_stacks):
         different = []
         if true is None:
             true, different = case["end"], ["where it stops"]
-        elif stop is None and case["has_failed"]:
+        elif stop is None and case["has_failed"] != recorded["has_failed"]:
             different = ["where it stops"]
         elif stop is None and any(true[name] != recorded["end"][name] for name in ("served", "requested")):
             different = ["what it asks for"]

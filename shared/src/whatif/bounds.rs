@@ -41,7 +41,7 @@ impl Bounds {
                     let (plain, whole) = size(number);
                     (requested, rounded) = (requested.saturating_sub(plain), rounded.saturating_sub(whole));
                 }
-                Act::Failed(_) | Act::Settled(_) | Act::EmptyCache => {}
+                Act::Failed(_) | Act::Settled(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) => {}
             }
         }
         bounds

@@ -1,13 +1,15 @@
 //! Reads from a trace what the program asked for.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::pools::Pools;
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
-use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE};
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE};
 use crate::event::Action;
 use crate::frames::{StackId, Symbols};
 use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Event, Settings, Tags};
+use crate::units::{PoolId, Stream};
 
 /// Events after a request that failed in which the range that was reserved for it is looked for.
 const LOOKAHEAD: usize = 1 << 12;
@@ -21,6 +23,13 @@ struct Reader<'a> {
     settings: &'a Settings,
     /// The reserved bytes before each event.
     reserved: Vec<u64>,
+    most_reserved: u64,
+    /// The pools, if memory was released.
+    pools: Option<Pools>,
+    /// The private pools that the program gave up so far.
+    left: FxHashSet<PoolId>,
+    /// Whether the trace has stacks.
+    has_stacks: bool,
     /// The index of each source that was met.
     sources: FxHashMap<Source, u32>,
     read: Requests,
@@ -29,15 +38,37 @@ struct Reader<'a> {
 impl Requests {
     /// Reads the requests of a device's trace. `settings` are those that it was recorded under.
     pub fn of(trace: &DeviceTrace, (symbols, tags): (&Symbols, &Tags), replay: &Replay, settings: &Settings) -> Self {
-        let (reserved, sources, read) = (Vec::new(), FxHashMap::default(), Self::default());
-        Reader { trace, symbols, tags, replay, settings, reserved, sources, read }.read()
+        let read = Self { start: replay.segments_at(0), ..Self::default() };
+        let pools = Pools::of(trace, tags, replay, settings, &read.start);
+        let (reserved, left, sources) = (Vec::new(), FxHashSet::default(), FxHashMap::default());
+        let has_stacks = trace.events.stack.iter().any(|stack| stack != 0);
+        Reader {
+            trace,
+            symbols,
+            tags,
+            replay,
+            settings,
+            reserved,
+            most_reserved: 0,
+            pools,
+            left,
+            has_stacks,
+            sources,
+            read,
+        }
+        .read()
     }
 }
 
 impl Reader<'_> {
     fn read(mut self) -> Requests {
-        self.read.start = self.replay.segments_at(0);
         self.reserved = self.reserved();
+        self.most_reserved = self.reserved.iter().max().copied().unwrap_or_default();
+        if let Some(pools) = &self.pools {
+            for (segment, pool) in self.read.start.iter_mut().zip(pools.at_start()) {
+                segment.pool = pool;
+            }
+        }
         self.read_allocations();
         let failed = |(event, before): (Event, &u64)| {
             (event.action == Action::Oom).then(|| before.saturating_add(event.address.0))
@@ -59,10 +90,13 @@ impl Reader<'_> {
             // What the program released itself comes before what this request took.
             let released = has_frees.then(|| self.released(from..event, is_request));
             let own_from = released.flatten().map_or(from, |until| {
-                self.empty_cache(from..until);
+                self.release(from..until);
                 until
             });
             let releases = released == Some(None) || found.action == Action::Oom;
+            if released == Some(None) {
+                self.leave_pools(from..event);
+            }
             (driver_from, has_frees) = (None, false);
             let Some(act) = self.act(event, &found) else { continue };
             // A request that makes room waits for all streams. What was done with then was not before.
@@ -77,15 +111,62 @@ impl Reader<'_> {
         }
         // Released after the last request.
         if let (Some(from), true) = (driver_from, has_frees) {
-            self.empty_cache(from..self.trace.events.len() as u32);
+            self.release(from..self.trace.events.len() as u32);
         }
         self.read
     }
 
-    /// Adds a call of `empty_cache` that released what these events say.
-    fn empty_cache(&mut self, driver: std::ops::Range<u32>) {
-        self.read.steps.push(Step { event: driver.end, act: Act::EmptyCache });
-        self.note(driver);
+    /// Adds the calls that released what these events say: ends of private pools, and `empty_cache`, which releases the
+    /// default pool's memory first and then that of pools that were given up.
+    fn release(&mut self, driver: std::ops::Range<u32>) {
+        let mut next = driver.start;
+        while next < driver.end {
+            let (from, pool) = (next, self.pool_of_release(next));
+            let is_end = |reader: &Self, pool: PoolId| pool.is_private() && !reader.left.contains(&pool);
+            if is_end(self, pool) {
+                next = (from..driver.end).find(|event| self.pool_of_release(*event) != pool).unwrap_or(driver.end);
+                self.give_up(pool, next, Act::EndPool);
+                self.note(from..next);
+                continue;
+            }
+            // It goes on as long as no private pool comes twice, and nothing of the default pool after a private one.
+            let mut seen = Vec::new();
+            next = (from..driver.end)
+                .find(|event| {
+                    let pool = self.pool_of_release(*event);
+                    let is_next =
+                        seen.last().is_none_or(|last| *last == pool || pool.is_private() && !seen.contains(&pool));
+                    seen.push(pool);
+                    !is_next
+                })
+                .unwrap_or(driver.end);
+            self.leave_pools(from..next);
+            self.read.steps.push(Step { event: next, act: Act::EmptyCache });
+            self.note(from..next);
+        }
+    }
+
+    /// Gives up the private pools of which a request or `empty_cache` released something.
+    fn leave_pools(&mut self, driver: std::ops::Range<u32>) {
+        for event in driver.clone() {
+            let pool = self.pool_of_release(event);
+            if pool.is_private() {
+                self.give_up(pool, driver.end, Act::LeavePool);
+            }
+        }
+    }
+
+    /// Gives up a private pool, unless it was given up already or is used later.
+    fn give_up(&mut self, pool: PoolId, event: u32, act: impl FnOnce(u32) -> Act) {
+        let is_over = self.pools.as_ref().is_none_or(|pools| pools.is_over(pool, event));
+        if is_over && self.left.insert(pool) {
+            let source = self.source(Source { stream: Stream::default(), pool });
+            self.read.steps.push(Step { event, act: act(source) });
+        }
+    }
+
+    fn pool_of_release(&self, event: u32) -> PoolId {
+        self.pools.as_ref().map(|pools| pools.of_release(event)).unwrap_or_default()
     }
 
     /// Notes what the recording has of the next request or `empty_cache`.
@@ -103,8 +184,10 @@ impl Reader<'_> {
     fn read_allocations(&mut self) {
         let allocations = &self.replay.allocations;
         self.read.asked.reserve(allocations.len());
-        for allocation in allocations.iter() {
-            let source = Source { stream: self.tags.get(allocation.tag).stream, pool: self.replay.pool(&allocation) };
+        for (number, allocation) in (0..).zip(allocations.iter()) {
+            let inferred = self.pools.as_ref().and_then(|pools| pools.of_allocation(number));
+            let pool = inferred.unwrap_or_else(|| self.replay.pool(&allocation));
+            let source = Source { stream: self.tags.get(allocation.tag).stream, pool };
             self.ask(allocation.requested, source);
         }
         for number in self.replay.active_at(0) {
@@ -115,12 +198,17 @@ impl Reader<'_> {
     }
 
     fn ask(&mut self, size: u64, source: Source) {
+        let source = self.source(source);
+        self.read.asked.push(Asked { size, source });
+    }
+
+    /// Returns the index of a source.
+    fn source(&mut self, source: Source) -> u32 {
         let sources = &mut self.read.sources;
-        let source = *self.sources.entry(source).or_insert_with(|| {
+        *self.sources.entry(source).or_insert_with(|| {
             sources.push(source);
             sources.len() as u32 - 1
-        });
-        self.read.asked.push(Asked { size, source });
+        })
     }
 
     /// Returns the reserved bytes before each event.
@@ -161,27 +249,25 @@ impl Reader<'_> {
                 .any(|frame| symbols.text(symbols.frame(*frame).name).contains("empty_cache"));
             return (is_call || freed.stack != asked.stack).then_some(until);
         }
+        // A thread without Python frames, such as autograd's, calls no `empty_cache`.
+        if self.has_stacks && (freed.stack, asked.stack) == (StackId(0), StackId(0)) {
+            return None;
+        }
         let taken: u64 = (until..driver.end).filter_map(event).map(|event| event.size).sum();
         if taken == 0 && asked.action == Action::Alloc {
             // A request that was served from the cache released nothing.
             return Some(until);
         }
         // A request that the cache could serve released nothing either.
-        let could_serve = |freed: &Event| {
-            let native_small = if freed.action == Action::SegmentFree { SMALL_BUFFER } else { LARGE_BUFFER - 1 };
-            let is_small = freed.size <= native_small;
-            let is_same_stream = self.tags.get(freed.tag).stream == self.tags.get(asked.tag).stream;
-            // A block that is never split serves only requests close to its size.
-            let most = settings.max_split_size.filter(|most| asked.size < *most).unwrap_or(u64::MAX);
-            is_same_stream && is_small == (asked.size <= SMALL_SIZE) && (asked.size..most).contains(&freed.size)
-        };
-        if driver.clone().filter(is_free).filter_map(event).any(|freed| could_serve(&freed)) {
+        let number = self.replay.event_allocation.get(driver.end as usize);
+        if self.pools.as_ref().is_some_and(|pools| pools.could_serve(driver.end, number)) {
             return Some(until);
         }
-        // Only a request that the device had no room for released anything, or one that collected garbage. Without the stacks,
-        // and without a request that failed, a trace doesn't tell how much room there was.
+        // Only a request that the device had no room for released anything, or one that collected garbage. The device had
+        // room for what the run reserved at another time.
         let before = self.reserved.get(driver.start as usize).copied().unwrap_or_default();
-        let had_room = self.read.capacity.is_none_or(|capacity| before.saturating_add(taken) <= capacity);
+        let room = self.read.capacity.unwrap_or(self.most_reserved);
+        let had_room = before.saturating_add(taken) <= room;
         let is_own = asked.action == Action::Oom || !had_room || settings.garbage_collection_threshold > 0.0;
         (!is_own).then_some(until)
     }

@@ -1,0 +1,323 @@
+//! Which pool each segment of a recorded run belonged to.
+//!
+//! Up to torch 2.11, only the segments that are left at the end tell their pool. For the others it follows from what the
+//! allocator did: it reserves memory only if no free block of the same pool can serve a request, takes the smallest one that
+//! can, and releases all free segments of a pool or none. Each time that a free block was passed over, its segment was of
+//! another pool. Of all ways to put the segments into pools that obey this, one with few pools is taken.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ledger::{Kind, Ledger};
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE, round_size};
+use crate::event::Action;
+use crate::replay::{Change, Replay};
+use crate::trace::{DeviceTrace, Segment, Settings, Tags};
+use crate::units::PoolId;
+
+/// Free blocks that are looked at for one request. More of them say nothing new: they are of the same few segments.
+const LOOKED_AT: usize = 64;
+/// Pairs of segments that are kept apart. Runs with private pools have thousands.
+const MOST_PAIRS: usize = 1 << 20;
+/// The first part of the ids of pools that are inferred. PyTorch's count from 0.
+const INFERRED: u64 = 1 << 62;
+/// No segment.
+const NONE: u32 = u32::MAX;
+
+/// The pools of a trace with releases.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    /// The pool of each segment, by number.
+    of_node: Vec<PoolId>,
+    /// The segment of each segment at the start.
+    start: Vec<u32>,
+    /// The segment of each allocation, by number.
+    node_of: Vec<u32>,
+    /// The segment that each event released memory of.
+    released: FxHashMap<u32, u32>,
+    /// The segments that could have served a request before memory was released ahead of it, by the request's event.
+    serving: FxHashMap<u32, Vec<u32>>,
+    /// The event of the last request of each pool.
+    last_used: FxHashMap<PoolId, u32>,
+}
+
+impl Pools {
+    /// Infers the pools; returns `None` for a trace in which nothing was released, where what is known is all there is.
+    pub(super) fn of(
+        trace: &DeviceTrace,
+        tags: &Tags,
+        replay: &Replay,
+        settings: &Settings,
+        start: &[Segment],
+    ) -> Option<Self> {
+        let actions = || trace.events.action.iter().map(Action::from_code);
+        if !actions().any(is_release) {
+            return None;
+        }
+        let mut reading = Reading::new((trace, tags), replay, settings, start);
+        replay.changes(trace, 0, replay.positions(), |position, change| reading.change(position, change));
+        Some(reading.finish())
+    }
+
+    /// Returns the pool of an allocation, if its segment is known.
+    pub(super) fn of_allocation(&self, number: u32) -> Option<PoolId> {
+        let node = self.node_of.get(number as usize)?;
+        self.of_node.get(*node as usize).copied()
+    }
+
+    /// Returns the pools of the segments at the start.
+    pub(super) fn at_start(&self) -> impl Iterator<Item = PoolId> + '_ {
+        self.start.iter().map(|node| self.of_node.get(*node as usize).copied().unwrap_or_default())
+    }
+
+    /// Returns the pool of the memory that an event released.
+    pub(super) fn of_release(&self, event: u32) -> PoolId {
+        let node = self.released.get(&event);
+        node.and_then(|node| self.of_node.get(*node as usize)).copied().unwrap_or_default()
+    }
+
+    /// Returns whether the cache could serve a request before memory was released ahead of it.
+    pub(super) fn could_serve(&self, event: u32, number: Option<u32>) -> bool {
+        let pool = number.and_then(|number| self.of_allocation(number)).unwrap_or_default();
+        let serving = self.serving.get(&event).into_iter().flatten();
+        serving.filter_map(|node| self.of_node.get(*node as usize)).any(|of| *of == pool)
+    }
+
+    /// Returns whether no request of a pool follows an event.
+    pub(super) fn is_over(&self, pool: PoolId, event: u32) -> bool {
+        self.last_used.get(&pool).is_none_or(|last| *last < event)
+    }
+}
+
+fn is_release(action: Action) -> bool {
+    matches!(action, Action::SegmentFree | Action::SegmentUnmap)
+}
+
+/// A trace while its pools are inferred.
+struct Reading<'a> {
+    trace: &'a DeviceTrace,
+    tags: &'a Tags,
+    replay: &'a Replay,
+    settings: &'a Settings,
+    ledger: Ledger,
+    /// The pools that are told, by segment.
+    told: Vec<Option<PoolId>>,
+    /// Segments that are of different pools.
+    apart: FxHashSet<(u32, u32)>,
+    /// The segment that was reserved last, if no request was served since.
+    fresh: u32,
+    /// Whether memory was released since the last request.
+    has_released: bool,
+    /// The segments that were released by the run of releases so far, and the event after it.
+    run: Vec<u32>,
+    run_end: u32,
+    pools: Pools,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        (trace, tags): (&'a DeviceTrace, &'a Tags),
+        replay: &'a Replay,
+        settings: &'a Settings,
+        start: &[Segment],
+    ) -> Self {
+        let pools = Pools { node_of: vec![NONE; replay.allocations.len()], ..Pools::default() };
+        let mut new = Self {
+            trace,
+            tags,
+            replay,
+            settings,
+            ledger: Ledger::default(),
+            told: Vec::new(),
+            apart: FxHashSet::default(),
+            fresh: NONE,
+            has_released: false,
+            run: Vec::new(),
+            run_end: 0,
+            pools,
+        };
+        let is_told = trace.events.iter().find(|event| event.action == Action::Alloc);
+        let is_told = is_told.is_some_and(|event| tags.get(event.tag).pool.is_some());
+        for segment in start {
+            let kind = Kind { stream: segment.stream, is_small: segment.is_small };
+            let node = new.ledger.reserve((segment.address.0, segment.size), kind, segment.is_expandable, 0);
+            new.pools.start.push(node);
+            new.told.resize(new.ledger.nodes.len(), is_told.then_some(segment.pool));
+        }
+        for number in replay.active_at(0) {
+            new.begin(number, 0);
+        }
+        new
+    }
+
+    fn change(&mut self, position: u32, change: Change) {
+        match change {
+            Change::Begin(number) => self.begin(number, position),
+            Change::End(number) => {
+                self.ledger.free(self.replay.allocations.address.get(number as usize).unwrap_or_default())
+            }
+            Change::Reserved(_) => self.segment(position - 1),
+            Change::Freed(_) => {}
+        }
+    }
+
+    fn segment(&mut self, number: u32) {
+        let Some(event) = self.trace.events.get(number as usize) else { return };
+        let tag = self.tags.get(event.tag);
+        if !is_release(event.action) {
+            self.end_run();
+            let is_expandable = event.action == Action::SegmentMap;
+            let kind = Kind { stream: tag.stream, is_small: event.size == SMALL_BUFFER };
+            self.fresh = self.ledger.reserve((event.address.0, event.size), kind, is_expandable, number + 1);
+            self.told.resize(self.ledger.nodes.len(), None);
+            if let Some(told) = self.told.get_mut(self.fresh as usize) {
+                *told = told.or(tag.pool);
+            }
+            return;
+        }
+        if self.run_end != number {
+            self.end_run();
+        }
+        if self.run.is_empty() {
+            self.look_ahead(number);
+        }
+        (self.run_end, self.has_released) = (number + 1, true);
+        if let Some(node) = self.ledger.release(event.address.0, event.size, number + 1) {
+            self.pools.released.insert(number, node);
+            self.run.push(node);
+        }
+    }
+
+    /// Notes what could have served the request ahead of which memory is released.
+    fn look_ahead(&mut self, number: u32) {
+        let events = (number..).zip(self.trace.events.iter_from(number as usize));
+        let is_driver = |action: Action| action.is_segment() || action == Action::FreeCompleted;
+        let Some((asked, event)) = events.into_iter().find(|(_, event)| !is_driver(event.action)) else { return };
+        if matches!(event.action, Action::Alloc | Action::Oom) {
+            let rounded = round_size(&self.settings.roundup_power2_divisions, event.size);
+            let kind = Kind { stream: self.tags.get(event.tag).stream, is_small: rounded <= SMALL_SIZE };
+            let serving = self.serving(kind, rounded, u64::MAX);
+            self.pools.serving.insert(asked, serving);
+        }
+    }
+
+    /// Returns the segments with a free block of at least `rounded` and less than `most` bytes that can serve a request.
+    fn serving(&self, kind: Kind, rounded: u64, most: u64) -> Vec<u32> {
+        let max_split = self.settings.max_split_size.unwrap_or(u64::MAX);
+        let serves = |size: u64| match rounded < max_split {
+            true => size < max_split,
+            false => size < rounded.saturating_add(LARGE_BUFFER),
+        };
+        let blocks = self.ledger.free_blocks(kind, rounded, most).take(LOOKED_AT);
+        let mut found: Vec<u32> = blocks.take_while(|(size, _)| serves(*size)).map(|(_, node)| node).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Keeps two segments apart.
+    fn keep_apart(&mut self, one: u32, other: u32) {
+        if one != other && self.apart.len() < MOST_PAIRS {
+            self.apart.insert((one.min(other), one.max(other)));
+        }
+    }
+
+    /// Ends a run of releases: what is still free as a whole was of other pools.
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        let releases_all = self.settings.max_split_size.is_none() && self.settings.garbage_collection_threshold == 0.0;
+        if run.is_empty() || !releases_all {
+            return;
+        }
+        let unused: Vec<u32> = self.ledger.unused().collect();
+        for &one in run.iter().take(LOOKED_AT) {
+            for &other in unused.iter().take(LOOKED_AT) {
+                self.keep_apart(one, other);
+            }
+        }
+    }
+
+    fn begin(&mut self, number: u32, position: u32) {
+        self.end_run();
+        let Some(allocation) = self.replay.allocations.get(number) else { return };
+        let rounded = round_size(&self.settings.roundup_power2_divisions, allocation.requested);
+        let place = self.ledger.node_at(allocation.address.0);
+        let node = place.and_then(|node| self.ledger.nodes.get(node as usize)).copied();
+        if let (Some(place), Some(node)) = (place, node) {
+            if let Some(of) = self.pools.node_of.get_mut(number as usize) {
+                *of = place;
+            }
+            let is_fresh = place == self.fresh;
+            // A block of an expandable segment is not always the smallest one. After a release, a request is not served from
+            // what became free with it.
+            let is_telling = position > 0 && !self.has_released && (is_fresh || !node.is_expandable);
+            let chosen = self.ledger.take(allocation.address.0, allocation.size).map(|(_, size)| size);
+            if let Some(chosen) = chosen.filter(|_| is_telling) {
+                let most = if is_fresh { u64::MAX } else { chosen };
+                for other in self.serving(node.kind, rounded, most) {
+                    self.keep_apart(place, other);
+                }
+            }
+        }
+        (self.fresh, self.has_released) = (NONE, false);
+    }
+
+    fn finish(mut self) -> Pools {
+        self.end_run();
+        self.told.resize(self.ledger.nodes.len(), None);
+        for segment in &self.trace.segments {
+            let node = self.ledger.node_at(segment.address.0);
+            if let Some(told) = node.and_then(|node| self.told.get_mut(node as usize)) {
+                *told = told.or(Some(segment.pool));
+            }
+        }
+        self.pools.of_node = self.choose();
+        for (number, begin) in (0..).zip(self.replay.allocations.begin.iter()) {
+            let Some(pool) = self.pools.of_allocation(number) else { continue };
+            self.pools.last_used.insert(pool, begin.saturating_sub(1));
+        }
+        self.pools
+    }
+
+    /// Chooses a pool for each segment: the told one, or the first that no segment forbids.
+    fn choose(&self) -> Vec<PoolId> {
+        let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); self.ledger.nodes.len()];
+        for &(one, other) in &self.apart {
+            for (of, with) in [(one, other), (other, one)] {
+                if let Some(neighbours) = neighbours.get_mut(of as usize) {
+                    neighbours.push(with);
+                }
+            }
+        }
+        let mut chosen = self.told.clone();
+        // The inferred pools, with the position at which the last of their segments ended.
+        let mut inferred: Vec<(PoolId, u32)> = Vec::new();
+        for (number, (node, neighbours)) in self.ledger.nodes.iter().zip(&neighbours).enumerate() {
+            if chosen.get(number).is_none_or(Option::is_some) {
+                continue;
+            }
+            let of = |other: &u32| chosen.get(*other as usize).copied().flatten();
+            let forbidden: FxHashSet<PoolId> = neighbours.iter().filter_map(of).collect();
+            let pool = if forbidden.contains(&PoolId::default()) {
+                // A pool whose segments are all gone has ended.
+                let free = inferred.iter_mut().find(|(pool, end)| *end > node.begin && !forbidden.contains(pool));
+                match free {
+                    Some((pool, end)) => {
+                        *end = node.end.max(*end);
+                        *pool
+                    }
+                    None => {
+                        let pool = PoolId(INFERRED, inferred.len() as u64 + 1);
+                        inferred.push((pool, node.end));
+                        pool
+                    }
+                }
+            } else {
+                PoolId::default()
+            };
+            if let Some(place) = chosen.get_mut(number) {
+                *place = Some(pool);
+            }
+        }
+        chosen.into_iter().map(Option::unwrap_or_default).collect()
+    }
+}
