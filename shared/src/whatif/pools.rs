@@ -7,11 +7,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ledger::{Kind, Ledger};
+use super::ledger::{Kind, Ledger, Node};
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE, round_size};
 use crate::event::Action;
+use crate::frames::{FrameId, StackId, Symbols};
 use crate::replay::{Change, Replay};
-use crate::trace::{DeviceTrace, Segment, Settings, Tags};
+use crate::trace::{DeviceTrace, Event, Segment, Settings, Tags};
 use crate::units::PoolId;
 
 /// Free blocks that are looked at for one request. More of them say nothing new: they are of the same few segments.
@@ -44,7 +45,7 @@ impl Pools {
     /// Infers the pools; returns `None` for a trace in which nothing was released, where what is known is all there is.
     pub(super) fn of(
         trace: &DeviceTrace,
-        tags: &Tags,
+        (symbols, tags): (&Symbols, &Tags),
         replay: &Replay,
         settings: &Settings,
         start: &[Segment],
@@ -53,7 +54,7 @@ impl Pools {
         if !actions().any(is_release) {
             return None;
         }
-        let mut reading = Reading::new((trace, tags), replay, settings, start);
+        let mut reading = Reading::new(trace, (symbols, tags), replay, settings, start);
         replay.changes(trace, 0, replay.positions(), |position, change| reading.change(position, change));
         Some(reading.finish())
     }
@@ -88,13 +89,44 @@ impl Pools {
     }
 }
 
+/// Returns whether a frame is a call of `empty_cache`.
+pub(super) fn is_empty_cache(symbols: &Symbols, frame: FrameId) -> bool {
+    symbols.text(symbols.frame(frame).name).contains("empty_cache")
+}
+
 fn is_release(action: Action) -> bool {
     matches!(action, Action::SegmentFree | Action::SegmentUnmap)
+}
+
+/// The segments of a private pool among which requests choose. Segments of another stream or size class serve none of these
+/// requests, so it doesn't matter whether they are of the same pool.
+struct Part {
+    pool: PoolId,
+    kind: Kind,
+    /// The position at which the last one was reserved.
+    last_begin: u32,
+    /// The position at which the first one was released, which happens only after the pool was given up.
+    first_end: u32,
+}
+
+impl Part {
+    fn of(pool: PoolId, node: &Node) -> Self {
+        Self { pool, kind: node.kind, last_begin: node.begin, first_end: node.end }
+    }
+
+    fn add(&mut self, node: &Node) {
+        (self.last_begin, self.first_end) = (self.last_begin.max(node.begin), self.first_end.min(node.end));
+    }
+
+    fn can_have(&self, node: &Node) -> bool {
+        self.kind == node.kind && node.begin < self.first_end && self.last_begin < node.end
+    }
 }
 
 /// A trace while its pools are inferred.
 struct Reading<'a> {
     trace: &'a DeviceTrace,
+    symbols: &'a Symbols,
     tags: &'a Tags,
     replay: &'a Replay,
     settings: &'a Settings,
@@ -103,6 +135,10 @@ struct Reading<'a> {
     told: Vec<Option<PoolId>>,
     /// Segments that are of different pools.
     apart: FxHashSet<(u32, u32)>,
+    /// Segments that are not of the default pool.
+    private: FxHashSet<u32>,
+    /// The call sites that segments were first reserved for.
+    sites: Vec<StackId>,
     /// The segment that was reserved last, if no request was served since.
     fresh: u32,
     /// Whether memory was released since the last request.
@@ -110,12 +146,15 @@ struct Reading<'a> {
     /// The segments that were released by the run of releases so far, and the event after it.
     run: Vec<u32>,
     run_end: u32,
+    /// Whether the run has the stack of a call that is neither `empty_cache` nor the request that follows.
+    is_call: bool,
     pools: Pools,
 }
 
 impl<'a> Reading<'a> {
     fn new(
-        (trace, tags): (&'a DeviceTrace, &'a Tags),
+        trace: &'a DeviceTrace,
+        (symbols, tags): (&'a Symbols, &'a Tags),
         replay: &'a Replay,
         settings: &'a Settings,
         start: &[Segment],
@@ -123,12 +162,16 @@ impl<'a> Reading<'a> {
         let pools = Pools { node_of: vec![NONE; replay.allocations.len()], ..Pools::default() };
         let mut new = Self {
             trace,
+            symbols,
             tags,
             replay,
             settings,
             ledger: Ledger::default(),
             told: Vec::new(),
             apart: FxHashSet::default(),
+            private: FxHashSet::default(),
+            sites: Vec::new(),
+            is_call: false,
             fresh: NONE,
             has_released: false,
             run: Vec::new(),
@@ -142,6 +185,7 @@ impl<'a> Reading<'a> {
             let node = new.ledger.reserve((segment.address.0, segment.size), kind, segment.is_expandable, 0);
             new.pools.start.push(node);
             new.told.resize(new.ledger.nodes.len(), is_told.then_some(segment.pool));
+            new.sites.resize(new.ledger.nodes.len(), segment.stack);
         }
         for number in replay.active_at(0) {
             new.begin(number, 0);
@@ -150,6 +194,10 @@ impl<'a> Reading<'a> {
     }
 
     fn change(&mut self, position: u32, change: Change) {
+        // What became free after a run of releases says nothing about it.
+        if self.run_end != position - 1 || !matches!(change, Change::Reserved(_)) {
+            self.end_run();
+        }
         match change {
             Change::Begin(number) => self.begin(number, position),
             Change::End(number) => {
@@ -169,29 +217,44 @@ impl<'a> Reading<'a> {
             let kind = Kind { stream: tag.stream, is_small: event.size == SMALL_BUFFER };
             self.fresh = self.ledger.reserve((event.address.0, event.size), kind, is_expandable, number + 1);
             self.told.resize(self.ledger.nodes.len(), None);
+            self.sites.resize(self.ledger.nodes.len(), event.stack);
             if let Some(told) = self.told.get_mut(self.fresh as usize) {
                 *told = told.or(tag.pool);
             }
             return;
-        }
-        if self.run_end != number {
-            self.end_run();
         }
         if self.run.is_empty() {
             self.look_ahead(number);
         }
         (self.run_end, self.has_released) = (number + 1, true);
         if let Some(node) = self.ledger.release(event.address.0, event.size, number + 1) {
+            // A trace with stacks of allocations only has those of the segments here.
+            self.is_call |= self.is_other_call(number, &event, node);
             self.pools.released.insert(number, node);
             self.run.push(node);
         }
     }
 
+    /// Returns whether an event has the stack of a call that released memory, and is neither `empty_cache` nor a request.
+    fn is_other_call(&self, number: u32, event: &Event, node: u32) -> bool {
+        let is_of_segment = self.sites.get(node as usize).is_none_or(|site| *site == event.stack);
+        if event.stack == StackId(0) || is_of_segment {
+            return false;
+        }
+        let asked = self.asked_after(number).map(|(_, asked)| asked.stack);
+        let mut frames = self.symbols.stack(event.stack).iter();
+        asked != Some(event.stack) && !frames.any(|frame| is_empty_cache(self.symbols, *frame))
+    }
+
+    /// Returns the event that follows a run of releases.
+    fn asked_after(&self, number: u32) -> Option<(u32, Event)> {
+        let mut events = (number..).zip(self.trace.events.iter_from(number as usize));
+        events.find(|(_, event)| !event.action.is_segment() && event.action != Action::FreeCompleted)
+    }
+
     /// Notes what could have served the request ahead of which memory is released.
     fn look_ahead(&mut self, number: u32) {
-        let events = (number..).zip(self.trace.events.iter_from(number as usize));
-        let is_driver = |action: Action| action.is_segment() || action == Action::FreeCompleted;
-        let Some((asked, event)) = events.into_iter().find(|(_, event)| !is_driver(event.action)) else { return };
+        let Some((asked, event)) = self.asked_after(number) else { return };
         if matches!(event.action, Action::Alloc | Action::Oom) {
             let rounded = round_size(&self.settings.roundup_power2_divisions, event.size);
             let kind = Kind { stream: self.tags.get(event.tag).stream, is_small: rounded <= SMALL_SIZE };
@@ -223,11 +286,24 @@ impl<'a> Reading<'a> {
 
     /// Ends a run of releases: what is still free as a whole was of other pools.
     fn end_run(&mut self) {
-        let run = std::mem::take(&mut self.run);
+        let (run, is_call) = (std::mem::take(&mut self.run), std::mem::take(&mut self.is_call));
         let releases_all = self.settings.max_split_size.is_none() && self.settings.garbage_collection_threshold == 0.0;
         if run.is_empty() || !releases_all {
             return;
         }
+        let kind =
+            |place: usize| run.get(place).and_then(|node| self.ledger.nodes.get(*node as usize)).map(|node| node.kind);
+        // Of the default pool large segments go first, of private ones small ones.
+        let is_behind = |place: &usize| {
+            let (before, this) = (kind(place.wrapping_sub(1)), kind(*place));
+            before.is_some_and(|kind| kind.is_small) && this.is_some_and(|kind| !kind.is_small)
+        };
+        let mut from = if is_call { 0 } else { (1..run.len()).find(is_behind).unwrap_or(run.len()) };
+        let stream = kind(from).map(|kind| kind.stream);
+        while from > 0 && kind(from - 1).is_some_and(|kind| kind.is_small && Some(kind.stream) == stream) {
+            from -= 1;
+        }
+        self.private.extend(run.iter().skip(from));
         let unused: Vec<u32> = self.ledger.unused().collect();
         for &one in run.iter().take(LOOKED_AT) {
             for &other in unused.iter().take(LOOKED_AT) {
@@ -237,7 +313,6 @@ impl<'a> Reading<'a> {
     }
 
     fn begin(&mut self, number: u32, position: u32) {
-        self.end_run();
         let Some(allocation) = self.replay.allocations.get(number) else { return };
         let rounded = round_size(&self.settings.roundup_power2_divisions, allocation.requested);
         let place = self.ledger.node_at(allocation.address.0);
@@ -289,25 +364,29 @@ impl<'a> Reading<'a> {
             }
         }
         let mut chosen = self.told.clone();
-        // The inferred pools, with the position at which the last of their segments ended.
-        let mut inferred: Vec<(PoolId, u32)> = Vec::new();
+        let mut private: Vec<Part> = Vec::new();
+        for (told, node) in self.told.iter().zip(&self.ledger.nodes) {
+            let Some(pool) = told.filter(|pool| pool.is_private()) else { continue };
+            match private.iter_mut().find(|part| (part.pool, part.kind) == (pool, node.kind)) {
+                Some(part) => part.add(node),
+                None => private.push(Part::of(pool, node)),
+            }
+        }
         for (number, (node, neighbours)) in self.ledger.nodes.iter().zip(&neighbours).enumerate() {
             if chosen.get(number).is_none_or(Option::is_some) {
                 continue;
             }
             let of = |other: &u32| chosen.get(*other as usize).copied().flatten();
             let forbidden: FxHashSet<PoolId> = neighbours.iter().filter_map(of).collect();
-            let pool = if forbidden.contains(&PoolId::default()) {
-                // A pool whose segments are all gone has ended.
-                let free = inferred.iter_mut().find(|(pool, end)| *end > node.begin && !forbidden.contains(pool));
-                match free {
-                    Some((pool, end)) => {
-                        *end = node.end.max(*end);
-                        *pool
+            let pool = if forbidden.contains(&PoolId::default()) || self.private.contains(&(number as u32)) {
+                match private.iter_mut().find(|part| part.can_have(node) && !forbidden.contains(&part.pool)) {
+                    Some(part) => {
+                        part.add(node);
+                        part.pool
                     }
                     None => {
-                        let pool = PoolId(INFERRED, inferred.len() as u64 + 1);
-                        inferred.push((pool, node.end));
+                        let pool = PoolId(INFERRED, private.len() as u64 + 1);
+                        private.push(Part::of(pool, node));
                         pool
                     }
                 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::pools::Pools;
+use super::pools::{Pools, is_empty_cache};
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE};
 use crate::event::Action;
@@ -39,7 +39,7 @@ impl Requests {
     /// Reads the requests of a device's trace. `settings` are those that it was recorded under.
     pub fn of(trace: &DeviceTrace, (symbols, tags): (&Symbols, &Tags), replay: &Replay, settings: &Settings) -> Self {
         let read = Self { start: replay.segments_at(0), ..Self::default() };
-        let pools = Pools::of(trace, tags, replay, settings, &read.start);
+        let pools = Pools::of(trace, (symbols, tags), replay, settings, &read.start);
         let (reserved, left, sources) = (Vec::new(), FxHashSet::default(), FxHashMap::default());
         let has_stacks = trace.events.stack.iter().any(|stack| stack != 0);
         Reader {
@@ -243,10 +243,7 @@ impl Reader<'_> {
         let freed = event(last)?;
         // The allocator notes the stack of the request with what it releases for it.
         if freed.stack != StackId(0) && asked.stack != StackId(0) {
-            let is_call = symbols
-                .stack(freed.stack)
-                .iter()
-                .any(|frame| symbols.text(symbols.frame(*frame).name).contains("empty_cache"));
+            let is_call = symbols.stack(freed.stack).iter().any(|frame| is_empty_cache(symbols, *frame));
             return (is_call || freed.stack != asked.stack).then_some(until);
         }
         // A thread without Python frames, such as autograd's, calls no `empty_cache`.
