@@ -143,8 +143,10 @@ struct Reading<'a> {
     fresh: u32,
     /// Whether memory was released since the last request.
     has_released: bool,
-    /// The segments that were released by the run of releases so far, and the event after it.
-    run: Vec<u32>,
+    /// Segments that were released in a row, in the order of one pool.
+    rows: Vec<Vec<u32>>,
+    /// The segments that were released by the run of releases so far, with size and address, and the event after it.
+    run: Vec<(u32, (u64, u64))>,
     run_end: u32,
     /// Whether the run has the stack of a call that is neither `empty_cache` nor the request that follows.
     is_call: bool,
@@ -174,6 +176,7 @@ impl<'a> Reading<'a> {
             is_call: false,
             fresh: NONE,
             has_released: false,
+            rows: Vec::new(),
             run: Vec::new(),
             run_end: 0,
             pools,
@@ -231,7 +234,7 @@ impl<'a> Reading<'a> {
             // A trace with stacks of allocations only has those of the segments here.
             self.is_call |= self.is_other_call(number, &event, node);
             self.pools.released.insert(number, node);
-            self.run.push(node);
+            self.run.push((node, (event.size, event.address.0)));
         }
     }
 
@@ -291,8 +294,9 @@ impl<'a> Reading<'a> {
         if run.is_empty() || !releases_all {
             return;
         }
-        let kind =
-            |place: usize| run.get(place).and_then(|node| self.ledger.nodes.get(*node as usize)).map(|node| node.kind);
+        let kind = |place: usize| {
+            run.get(place).and_then(|(node, _)| self.ledger.nodes.get(*node as usize)).map(|node| node.kind)
+        };
         // Of the default pool large segments go first, of private ones small ones.
         let is_behind = |place: &usize| {
             let (before, this) = (kind(place.wrapping_sub(1)), kind(*place));
@@ -303,9 +307,20 @@ impl<'a> Reading<'a> {
         while from > 0 && kind(from - 1).is_some_and(|kind| kind.is_small && Some(kind.stream) == stream) {
             from -= 1;
         }
-        self.private.extend(run.iter().skip(from));
+        self.private.extend(run.iter().skip(from).map(|(node, _)| node));
+        let is_in_row = |place: usize| {
+            let (before, this) = (run.get(place.wrapping_sub(1)), run.get(place));
+            let is_in_order = before.zip(this).is_some_and(|(before, this)| before.1 < this.1 && before.0 != this.0);
+            is_in_order && kind(place.wrapping_sub(1)) == kind(place)
+        };
+        for (place, (node, _)) in run.iter().enumerate() {
+            match self.rows.last_mut() {
+                Some(row) if is_in_row(place) => row.push(*node),
+                _ => self.rows.push(vec![*node]),
+            }
+        }
         let unused: Vec<u32> = self.ledger.unused().collect();
-        for &one in run.iter().take(LOOKED_AT) {
+        for &(one, _) in run.iter().take(LOOKED_AT) {
             for &other in unused.iter().take(LOOKED_AT) {
                 self.keep_apart(one, other);
             }
@@ -372,31 +387,62 @@ impl<'a> Reading<'a> {
                 None => private.push(Part::of(pool, node)),
             }
         }
-        for (number, (node, neighbours)) in self.ledger.nodes.iter().zip(&neighbours).enumerate() {
-            if chosen.get(number).is_none_or(Option::is_some) {
+        let rows = self.rows_of(&neighbours);
+        for first in 0..self.ledger.nodes.len() as u32 {
+            if chosen.get(first as usize).is_none_or(Option::is_some) {
                 continue;
             }
+            let alone = [first];
+            let row = rows.get(&first).copied().unwrap_or(&alone);
             let of = |other: &u32| chosen.get(*other as usize).copied().flatten();
-            let forbidden: FxHashSet<PoolId> = neighbours.iter().filter_map(of).collect();
-            let pool = if forbidden.contains(&PoolId::default()) || self.private.contains(&(number as u32)) {
-                match private.iter_mut().find(|part| part.can_have(node) && !forbidden.contains(&part.pool)) {
+            let neighbours = row.iter().filter_map(|node| neighbours.get(*node as usize)).flatten();
+            let forbidden: FxHashSet<PoolId> = neighbours.filter_map(of).collect();
+            let nodes = || row.iter().filter_map(|node| self.ledger.nodes.get(*node as usize));
+            let is_private = row.iter().any(|node| self.private.contains(node));
+            let pool = if forbidden.contains(&PoolId::default()) || is_private {
+                let can_have =
+                    |part: &&mut Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
+                match private.iter_mut().find(can_have) {
                     Some(part) => {
-                        part.add(node);
+                        nodes().for_each(|node| part.add(node));
                         part.pool
                     }
                     None => {
                         let pool = PoolId(INFERRED, private.len() as u64 + 1);
-                        private.push(Part::of(pool, node));
+                        let mut parts = nodes().map(|node| Part::of(pool, node));
+                        private.extend(parts.next());
+                        if let Some(part) = private.last_mut() {
+                            nodes().for_each(|node| part.add(node));
+                        }
                         pool
                     }
                 }
             } else {
                 PoolId::default()
             };
-            if let Some(place) = chosen.get_mut(number) {
-                *place = Some(pool);
+            for node in row {
+                if let Some(place) = chosen.get_mut(*node as usize) {
+                    *place = Some(pool);
+                }
             }
         }
         chosen.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// Returns the row of each segment, apart from rows that can't be of one pool.
+    fn rows_of(&self, neighbours: &[Vec<u32>]) -> FxHashMap<u32, &[u32]> {
+        let mut rows = FxHashMap::default();
+        for row in self.rows.iter().filter(|row| row.len() > 1) {
+            let members: FxHashSet<u32> = row.iter().copied().collect();
+            let is_apart = |node: &u32| {
+                let neighbours = neighbours.get(*node as usize);
+                neighbours.is_some_and(|neighbours| neighbours.iter().any(|other| members.contains(other)))
+            };
+            let is_told = |node: &u32| self.told.get(*node as usize).copied().flatten().is_some();
+            if !row.iter().any(|node| is_apart(node) || is_told(node)) {
+                rows.extend(row.iter().map(|node| (*node, row.as_slice())));
+            }
+        }
+        rows
     }
 }
