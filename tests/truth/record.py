@@ -65,7 +65,7 @@ def run(job, case, marks, snapshot):
     gc.disable()
     torch.manual_seed(1)
     # Settings that change while the job runs are those of a history that begins late.
-    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "" if job.begins_late else case["conf"]
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = job.conf if job.begins_late else case["conf"]
     found = recording.Recording(job, case, marks)
     result = found.run()
     if snapshot is not None:
@@ -78,8 +78,9 @@ def record(name, job, folder):
     """Records a job, runs it under all settings, and writes what was counted."""
     path = folder / f"{name}.json"
     cases, marks = [], []
-    for setting in settings.ALL:
-        case = {"name": setting.name, "conf": setting.conf, "fraction": None, "capacity": None, "has_stacks": False}
+    for setting in settings.of(job):
+        conf = job.conf if setting.conf is None else setting.conf
+        case = {"name": setting.name, "conf": conf, "fraction": None, "capacity": None, "has_stacks": False}
         if setting.limit is not None:
             share = setting.limit * cases[0]["end"]["peak_reserved"] / cases[0]["total"]
             case["fraction"] = round(min(share, MOST), 6)

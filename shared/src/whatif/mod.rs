@@ -25,6 +25,7 @@ mod ledger;
 mod outcome;
 mod pools;
 mod reading;
+mod releases;
 mod requests;
 mod runner;
 mod self_check;

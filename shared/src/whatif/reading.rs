@@ -2,11 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::pools::{Pools, is_empty_cache};
+use super::pools::Pools;
+use super::releases::{By, Releases};
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE};
 use crate::event::Action;
-use crate::frames::{StackId, Symbols};
+use crate::frames::Symbols;
 use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Event, Settings, Tags};
 use crate::units::{PoolId, Stream};
@@ -17,19 +18,13 @@ const LOOKAHEAD: usize = 1 << 12;
 /// A trace while its requests are read.
 struct Reader<'a> {
     trace: &'a DeviceTrace,
-    symbols: &'a Symbols,
     tags: &'a Tags,
     replay: &'a Replay,
-    settings: &'a Settings,
-    /// The reserved bytes before each event.
-    reserved: Vec<u64>,
-    most_reserved: u64,
     /// The pools, if memory was released.
     pools: Option<Pools>,
+    releases: Releases,
     /// The private pools that the program gave up so far.
     left: FxHashSet<PoolId>,
-    /// Whether the trace has stacks.
-    has_stacks: bool,
     /// The index of each source that was met.
     sources: FxHashMap<Source, u32>,
     read: Requests,
@@ -40,47 +35,27 @@ impl Requests {
     pub fn of(trace: &DeviceTrace, (symbols, tags): (&Symbols, &Tags), replay: &Replay, settings: &Settings) -> Self {
         let read = Self { start: replay.segments_at(0), ..Self::default() };
         let pools = Pools::of(trace, (symbols, tags), replay, settings, &read.start);
-        let (reserved, left, sources) = (Vec::new(), FxHashSet::default(), FxHashMap::default());
-        let has_stacks = trace.events.stack.iter().any(|stack| stack != 0);
-        Reader {
-            trace,
-            symbols,
-            tags,
-            replay,
-            settings,
-            reserved,
-            most_reserved: 0,
-            pools,
-            left,
-            has_stacks,
-            sources,
-            read,
-        }
-        .read()
+        let releases = Releases::of(trace, symbols, replay, settings, pools.as_ref());
+        let (left, sources) = (FxHashSet::default(), FxHashMap::default());
+        Reader { trace, tags, replay, pools, releases, left, sources, read }.read()
     }
 }
 
 impl Reader<'_> {
     fn read(mut self) -> Requests {
-        self.reserved = self.reserved();
-        self.most_reserved = self.reserved.iter().max().copied().unwrap_or_default();
         if let Some(pools) = &self.pools {
             for (segment, pool) in self.read.start.iter_mut().zip(pools.at_start()) {
                 segment.pool = pool;
             }
         }
         self.read_allocations();
-        let failed = |(event, before): (Event, &u64)| {
-            (event.action == Action::Oom).then(|| before.saturating_add(event.address.0))
-        };
-        self.read.capacity = self.trace.events.iter().zip(&self.reserved).find_map(failed);
-        let (mut driver_from, mut has_frees, mut asked_last) = (None, false, None);
+        self.read.capacity = self.releases.capacity;
+        let (mut driver_from, mut asked_last) = (None, None);
         for (event, found) in (0..).zip(self.trace.events.iter()) {
             let from = driver_from.unwrap_or(event);
             match found.action {
                 Action::SegmentAlloc | Action::SegmentMap | Action::SegmentFree | Action::SegmentUnmap => {
                     driver_from.get_or_insert(event);
-                    has_frees |= matches!(found.action, Action::SegmentFree | Action::SegmentUnmap);
                     continue;
                 }
                 Action::Snapshot | Action::UserDefined | Action::Annotate | Action::Other => continue,
@@ -88,16 +63,22 @@ impl Reader<'_> {
             }
             let is_request = matches!(found.action, Action::Alloc | Action::Oom);
             // What the program released itself comes before what this request took.
-            let released = has_frees.then(|| self.released(from..event, is_request));
-            let own_from = released.flatten().map_or(from, |until| {
-                self.release(from..until);
-                until
-            });
-            let releases = released == Some(None) || found.action == Action::Oom;
-            if released == Some(None) {
-                self.leave_pools(from..event);
-            }
-            (driver_from, has_frees) = (None, false);
+            let by = self.releases.before(event);
+            let own_from = match by {
+                Some(By::Program(until)) => {
+                    self.release(from..until);
+                    until
+                }
+                Some(By::Request | By::RequestAhead) => {
+                    self.leave_pools(from..event);
+                    from
+                }
+                None => from,
+            };
+            let releases = by == Some(By::Request) || found.action == Action::Oom;
+            // What was reserved before a stream was done is a request's that waited.
+            let is_under_way = by == Some(By::RequestAhead) || by.is_none() && found.action == Action::FreeCompleted;
+            driver_from = driver_from.filter(|_| is_under_way);
             let Some(act) = self.act(event, &found) else { continue };
             // A request that makes room waits for all streams. What was done with then was not before.
             let is_settled = |step: &&Step| matches!(step.act, Act::Settled(_)) && Some(step.event) > asked_last;
@@ -110,8 +91,12 @@ impl Reader<'_> {
             }
         }
         // Released after the last request.
-        if let (Some(from), true) = (driver_from, has_frees) {
-            self.release(from..self.trace.events.len() as u32);
+        let end = self.trace.events.len() as u32;
+        let is_release = |event: &Event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
+        if let Some(from) = driver_from
+            && self.trace.events.iter_from(from as usize).any(|event| is_release(&event))
+        {
+            self.release(from..end);
         }
         self.read
     }
@@ -209,64 +194,6 @@ impl Reader<'_> {
             sources.push(source);
             sources.len() as u32 - 1
         })
-    }
-
-    /// Returns the reserved bytes before each event.
-    fn reserved(&self) -> Vec<u64> {
-        let mut now = self.replay.reserved_at_start();
-        let mut before = Vec::with_capacity(self.trace.events.len() + 1);
-        for event in self.trace.events.iter() {
-            before.push(now);
-            match event.action {
-                Action::SegmentAlloc | Action::SegmentMap => now = now.saturating_add(event.size),
-                Action::SegmentFree | Action::SegmentUnmap => now = now.saturating_sub(event.size),
-                _ => {}
-            }
-        }
-        before.push(now);
-        before
-    }
-
-    /// Returns up to where events of the driver are those of an `empty_cache`; `None` if they belong to the request that
-    /// follows, which released memory to make room, or collected garbage.
-    fn released(&self, driver: std::ops::Range<u32>, is_request: bool) -> Option<u32> {
-        let (symbols, settings) = (self.symbols, self.settings);
-        let event = |n: u32| self.trace.events.get(n as usize);
-        let is_free =
-            |n: &u32| event(*n).is_some_and(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
-        let last = driver.clone().rfind(is_free)?;
-        let until = last + 1;
-        if !is_request {
-            return Some(until);
-        }
-        let asked = event(driver.end)?;
-        let freed = event(last)?;
-        // The allocator notes the stack of the request with what it releases for it.
-        if freed.stack != StackId(0) && asked.stack != StackId(0) {
-            let is_call = symbols.stack(freed.stack).iter().any(|frame| is_empty_cache(symbols, *frame));
-            return (is_call || freed.stack != asked.stack).then_some(until);
-        }
-        // A thread without Python frames, such as autograd's, calls no `empty_cache`.
-        if self.has_stacks && (freed.stack, asked.stack) == (StackId(0), StackId(0)) {
-            return None;
-        }
-        let taken: u64 = (until..driver.end).filter_map(event).map(|event| event.size).sum();
-        if taken == 0 && asked.action == Action::Alloc {
-            // A request that was served from the cache released nothing.
-            return Some(until);
-        }
-        // A request that the cache could serve released nothing either.
-        let number = self.replay.event_allocation.get(driver.end as usize);
-        if self.pools.as_ref().is_some_and(|pools| pools.could_serve(driver.end, number)) {
-            return Some(until);
-        }
-        // Only a request that the device had no room for released anything, or one that collected garbage. The device had
-        // room for what the run reserved at another time.
-        let before = self.reserved.get(driver.start as usize).copied().unwrap_or_default();
-        let room = self.read.capacity.unwrap_or(self.most_reserved);
-        let had_room = before.saturating_add(taken) <= room;
-        let is_own = asked.action == Action::Oom || !had_room || settings.garbage_collection_threshold > 0.0;
-        (!is_own).then_some(until)
     }
 
     fn act(&mut self, event: u32, found: &Event) -> Option<Act> {

@@ -11,6 +11,8 @@ class Job:
     """A program; `run` takes a `recording.Recording`."""
 
     run: typing.Callable
+    # The settings that it is recorded under.
+    conf: str = ""
     # Bytes that the device has for the process; None: all of it.
     memory: typing.Optional[int] = None
     # Whether the program itself begins the history, after some work.
@@ -19,6 +21,6 @@ class Job:
 
 def all_jobs():
     """Returns the jobs by name. PyTorch is imported for it."""
-    from . import graphs, limits, mixed, serving, streams, training
+    from . import graphs, limits, mixed, other_settings, serving, streams, training
 
-    return {name: job for part in (training, serving, mixed, streams, graphs, limits) for name, job in part.JOBS.items()}
+    return {name: job for part in (training, serving, mixed, streams, graphs, limits, other_settings) for name, job in part.JOBS.items()}

@@ -52,8 +52,8 @@ def tight(_):
         gpt_step(*training, batch=6, length=r.randrange(48, 640))
 
 
-def tight_sizes(_):
-    """Random sizes on a device that is nearly too small."""
+def full(_):
+    """Random sizes until nothing is left."""
     r, kept = random.Random(47), []
     for _ in range(3000):
         kept.append(empty(size(r)))
@@ -61,9 +61,19 @@ def tight_sizes(_):
             kept.pop(r.randrange(len(kept)))
 
 
+def tight_sizes(_):
+    """Random sizes on a device that is nearly too small."""
+    r, kept = random.Random(47), []
+    for _ in range(3000):
+        kept.append(empty(size(r)))
+        while sum(tensor.numel() for tensor in kept) > 500 * MIB or r.random() < 0.42 and kept:
+            kept.pop(r.randrange(len(kept)))
+
+
 JOBS = {
     "caught_failures": Job(caught_failures, memory=1200 * MIB),
     "halved_batch": Job(halved_batch, memory=3000 * MIB),
     "tight": Job(tight, memory=2600 * MIB),
-    "tight_sizes": Job(tight_sizes, memory=1100 * MIB),
+    "tight_sizes": Job(tight_sizes, memory=950 * MIB),
+    "full": Job(full, memory=1100 * MIB),
 }

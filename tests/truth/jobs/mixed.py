@@ -26,7 +26,19 @@ def mixed_sizes(_):
 
 
 def emptied_cache(_):
-    """It releases the cache every now and then."""
+    """It drops something large and releases the cache every now and then."""
+    r, kept = random.Random(17), []
+    for step in range(2000):
+        kept.append(empty(size(r)))
+        while sum(tensor.numel() for tensor in kept) > 1500 * MIB or r.random() < 0.45 and kept:
+            kept.pop(r.randrange(len(kept)))
+        if step % 97 == 0:
+            empty(600 * MIB)
+            torch.cuda.empty_cache()
+
+
+def needless_empty_cache(_):
+    """Some of its calls of `empty_cache` release nothing, and leave no trace."""
     r, kept = random.Random(17), []
     for step in range(2000):
         kept.append(empty(size(r)))
@@ -36,4 +48,8 @@ def emptied_cache(_):
             torch.cuda.empty_cache()
 
 
-JOBS = {"mixed_sizes": Job(mixed_sizes), "emptied_cache": Job(emptied_cache)}
+JOBS = {
+    "mixed_sizes": Job(mixed_sizes),
+    "emptied_cache": Job(emptied_cache),
+    "needless_empty_cache": Job(needless_empty_cache),
+}

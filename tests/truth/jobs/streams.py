@@ -43,4 +43,22 @@ def many_streams(recording):
     torch.cuda.synchronize()
 
 
-JOBS = {"side_stream_copies": Job(side_stream_copies), "many_streams": Job(many_streams)}
+def lagging(recording):
+    """A stream lags on a device that is nearly too small: requests wait for it."""
+    side, r, kept = torch.cuda.Stream(), random.Random(53), []
+    for step in range(1200):
+        kept.append(empty(int(2 ** r.uniform(12, 26.5))))
+        if r.random() < 0.5:
+            kept[-1].record_stream(side)
+        while sum(tensor.numel() for tensor in kept) > 600 * MIB or r.random() < 0.35 and kept:
+            kept.pop(r.randrange(len(kept)))
+        if step % 50 == 0:
+            recording.device.release(side)
+            recording.device.hold(side)
+
+
+JOBS = {
+    "side_stream_copies": Job(side_stream_copies),
+    "many_streams": Job(many_streams),
+    "lagging": Job(lagging, memory=900 * MIB),
+}
