@@ -20,7 +20,7 @@ pub(super) struct Node {
     pub(super) bytes: u64,
     /// The position at which it was first reserved.
     pub(super) begin: u32,
-    /// The position at which the last of it was released; `u32::MAX` while some of it is reserved.
+    /// The position at which some of it was released first; `u32::MAX` if none was.
     pub(super) end: u32,
 }
 
@@ -63,7 +63,6 @@ impl Ledger {
         });
         if let Some(node) = self.nodes.get_mut(node as usize) {
             node.bytes = node.bytes.saturating_add(size);
-            node.end = u32::MAX;
         }
         if let Some(next) = self.blocks.get_mut(&end).filter(|next| next.node == node) {
             next.is_first = false;
@@ -85,9 +84,7 @@ impl Ledger {
         }
         let node = self.nodes.get_mut(block.node as usize)?;
         node.bytes = node.bytes.saturating_sub(size);
-        if node.bytes == 0 {
-            node.end = position;
-        }
+        node.end = node.end.min(position);
         Some(block.node)
     }
 

@@ -141,6 +141,9 @@ struct Reading<'a> {
     sites: Vec<StackId>,
     /// The segment that was reserved last, if no request was served since.
     fresh: u32,
+    /// Blocks that streams are done with, as it turned out since the last request or free. If a request waited for them, it was
+    /// not served from them.
+    settled: Vec<u64>,
     /// Whether memory was released since the last request.
     has_released: bool,
     /// Segments that were released in a row, in the order of one pool.
@@ -175,6 +178,7 @@ impl<'a> Reading<'a> {
             sites: Vec::new(),
             is_call: false,
             fresh: NONE,
+            settled: Vec::new(),
             has_released: false,
             rows: Vec::new(),
             run: Vec::new(),
@@ -204,11 +208,28 @@ impl<'a> Reading<'a> {
         match change {
             Change::Begin(number) => self.begin(number, position),
             Change::End(number) => {
-                self.ledger.free(self.replay.allocations.address.get(number as usize).unwrap_or_default())
+                let address = self.replay.allocations.address.get(number as usize).unwrap_or_default();
+                let is_late =
+                    self.replay.allocations.freed.get(number as usize).is_some_and(|freed| freed + 1 < position);
+                if is_late {
+                    self.settled.push(address);
+                } else {
+                    self.settle();
+                    self.ledger.free(address);
+                }
             }
             Change::Reserved(_) => self.segment(position - 1),
-            Change::Freed(_) => {}
+            Change::Freed(_) => {
+                self.settle();
+            }
         }
+    }
+
+    /// Frees the blocks that streams were done with; returns whether there were any.
+    fn settle(&mut self) -> bool {
+        let settled = std::mem::take(&mut self.settled);
+        settled.iter().for_each(|address| self.ledger.free(*address));
+        !settled.is_empty()
     }
 
     fn segment(&mut self, number: u32) {
@@ -229,6 +250,7 @@ impl<'a> Reading<'a> {
         if self.run.is_empty() {
             self.look_ahead(number);
         }
+        self.settle();
         (self.run_end, self.has_released) = (number + 1, true);
         if let Some(node) = self.ledger.release(event.address.0, event.size, number + 1) {
             // A trace with stacks of allocations only has those of the segments here.
@@ -328,6 +350,7 @@ impl<'a> Reading<'a> {
     }
 
     fn begin(&mut self, number: u32, position: u32) {
+        let has_settled = self.settle();
         let Some(allocation) = self.replay.allocations.get(number) else { return };
         let rounded = round_size(&self.settings.roundup_power2_divisions, allocation.requested);
         let place = self.ledger.node_at(allocation.address.0);
@@ -339,7 +362,8 @@ impl<'a> Reading<'a> {
             let is_fresh = place == self.fresh;
             // A block of an expandable segment is not always the smallest one. After a release, a request is not served from
             // what became free with it.
-            let is_telling = position > 0 && !self.has_released && (is_fresh || !node.is_expandable);
+            let may_have_waited = self.has_released || has_settled && is_fresh;
+            let is_telling = position > 0 && !may_have_waited && (is_fresh || !node.is_expandable);
             let chosen = self.ledger.take(allocation.address.0, allocation.size).map(|(_, size)| size);
             if let Some(chosen) = chosen.filter(|_| is_telling) {
                 let most = if is_fresh { u64::MAX } else { chosen };
