@@ -45,7 +45,7 @@ impl Releases {
         let reserved = reserved(trace, replay);
         let most_reserved = reserved.iter().max().copied().unwrap_or_default();
         let has_stacks = trace.events.stack.iter().any(|stack| stack != 0);
-        let known = capacity_when_failed(trace, &reserved);
+        let known = capacity_when_failed(trace, &reserved, settings);
         let runs = Vec::new();
         Reading { trace, symbols, replay, settings, pools, reserved, most_reserved, has_stacks, known, runs }.read()
     }
@@ -74,7 +74,7 @@ fn reserved(trace: &DeviceTrace, replay: &Replay) -> Vec<u64> {
 
 /// Returns what the process had when a request failed, with what the device had free then; or less, if that would have been
 /// enough: then the process was not allowed to take it.
-fn capacity_when_failed(trace: &DeviceTrace, reserved: &[u64]) -> Option<u64> {
+fn capacity_when_failed(trace: &DeviceTrace, reserved: &[u64], settings: &Settings) -> Option<u64> {
     let most_reserved = reserved.iter().max().copied().unwrap_or_default();
     let failed = trace.events.iter().zip(reserved).filter(|(event, _)| event.action == Action::Oom);
     let of = |(event, before): (Event, &u64)| {
@@ -84,7 +84,11 @@ fn capacity_when_failed(trace: &DeviceTrace, reserved: &[u64]) -> Option<u64> {
             size => size.div_ceil(GRANULE).saturating_mul(GRANULE),
         };
         let (had, free) = (*before, event.address.0);
-        if free >= wanted { had.saturating_add(wanted - GRANULE).max(most_reserved) } else { had.saturating_add(free) }
+        // An expandable segment may need fewer pages, or more.
+        match free >= wanted && !settings.expandable_segments {
+            true => had.saturating_add(wanted - GRANULE).max(most_reserved),
+            false => had.saturating_add(free),
+        }
     };
     failed.map(of).min()
 }
