@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, counted_as};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
@@ -37,7 +37,7 @@ impl Advice {
         let (reserved, calls) =
             ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
         let text = if recorded.ooms > 0 {
-            let retries = counted(best.retries, "retry");
+            let retries = counted_as(best.retries, "retry", "retries");
             format!("The request that failed is served: {} reserved at the peak, {retries}.", Bytes(reserved.1))
         } else {
             match goal {
@@ -56,7 +56,7 @@ impl Advice {
                     return none(format!("No setting saves as much as 1 % of the {made} of the driver."));
                 }
                 Goal::Fit if recorded.retries > best.retries => {
-                    let (before, after) = (Count(recorded.retries), counted(best.retries, "retry"));
+                    let (before, after) = (Count(recorded.retries), counted_as(best.retries, "retry", "retries"));
                     format!("It fits with {after} instead of {before}.")
                 }
                 Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
