@@ -11,7 +11,7 @@ use super::slab::NONE;
 use crate::trace::{self, BlockState, Segment};
 use crate::units::Stream;
 
-/// The most memory that can be taken over: 1 PiB. With more, sums of bytes would overflow.
+/// The most memory that can be taken over, segments and blocks together: 1 PiB. With more, sums of bytes could overflow.
 const MOST_ADOPTED: u64 = 1 << 50;
 
 /// A segment, or the parts of an expandable one that have memory, while it is taken over.
@@ -38,7 +38,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// # Errors
     /// The segments hold more memory than any device has, or the driver fails.
     pub fn adopt(&mut self, segments: &[Segment], waits_for: impl Fn(u64) -> Stream) -> Result<(), DriverError> {
-        if segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size)) > MOST_ADOPTED {
+        let blocks = segments.iter().flat_map(|segment| &segment.blocks).map(|block| block.size.max(block.requested));
+        let bytes = segments.iter().map(|segment| segment.size).chain(blocks);
+        if bytes.fold(0_u64, u64::saturating_add) > MOST_ADOPTED {
             let message = "the segments at the start hold more memory than any device has".to_owned();
             return Err(DriverError::Failed { call: "taking over segments", message });
         }
