@@ -52,7 +52,7 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
         (vec![text], "text.pickle"),
         (vec!["no-such-file"], "There is no such file"),
         (vec![file, "--device", "7"], "There is no device 7"),
-        (vec![file, "--conf", "max_split_size_mb:x"], "the settings"),
+        (vec![file, "--conf", "max_split_size_mb:x"], "torch 2.11 refuses the settings \"max_split_size_mb:x\": "),
         (vec![file, "--torch", "old"], "Unknown torch release"),
         (vec![file, "--capacity", "much"], "not an amount of memory"),
         (vec![file, "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),
@@ -70,7 +70,7 @@ fn tuning_finds_what_would_have_saved_a_run() -> Result<()> {
     let folder = Folder::new("tune")?;
     let file = folder.join("a.pickle");
     let file = file.to_str().unwrap();
-    program::run(&["run", "alternating", "--out", file])?;
+    program::run(&["run", "variable-length", "--steps", "200", "--capacity", "13GiB", "--out", file])?;
     let output = program::run(&["tune", file, "--goal", "fit", "--json"])?;
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let answer: Value = serde_json::from_slice(&output.stdout)?;

@@ -115,7 +115,8 @@ impl Subject {
 }
 
 fn config(conf: &str, profile: &Profile) -> Result<AllocatorConfig, String> {
-    AllocatorConfig::from_conf(conf, profile).map_err(|error| format!("The settings {:?}: {error}", one_line(conf)))
+    AllocatorConfig::from_conf(conf, profile)
+        .map_err(|error| format!("torch {} refuses the settings {:?}: {error}", profile.torch, one_line(conf)))
 }
 
 /// Reads a share of the memory, up to the whole.

@@ -82,8 +82,8 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 }
 
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
-    let needed = Bytes(bounds.exact_fit);
-    if bounds.exact_fit > capacity {
+    let needed = Bytes(bounds.served);
+    if bounds.served > capacity {
         let had = Bytes(capacity);
         return format!(
             "No setting helps: the run needs {needed} in live tensors at once, and the process can have {had}."
@@ -91,7 +91,7 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     }
     let on = if capacity < AMPLE { format!(" on {}", Bytes(capacity)) } else { String::new() };
     format!(
-        "None of the settings that were tried fits{on}, although no more than {needed} were in live tensors at once."
+        "None of the settings that were tried fits{on}, although the run needs no more than {needed} in live tensors at once."
     )
 }
 
