@@ -19,8 +19,8 @@ pub(super) struct SubjectOptions {
     /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// Memory of the device, such as 80GiB [default: what the process could have, where the trace tells, or more than any device
-    /// has]
+    /// Memory of the device, such as 80GiB [default: what the process could have, where a failed request or the recording tells,
+    /// or more than any device has]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
     /// Device to run on, by name, such as H100-80GB, less 512 MiB for the CUDA context
@@ -70,14 +70,16 @@ impl SubjectOptions {
         if requests.is_empty() {
             return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
         }
-        let recorded = header.map(|header| header.torch).filter(|torch| !torch.is_empty());
-        let profiles = match (told, recorded) {
+        let header = header.unwrap_or_default();
+        let device = header.devices.iter().find(|known| known.number == trace.device);
+        let whole = device.map(|known| known.capacity).filter(|bytes| *bytes > 0);
+        let profiles = match (told, header.torch.as_str()) {
             (Some(profile), _) => vec![profile],
-            (None, Some(torch)) => vec![setting::profile(&torch)?],
-            (None, None) => USUAL_RELEASES.to_vec(),
+            (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
+            _ => USUAL_RELEASES.to_vec(),
         };
         let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
-        let capacity = capacity.or(requests.capacity());
+        let capacity = capacity.or(requests.capacity()).or(whole);
         Ok(Subject {
             device: trace.device,
             requests,

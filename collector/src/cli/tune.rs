@@ -162,7 +162,7 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
             Bytes(outcome.peak_reserved).to_string(),
             Count(outcome.driver_calls()).to_string(),
             Count(outcome.retries).to_string(),
-            if outcome.ooms > 0 { "yes" } else { "no" },
+            if outcome.fails() { "yes" } else { "no" },
             named(first),
         )?;
     }

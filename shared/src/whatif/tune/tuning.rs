@@ -86,7 +86,7 @@ impl Tuning {
 
 /// Marks the groups that no other one beats in both memory and calls.
 fn mark_front(groups: &mut [Group]) {
-    let mut order: Vec<usize> = (0..groups.len()).filter(|place| groups[*place].outcome.ooms == 0).collect();
+    let mut order: Vec<usize> = (0..groups.len()).filter(|place| !groups[*place].outcome.fails()).collect();
     order.sort_by_key(|place| (groups[*place].outcome.peak_reserved, groups[*place].outcome.driver_calls()));
     let mut fewest = u64::MAX;
     for place in order {
