@@ -53,7 +53,7 @@ impl Ledger {
     ) -> u32 {
         let nodes = &self.nodes;
         let grows = |node: u32| nodes.get(node as usize).is_some_and(|node| node.is_expandable && node.kind == kind);
-        let before = self.block_before(address).filter(|(at, block)| at + block.size == address);
+        let before = self.block_before(address).filter(|(at, block)| at.saturating_add(block.size) == address);
         let before = before.map(|(_, block)| block.node).filter(|node| is_expandable && grows(*node));
         let end = address.saturating_add(size);
         let after = self.blocks.get(&end).map(|block| block.node).filter(|node| is_expandable && grows(*node));
@@ -74,11 +74,12 @@ impl Ledger {
 
     /// Removes memory that was released, and returns its segment.
     pub(super) fn release(&mut self, address: u64, size: u64, position: u32) -> Option<u32> {
-        let (at, block) = self.block_before(address.checked_add(1)?).filter(|(at, block)| at + block.size > address)?;
-        let end = address.saturating_add(size).min(at + block.size);
+        let (at, block) =
+            self.block_before(address.checked_add(1)?).filter(|(at, block)| at.saturating_add(block.size) > address)?;
+        let end = address.saturating_add(size).min(at.saturating_add(block.size));
         self.remove(at);
         self.insert(at, Block { size: address - at, ..block });
-        self.insert(end, Block { size: at + block.size - end, is_first: true, ..block });
+        self.insert(end, Block { size: at.saturating_add(block.size).saturating_sub(end), is_first: true, ..block });
         if let Some(next) = self.blocks.get_mut(&end) {
             next.is_first = true;
         }
@@ -90,16 +91,17 @@ impl Ledger {
 
     /// Takes a block, and returns its segment and the size of the free block that it was cut from.
     pub(super) fn take(&mut self, address: u64, size: u64) -> Option<(u32, u64)> {
-        let (at, block) = self.block_before(address.checked_add(1)?).filter(|(at, block)| at + block.size > address)?;
+        let (at, block) =
+            self.block_before(address.checked_add(1)?).filter(|(at, block)| at.saturating_add(block.size) > address)?;
         if !block.is_free {
             return None;
         }
-        let end = address.saturating_add(size.max(1)).min(at + block.size);
+        let end = address.saturating_add(size.max(1)).min(at.saturating_add(block.size));
         self.remove(at);
         self.insert(at, Block { size: address - at, ..block });
         let is_first = block.is_first && at == address;
         self.insert(address, Block { size: end - address, is_free: false, is_first, ..block });
-        self.insert(end, Block { size: at + block.size - end, is_first: false, ..block });
+        self.insert(end, Block { size: at.saturating_add(block.size).saturating_sub(end), is_first: false, ..block });
         Some((block.node, block.size))
     }
 
@@ -109,15 +111,17 @@ impl Ledger {
         self.remove(address);
         block.is_free = true;
         let mut first = address;
-        let before = self.block_before(address).filter(|(at, before)| before.is_free && at + before.size == address);
+        let before = self
+            .block_before(address)
+            .filter(|(at, before)| before.is_free && at.saturating_add(before.size) == address);
         if let Some((at, before)) = before.filter(|_| !block.is_first) {
             self.remove(at);
-            (first, block.size, block.is_first) = (at, block.size + before.size, before.is_first);
+            (first, block.size, block.is_first) = (at, block.size.saturating_add(before.size), before.is_first);
         }
-        let end = first + block.size;
+        let end = first.saturating_add(block.size);
         if let Some(next) = self.blocks.get(&end).copied().filter(|next| next.is_free && !next.is_first) {
             self.remove(end);
-            block.size += next.size;
+            block.size = block.size.saturating_add(next.size);
         }
         self.insert(first, block);
     }
@@ -141,7 +145,7 @@ impl Ledger {
     /// Returns the segment that has an address.
     pub(super) fn node_at(&self, address: u64) -> Option<u32> {
         let (at, block) = self.block_before(address.checked_add(1)?)?;
-        (at + block.size > address).then_some(block.node)
+        (at.saturating_add(block.size) > address).then_some(block.node)
     }
 
     fn block_before(&self, address: u64) -> Option<(u64, Block)> {

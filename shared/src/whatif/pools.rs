@@ -202,15 +202,19 @@ impl<'a> Reading<'a> {
 
     fn change(&mut self, position: u32, change: Change) {
         // What became free after a run of releases says nothing about it.
-        if self.run_end != position - 1 || !matches!(change, Change::Reserved(_)) {
+        if self.run_end != position.saturating_sub(1) || !matches!(change, Change::Reserved(_)) {
             self.end_run();
         }
         match change {
             Change::Begin(number) => self.begin(number, position),
             Change::End(number) => {
                 let address = self.replay.allocations.address.get(number as usize).unwrap_or_default();
-                let is_late =
-                    self.replay.allocations.freed.get(number as usize).is_some_and(|freed| freed + 1 < position);
+                let is_late = self
+                    .replay
+                    .allocations
+                    .freed
+                    .get(number as usize)
+                    .is_some_and(|freed| freed.saturating_add(1) < position);
                 if is_late {
                     self.settled.push(address);
                 } else {
@@ -218,7 +222,7 @@ impl<'a> Reading<'a> {
                     self.ledger.free(address);
                 }
             }
-            Change::Reserved(_) => self.segment(position - 1),
+            Change::Reserved(_) => self.segment(position.saturating_sub(1)),
             Change::Freed(_) => {
                 self.settle();
             }

@@ -5,15 +5,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::pools::Pools;
 use super::releases::{By, Releases};
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
-use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE};
+use super::terms::AMPLE;
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE};
 use crate::event::Action;
 use crate::frames::Symbols;
 use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Event, Settings, Tags};
 use crate::units::{PoolId, Stream};
-
-/// Events after a request that failed in which the range that was reserved for it is looked for.
-const LOOKAHEAD: usize = 1 << 12;
 
 /// A trace while its requests are read.
 struct Reader<'a> {
@@ -25,6 +23,8 @@ struct Reader<'a> {
     releases: Releases,
     /// The private pools that the program gave up so far.
     left: FxHashSet<PoolId>,
+    /// The first maps of ranges of addresses, once a request failed.
+    openings: Option<Vec<Opening>>,
     /// The index of each source that was met.
     sources: FxHashMap<Source, u32>,
     read: Requests,
@@ -37,7 +37,7 @@ impl Requests {
         let pools = Pools::of(trace, (symbols, tags), replay, settings, &read.start);
         let releases = Releases::of(trace, symbols, replay, settings, pools.as_ref());
         let (left, sources) = (FxHashSet::default(), FxHashMap::default());
-        Reader { trace, tags, replay, pools, releases, left, sources, read }.read()
+        Reader { trace, tags, replay, pools, releases, left, openings: None, sources, read }.read()
     }
 }
 
@@ -222,12 +222,44 @@ impl Reader<'_> {
         let number = self.read.asked.len() as u32;
         self.ask(found.size, source);
         // A range that was reserved for it, and got no memory then, gets some later.
-        let range = self.trace.events.iter_from(event as usize).take(LOOKAHEAD).find(|later| {
-            let is_small = later.size < LARGE_BUFFER;
-            let is_same_stream = self.tags.get(later.tag).stream == tag.stream;
-            later.action == Action::SegmentMap && is_same_stream && is_small == (found.size <= SMALL_SIZE)
-        });
-        self.read.recorded.ranges.extend(range.map(|range| (number, range.address.0)));
+        let openings = self.openings.get_or_insert_with(|| openings(self.trace, self.tags, &self.read));
+        let kind = (tag.stream, found.size <= SMALL_SIZE);
+        let range = openings.iter().find(|opening| opening.event > event && opening.kind == kind);
+        self.read.recorded.ranges.extend(range.map(|range| (number, range.address)));
         number
     }
+}
+
+/// The first memory that a range of addresses got.
+struct Opening {
+    event: u32,
+    address: u64,
+    /// The stream, and whether it serves small requests.
+    kind: (Stream, bool),
+}
+
+/// Returns where ranges of addresses begin. Each reaches as far as an expandable segment of this device does.
+fn openings(trace: &DeviceTrace, tags: &Tags, read: &Requests) -> Vec<Opening> {
+    let total = read.capacity.unwrap_or(AMPLE);
+    let page = |is_small: bool| if is_small { SMALL_BUFFER } else { LARGE_BUFFER };
+    let length =
+        |is_small: bool| total.saturating_add(total / 8).div_ceil(page(is_small)).saturating_mul(page(is_small));
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut is_new = |address: u64, is_small: bool| {
+        let is_known = ranges.iter().any(|(from, length)| (*from..from.saturating_add(*length)).contains(&address));
+        if !is_known {
+            ranges.push((address, length(is_small)));
+        }
+        !is_known
+    };
+    for segment in read.start.iter().filter(|segment| segment.is_expandable) {
+        is_new(segment.address.0, segment.is_small);
+    }
+    let maps = (0..).zip(trace.events.iter()).filter(|(_, event)| event.action == Action::SegmentMap);
+    let opening = |(event, found): (u32, Event)| {
+        let is_small = found.size < LARGE_BUFFER;
+        let kind = (tags.get(found.tag).stream, is_small);
+        is_new(found.address.0, is_small).then_some(Opening { event, address: found.address.0, kind })
+    };
+    maps.filter_map(opening).collect()
 }

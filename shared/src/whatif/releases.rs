@@ -157,11 +157,12 @@ impl Reading<'_> {
         let asked = self.asked_after(event).filter(|(_, asked)| matches!(asked.action, Action::Alloc | Action::Oom));
         let mut run = Run { event, frees, verdict: Verdict::Program, is_ahead: false, taken: 0 };
         let Some((place, asked)) = asked else { return run };
-        let ahead = || self.trace.events.iter_from(event as usize).take((place - event) as usize);
+        let ahead = || self.trace.events.iter_from(event as usize).take(place.saturating_sub(event) as usize);
         let goes_on = ahead().any(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
-        let between = self.trace.events.iter_from(run.frees.end as usize).take((place - run.frees.end) as usize);
+        let between =
+            self.trace.events.iter_from(run.frees.end as usize).take(place.saturating_sub(run.frees.end) as usize);
         let between = between.filter(|event| matches!(event.action, Action::SegmentAlloc | Action::SegmentMap));
-        run.taken = between.map(|event| event.size).sum();
+        run.taken = between.fold(0, |sum: u64, event| sum.saturating_add(event.size));
         run.verdict = self.verdict(&run, goes_on, (place, &asked));
         run.is_ahead = run.verdict != Verdict::Program && found.action == Action::FreeCompleted && goes_on;
         run
@@ -174,7 +175,9 @@ impl Reading<'_> {
     }
 
     fn verdict(&self, run: &Run, goes_on: bool, (place, asked): (u32, &Event)) -> Verdict {
-        let Some(freed) = self.trace.events.get(run.frees.end as usize - 1) else { return Verdict::Program };
+        let Some(freed) = self.trace.events.get((run.frees.end as usize).wrapping_sub(1)) else {
+            return Verdict::Program;
+        };
         // The allocator notes the stack of the request with what it releases for it.
         if freed.stack != StackId(0) && asked.stack != StackId(0) {
             let mut frames = self.symbols.stack(freed.stack).iter();
