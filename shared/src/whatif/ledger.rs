@@ -133,9 +133,9 @@ impl Ledger {
         self.free.range(range).filter_map(move |&(_, size, address)| Some((size, node(address)?)))
     }
 
-    /// Returns the segments that don't grow and are free as a whole.
-    pub(super) fn unused(&self) -> impl Iterator<Item = u32> + '_ {
-        self.free.iter().filter_map(|(_, size, address)| {
+    /// Returns the segments that don't grow and are free as a whole, of the first `most` free blocks.
+    pub(super) fn unused(&self, most: usize) -> impl Iterator<Item = u32> + '_ {
+        self.free.iter().take(most).filter_map(|(_, size, address)| {
             let number = self.blocks.get(address)?.node;
             let node = self.nodes.get(number as usize)?;
             (!node.is_expandable && node.bytes == *size).then_some(number)
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(free(&ledger), [(50, 0), (50, 1)]);
         assert_eq!((ledger.take(100, 20), ledger.take(120, 10)), (Some((0, 50)), Some((0, 30))));
         assert_eq!(free(&ledger), [(20, 0), (50, 1)]);
-        assert_eq!(ledger.unused().collect::<Vec<_>>(), [1]);
+        assert_eq!(ledger.unused(9).collect::<Vec<_>>(), [1]);
         ledger.free(100);
         ledger.free(120);
         assert_eq!(free(&ledger), [(50, 0), (50, 1)]);

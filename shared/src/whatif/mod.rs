@@ -23,6 +23,7 @@ mod cards;
 mod course;
 mod device;
 mod ledger;
+mod openings;
 mod outcome;
 mod pools;
 mod proof;

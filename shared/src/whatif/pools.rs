@@ -17,6 +17,8 @@ use crate::units::PoolId;
 
 /// Free blocks that are looked at for one request. More of them say nothing new: they are of the same few segments.
 const LOOKED_AT: usize = 64;
+/// Free blocks among which unused segments are looked for after a release. Few blocks are free then.
+const MOST_FREE: usize = 1 << 10;
 /// Pairs of segments that are kept apart. Runs with private pools have thousands.
 const MOST_PAIRS: usize = 1 << 20;
 /// The first part of the ids of pools that are inferred. PyTorch's count from 0.
@@ -123,6 +125,18 @@ impl Part {
     }
 }
 
+/// Adds a segment to a pool. All parts of a pool end together.
+fn add(open: &mut Vec<Part>, pool: PoolId, node: &Node) {
+    let mut of_pool = Part::of(pool, node);
+    for part in open.iter_mut().filter(|part| part.pool == pool) {
+        part.add(node);
+        (of_pool.last_begin, of_pool.first_end) = (part.last_begin, part.first_end);
+    }
+    if !open.iter().any(|part| (part.pool, part.kind) == (pool, node.kind)) {
+        open.push(of_pool);
+    }
+}
+
 /// A trace while its pools are inferred.
 struct Reading<'a> {
     trace: &'a DeviceTrace,
@@ -151,6 +165,8 @@ struct Reading<'a> {
     /// The segments that were released by the run of releases so far, with size and address, and the event after it.
     run: Vec<(u32, (u64, u64))>,
     run_end: u32,
+    /// The call site of what the program did after the run.
+    asked_from: StackId,
     /// Whether the run has the stack of a call that is neither `empty_cache` nor the request that follows.
     is_call: bool,
     pools: Pools,
@@ -176,6 +192,7 @@ impl<'a> Reading<'a> {
             apart: FxHashSet::default(),
             private: FxHashSet::default(),
             sites: Vec::new(),
+            asked_from: StackId(0),
             is_call: false,
             fresh: NONE,
             settled: Vec::new(),
@@ -251,28 +268,27 @@ impl<'a> Reading<'a> {
             }
             return;
         }
-        if self.run.is_empty() {
+        if self.run_end != number {
             self.look_ahead(number);
         }
         self.settle();
         (self.run_end, self.has_released) = (number + 1, true);
         if let Some(node) = self.ledger.release(event.address.0, event.size, number + 1) {
             // A trace with stacks of allocations only has those of the segments here.
-            self.is_call |= self.is_other_call(number, &event, node);
+            self.is_call |= self.is_other_call(&event, node);
             self.pools.released.insert(number, node);
             self.run.push((node, (event.size, event.address.0)));
         }
     }
 
     /// Returns whether an event has the stack of a call that released memory, and is neither `empty_cache` nor a request.
-    fn is_other_call(&self, number: u32, event: &Event, node: u32) -> bool {
+    fn is_other_call(&self, event: &Event, node: u32) -> bool {
         let is_of_segment = self.sites.get(node as usize).is_none_or(|site| *site == event.stack);
-        if event.stack == StackId(0) || is_of_segment {
+        if event.stack == StackId(0) || is_of_segment || self.asked_from == event.stack {
             return false;
         }
-        let asked = self.asked_after(number).map(|(_, asked)| asked.stack);
         let mut frames = self.symbols.stack(event.stack).iter();
-        asked != Some(event.stack) && !frames.any(|frame| is_empty_cache(self.symbols, *frame))
+        !frames.any(|frame| is_empty_cache(self.symbols, *frame))
     }
 
     /// Returns the event that follows a run of releases.
@@ -284,6 +300,7 @@ impl<'a> Reading<'a> {
     /// Notes what could have served the request ahead of which memory is released.
     fn look_ahead(&mut self, number: u32) {
         let Some((asked, event)) = self.asked_after(number) else { return };
+        self.asked_from = event.stack;
         if matches!(event.action, Action::Alloc | Action::Oom) {
             let rounded = round_size(&self.settings.roundup_power2_divisions, event.size);
             let kind = Kind { stream: self.tags.get(event.tag).stream, is_small: rounded <= SMALL_SIZE };
@@ -317,7 +334,7 @@ impl<'a> Reading<'a> {
     fn end_run(&mut self) {
         let (run, is_call) = (std::mem::take(&mut self.run), std::mem::take(&mut self.is_call));
         let releases_all = self.settings.max_split_size.is_none() && self.settings.garbage_collection_threshold == 0.0;
-        if run.is_empty() || !releases_all {
+        if run.is_empty() || !releases_all || self.apart.len() >= MOST_PAIRS {
             return;
         }
         let kind = |place: usize| {
@@ -330,8 +347,9 @@ impl<'a> Reading<'a> {
         };
         let mut from = if is_call { 0 } else { (1..run.len()).find(is_behind).unwrap_or(run.len()) };
         let stream = kind(from).map(|kind| kind.stream);
-        while from > 0 && kind(from - 1).is_some_and(|kind| kind.is_small && Some(kind.stream) == stream) {
-            from -= 1;
+        // Small ones before that are of the same pool if nothing goes ahead of them.
+        if (0..from).all(|place| kind(place).is_some_and(|kind| kind.is_small && Some(kind.stream) == stream)) {
+            from = 0;
         }
         self.private.extend(run.iter().skip(from).map(|(node, _)| node));
         let is_in_row = |place: usize| {
@@ -345,7 +363,7 @@ impl<'a> Reading<'a> {
                 _ => self.rows.push(vec![*node]),
             }
         }
-        let unused: Vec<u32> = self.ledger.unused().collect();
+        let unused: Vec<u32> = self.ledger.unused(MOST_FREE).collect();
         for &(one, _) in run.iter().take(LOOKED_AT) {
             for &other in unused.iter().take(LOOKED_AT) {
                 self.keep_apart(one, other);
@@ -407,14 +425,12 @@ impl<'a> Reading<'a> {
             }
         }
         let mut chosen = self.told.clone();
-        let mut private: Vec<Part> = Vec::new();
+        let mut open: Vec<Part> = Vec::new();
         for (told, node) in self.told.iter().zip(&self.ledger.nodes) {
             let Some(pool) = told.filter(|pool| pool.is_private()) else { continue };
-            match private.iter_mut().find(|part| (part.pool, part.kind) == (pool, node.kind)) {
-                Some(part) => part.add(node),
-                None => private.push(Part::of(pool, node)),
-            }
+            add(&mut open, pool, node);
         }
+        let mut inferred = 0;
         let rows = self.rows_of(&neighbours);
         for first in 0..self.ledger.nodes.len() as u32 {
             if chosen.get(first as usize).is_none_or(Option::is_some) {
@@ -428,23 +444,18 @@ impl<'a> Reading<'a> {
             let nodes = || row.iter().filter_map(|node| self.ledger.nodes.get(*node as usize));
             let is_private = row.iter().any(|node| self.private.contains(node));
             let pool = if forbidden.contains(&PoolId::default()) || is_private {
-                let can_have =
-                    |part: &&mut Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
-                match private.iter_mut().find(can_have) {
-                    Some(part) => {
-                        nodes().for_each(|node| part.add(node));
-                        part.pool
-                    }
-                    None => {
-                        let pool = PoolId(INFERRED, private.len() as u64 + 1);
-                        let mut parts = nodes().map(|node| Part::of(pool, node));
-                        private.extend(parts.next());
-                        if let Some(part) = private.last_mut() {
-                            nodes().for_each(|node| part.add(node));
-                        }
-                        pool
-                    }
+                let begin = nodes().map(|node| node.begin).min().unwrap_or_default();
+                if open.len() > LOOKED_AT {
+                    open.retain(|part| part.first_end > begin);
                 }
+                let can_have =
+                    |part: &&Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
+                let pool = open.iter().take(LOOKED_AT).find(can_have).map(|part| part.pool).unwrap_or_else(|| {
+                    inferred += 1;
+                    PoolId(INFERRED, inferred)
+                });
+                nodes().for_each(|node| add(&mut open, pool, node));
+                pool
             } else {
                 PoolId::default()
             };

@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::openings::{Opening, openings};
 use super::pools::Pools;
 use super::releases::{By, Releases};
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
-use super::terms::AMPLE;
-use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE};
+use crate::allocator::rounding::SMALL_SIZE;
 use crate::event::Action;
 use crate::frames::Symbols;
 use crate::replay::{Allocation, Replay};
@@ -228,38 +228,4 @@ impl Reader<'_> {
         self.read.recorded.ranges.extend(range.map(|range| (number, range.address)));
         number
     }
-}
-
-/// The first memory that a range of addresses got.
-struct Opening {
-    event: u32,
-    address: u64,
-    /// The stream, and whether it serves small requests.
-    kind: (Stream, bool),
-}
-
-/// Returns where ranges of addresses begin. Each reaches as far as an expandable segment of this device does.
-fn openings(trace: &DeviceTrace, tags: &Tags, read: &Requests) -> Vec<Opening> {
-    let total = read.capacity.unwrap_or(AMPLE);
-    let page = |is_small: bool| if is_small { SMALL_BUFFER } else { LARGE_BUFFER };
-    let length =
-        |is_small: bool| total.saturating_add(total / 8).div_ceil(page(is_small)).saturating_mul(page(is_small));
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    let mut is_new = |address: u64, is_small: bool| {
-        let is_known = ranges.iter().any(|(from, length)| (*from..from.saturating_add(*length)).contains(&address));
-        if !is_known {
-            ranges.push((address, length(is_small)));
-        }
-        !is_known
-    };
-    for segment in read.start.iter().filter(|segment| segment.is_expandable) {
-        is_new(segment.address.0, segment.is_small);
-    }
-    let maps = (0..).zip(trace.events.iter()).filter(|(_, event)| event.action == Action::SegmentMap);
-    let opening = |(event, found): (u32, Event)| {
-        let is_small = found.size < LARGE_BUFFER;
-        let kind = (tags.get(found.tag).stream, is_small);
-        is_new(found.address.0, is_small).then_some(Opening { event, address: found.address.0, kind })
-    };
-    maps.filter_map(opening).collect()
 }

@@ -103,6 +103,7 @@ enum Verdict {
 }
 
 /// A run of events of the driver.
+#[derive(Clone, Debug)]
 struct Run {
     /// The event that follows.
     event: u32,
@@ -110,6 +111,8 @@ struct Run {
     frees: Range<u32>,
     verdict: Verdict,
     is_ahead: bool,
+    /// The event at which a request that is ahead goes on to release.
+    until: u32,
     /// The bytes that were reserved between the last release and the request that follows.
     taken: u64,
 }
@@ -142,7 +145,11 @@ impl Reading<'_> {
                 Action::Snapshot | Action::UserDefined | Action::Annotate | Action::Other => {}
                 Action::Alloc | Action::Oom | Action::FreeRequested | Action::FreeCompleted => {
                     let Some(released) = frees.take() else { continue };
-                    let run = self.run(event, released.clone(), &found);
+                    let before = self.runs.last().filter(|run| run.is_ahead && run.frees == released);
+                    let run = match before.filter(|_| found.action == Action::FreeCompleted) {
+                        Some(before) if event < before.until => Run { event, ..before.clone() },
+                        _ => self.run(event, released.clone(), &found),
+                    };
                     if run.is_ahead {
                         frees = Some(released);
                     }
@@ -155,10 +162,12 @@ impl Reading<'_> {
 
     fn run(&self, event: u32, frees: Range<u32>, found: &Event) -> Run {
         let asked = self.asked_after(event).filter(|(_, asked)| matches!(asked.action, Action::Alloc | Action::Oom));
-        let mut run = Run { event, frees, verdict: Verdict::Program, is_ahead: false, taken: 0 };
+        let mut run = Run { event, frees, verdict: Verdict::Program, is_ahead: false, until: event, taken: 0 };
         let Some((place, asked)) = asked else { return run };
         let ahead = || self.trace.events.iter_from(event as usize).take(place.saturating_sub(event) as usize);
-        let goes_on = ahead().any(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
+        let next = ahead().position(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
+        let goes_on = next.is_some();
+        run.until = event.saturating_add(next.unwrap_or_default() as u32);
         let between =
             self.trace.events.iter_from(run.frees.end as usize).take(place.saturating_sub(run.frees.end) as usize);
         let between = between.filter(|event| matches!(event.action, Action::SegmentAlloc | Action::SegmentMap));
