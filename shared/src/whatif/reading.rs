@@ -80,6 +80,9 @@ impl Reader<'_> {
             let is_under_way = by == Some(By::RequestAhead) || by.is_none() && found.action == Action::FreeCompleted;
             driver_from = driver_from.filter(|_| is_under_way);
             let Some(act) = self.act(event, &found) else { continue };
+            if let (Act::Malloc(number), Some(By::Request)) = (act, by) {
+                self.expect_range(number, from, &found);
+            }
             // A request that makes room waits for all streams. What was done with then was not before.
             let is_settled = |step: &&Step| matches!(step.act, Act::Settled(_)) && Some(step.event) > asked_last;
             let steps = &mut self.read.steps;
@@ -98,6 +101,7 @@ impl Reader<'_> {
         {
             self.release(from..end);
         }
+        self.read.recorded.ranges.sort_unstable();
         self.read
     }
 
@@ -221,11 +225,17 @@ impl Reader<'_> {
         let source = Source { stream: tag.stream, pool: tag.pool.unwrap_or_default() };
         let number = self.read.asked.len() as u32;
         self.ask(found.size, source);
-        // A range that was reserved for it, and got no memory then, gets some later.
-        let openings = self.openings.get_or_insert_with(|| openings(self.trace, self.tags, &self.read));
-        let kind = (tag.stream, found.size <= SMALL_SIZE);
-        let range = openings.iter().find(|opening| opening.event > event && opening.kind == kind);
-        self.read.recorded.ranges.extend(range.map(|range| (number, range.address)));
+        self.expect_range(number, event, found);
         number
+    }
+
+    /// Notes where a request that the device had no room for may have had a range of addresses reserved, from an event on. A
+    /// range that got no memory then gets some later.
+    fn expect_range(&mut self, number: u32, from: u32, found: &Event) {
+        let openings = self.openings.get_or_insert_with(|| openings(self.trace, self.tags, &self.read));
+        let kind = (self.tags.get(found.tag).stream, found.size <= SMALL_SIZE);
+        let first = openings.partition_point(|opening| opening.event < from);
+        let range = openings.iter().skip(first).find(|opening| opening.kind == kind);
+        self.read.recorded.ranges.extend(range.map(|range| (number, range.address)));
     }
 }

@@ -81,7 +81,8 @@ pub(super) struct Recorded {
     pub(super) lengths: Vec<u32>,
     /// Action, address and bytes.
     pub(super) entries: Vec<(Action, u64, u64)>,
-    /// For requests that failed, in order of their numbers: the address of the range that was reserved for them.
+    /// For requests that the device had no room for, in order of their numbers: the address of the range that may have been
+    /// reserved for them.
     pub(super) ranges: Vec<(u32, u64)>,
 }
 

@@ -86,10 +86,10 @@ impl Requests {
                 _ => {}
             }
         }
-        if let Act::Failed(number) = step.act {
-            answers.is_failing = true;
+        if let Act::Failed(number) | Act::Malloc(number) = step.act {
+            answers.is_failing = matches!(step.act, Act::Failed(_));
             let ranges = &self.recorded.ranges;
-            let place = ranges.binary_search_by_key(&number, |(failed, _)| *failed);
+            let place = ranges.binary_search_by_key(&number, |(short, _)| *short);
             answers.range = place.ok().and_then(|place| ranges.get(place)).map(|(_, address)| *address);
         }
         answers
