@@ -5,16 +5,18 @@ use std::fs;
 use anyhow::{Result, ensure};
 use tests::workspace;
 
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 11] = [
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",
     "shared/README.md",
+    "shared/src/whatif/TRUTH.md",
     "shared/src/whatif/WHATIF.md",
     "collector/README.md",
     "web/README.md",
     "tests/README.md",
     "tests/measure/README.md",
     "tests/differential/README.md",
+    "tests/truth/README.md",
 ];
 
 /// The folders that a path from the top of the repository can begin with.
