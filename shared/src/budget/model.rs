@@ -80,6 +80,36 @@ pub enum ModelError {
 const MOST_WEIGHTS: u128 = 1 << 60;
 
 impl Model {
+    /// Returns a GPT in mixed precision with Adam and tiled attention, without dropout. Its embedding is also its output
+    /// layer, and its MLP is four times as wide as the residual stream.
+    pub const fn gpt(layers: u64, hidden: u64, heads: u64, vocab: u64, seq: u64, batch: u64) -> Self {
+        Self {
+            layers,
+            hidden,
+            heads,
+            kv_heads: heads,
+            head_dim: None,
+            ffn: 4 * hidden,
+            vocab,
+            mlp: Mlp::Plain,
+            norm: Norm::Layer,
+            block: Block::Sequential,
+            biases: Biases::ALL,
+            is_tied: true,
+            positions: 0,
+            experts: None,
+            seq,
+            batch,
+            params: None,
+            precision: Precision::Mixed,
+            optimizer: Optimizer::Adam,
+            attention: Attention::Flash,
+            checkpointing: Checkpointing::None,
+            dropout: false,
+            kv_tokens: 0,
+        }
+    }
+
     /// The upper bound of each number. Together they keep all results below 2^127, and are far above any model.
     const BOUNDS: [(&'static str, u64); 6] = [
         ("layers", 1 << 16),
@@ -161,31 +191,8 @@ pub(super) mod tests {
     use super::*;
 
     /// GPT-3's shape (Brown et al. 2020, table 2.1) with the batch and vocabulary of Korthikanti et al., table 3.
-    pub(in super::super) const GPT3: Model = Model {
-        layers: 96,
-        hidden: 12_288,
-        heads: 96,
-        kv_heads: 96,
-        head_dim: None,
-        ffn: 4 * 12_288,
-        vocab: 51_200,
-        mlp: Mlp::Plain,
-        norm: Norm::Layer,
-        block: Block::Sequential,
-        biases: Biases::ALL,
-        is_tied: true,
-        positions: 0,
-        experts: None,
-        seq: 2_048,
-        batch: 1,
-        params: None,
-        precision: Precision::Mixed,
-        optimizer: Optimizer::Adam,
-        attention: Attention::Plain,
-        checkpointing: Checkpointing::None,
-        dropout: true,
-        kv_tokens: 0,
-    };
+    pub(in super::super) const GPT3: Model =
+        Model { attention: Attention::Plain, dropout: true, ..Model::gpt(96, 12_288, 96, 51_200, 2_048, 1) };
 
     #[test]
     fn the_shape_of_gpt3_has_its_weights() {

@@ -1,6 +1,7 @@
 //! Training that saves checkpoints.
 
-use super::gpt;
+use shared::budget::Model;
+
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
@@ -17,7 +18,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
 ];
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
-    let model = gpt(24, 1_792, 14, 50_304, 1_024, 4);
+    let model = Model::gpt(24, 1_792, 14, 50_304, 1_024, 4);
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;
         for step in 0..steps {
