@@ -68,6 +68,10 @@ fn each_workload_ends_as_described() -> Result<()> {
         (&["checkpoint-save", "--capacity", "22GiB"], "spike", true, "checkpoint.py:47 held 7.54 GiB for the moment"),
         (&["checkpoint-save", "--capacity", "24GiB"], "spike", true, "checkpoint.py:47 held 9.27 GiB for the moment"),
         (&["checkpoint-save", "--capacity", "27GiB"], "spike", true, "checkpoint.py:47 held 12.3 GiB for the moment"),
+        (&["checkpoint-save", "copy=pinned"], "none", false, "at the peak, 20.6 GiB was allocated"),
+        (&["checkpointing"], "none", false, "at the peak, 33.0 GiB was allocated"),
+        (&["checkpointing", "--capacity", "24GiB"], "full", true, "live tensors held 23.4 GiB of 24.0 GiB"),
+        (&["empty-cache"], "none", false, "at the peak, 7.88 GiB was allocated"),
         (&["model-switch"], "retries", false, "had to wait until cached memory was released"),
         (
             &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
@@ -177,6 +181,40 @@ fn choices_have_their_effect() -> Result<()> {
 }
 
 #[test]
+fn stories_that_go_two_ways_compare_them() -> Result<()> {
+    let note = |arguments: &[&str]| -> Result<(Value, String)> {
+        let report = run(arguments)?;
+        let note = report["notes"][0].as_str().context("no note")?.to_owned();
+        Ok((report, note))
+    };
+    // The device has no copy of what goes through pinned memory, and the program hardly waits.
+    let (pinned, said) = note(&["checkpoint-save", "copy=pinned"])?;
+    assert!(said.starts_with("Saved 3 checkpoints of 13.2 GiB through pinned host memory: 18.8 GiB of it"), "{said}");
+    let lines = pinned["trace"]["devices"][0].to_string();
+    assert!(!lines.contains("checkpoint.py"), "{lines}");
+    let tensor = run(&["checkpoint-save", "copy=tensor"])?;
+    assert_eq!(bytes(&pinned, "/allocated/peak"), bytes(&tensor, "/allocated/peak"));
+    assert!(bytes(&pinned, "/elapsed_us") < bytes(&tensor, "/elapsed_us") * 2 / 3);
+
+    let (_, said) = note(&["checkpointing"])?;
+    let want = "holds up to 33.0 GiB, or 21.8 GiB if it keeps only the input of each layer. It then makes 1,117 tensors a step \
+                instead of 805";
+    assert!(said.contains(want), "{said}");
+    let (_, every) = note(&["checkpointing", "every=4", "layers=12"])?;
+    assert!(every.contains("if it keeps only the input of every 4 layers"), "{every}");
+    // Too few steps to compare.
+    assert_eq!(run(&["checkpointing", "--steps", "1"])?["notes"], serde_json::json!([]));
+
+    let (emptied, said) = note(&["empty-cache"])?;
+    assert!(said.contains("0 calls of the driver on average without empty_cache, and 140 with it"), "{said}");
+    assert!(bytes(&emptied, "/num_device_free") > 400);
+    let (rarely, _) = note(&["empty-cache", "every=3"])?;
+    assert!(bytes(&rarely, "/num_device_free") < bytes(&emptied, "/num_device_free") / 2);
+    assert_eq!(run(&["empty-cache", "--steps", "2"])?["notes"], serde_json::json!([]));
+    Ok(())
+}
+
+#[test]
 fn a_run_is_reproducible_and_its_file_can_be_read() -> Result<()> {
     let folder = Folder::new("run")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
@@ -245,7 +283,7 @@ fn a_run_that_is_killed_leaves_its_recording() -> Result<()> {
 fn the_list_names_every_workload_and_parameter() -> Result<()> {
     let workloads = run(&["--list"])?;
     let workloads = workloads["workloads"].as_array().context("no workloads")?;
-    assert!(workloads.len() >= 10);
+    assert!(workloads.len() >= 12);
     let text = String::from_utf8(program::run(&["run", "--list"])?.stdout)?;
     for workload in workloads {
         let name = workload["name"].as_str().context("no name")?;
@@ -392,6 +430,8 @@ fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
         (&["variable-length", "lengths=padded", "--steps", "8"], &[]),
         (&["variable-length", "--conf", "expandable_segments:True"], &[]),
         (&["checkpoint-save", "copy=tensor"], &[]),
+        (&["checkpoint-save", "copy=pinned"], &[]),
+        (&["checkpointing"], &[]),
         // Leaks, large and small.
         (&["leak"], &["leak", "out_of_memory", "retries"]),
         (&["leak", "--steps", "60"], &["leak"]),
@@ -409,6 +449,7 @@ fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
         (&["leak", "--steps", "2", "--capacity", "1MiB"], &["out_of_memory"]),
         // The rest, one by one.
         (&["checkpoint-save"], &["spike"]),
+        (&["empty-cache"], &["driver_calls"]),
         (&["resnet-sweep"], &["driver_calls", "out_of_memory", "retries"]),
         (&["model-switch"], &["retries"]),
         (&["model-switch", "empty-cache=yes"], &["driver_calls"]),

@@ -21,6 +21,7 @@ mod serve;
 mod setting;
 mod store;
 mod strip;
+mod sweep;
 mod token;
 mod whatif;
 
@@ -54,6 +55,8 @@ enum Command {
     Budget(budget::Budget),
     /// Run a workload on a simulated device or a GPU, and report on its memory
     Run(run::Run),
+    /// Run a workload for each value of a parameter, and find the largest that fits
+    Sweep(sweep::Sweep),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
     /// Tell what a run would have needed under other allocator settings, or on another device
@@ -85,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
+        Command::Sweep(sweep) => sweep.run(),
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
         Command::Strip(strip) => strip.run(),

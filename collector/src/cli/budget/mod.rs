@@ -1,7 +1,7 @@
 //! `vramscope budget`: the memory that a transformer needs, by formula and by simulation.
 
 mod config;
-mod count;
+pub(super) mod count;
 mod shape;
 mod simulation;
 mod text;

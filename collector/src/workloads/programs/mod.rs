@@ -2,6 +2,8 @@
 
 pub(super) mod alternating;
 pub(super) mod checkpoint_save;
+pub(super) mod checkpointing;
+pub(super) mod empty_cache;
 pub(super) mod kv_serving;
 pub(super) mod leak;
 pub(super) mod model_switch;
