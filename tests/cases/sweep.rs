@@ -54,7 +54,7 @@ fn the_largest_value_fits_and_the_next_one_does_not() -> Result<()> {
         assert_eq!(largest["found"], "between", "{swept:?}: {largest}");
         let (fits, fails) = (&largest["fits"], &largest["fails"]);
         let value = |row: &Value| row["value"].as_str().map(str::to_owned).context("no value");
-        assert_eq!(value(fits)?.parse::<u64>()? + step, value(fails)?.parse()?, "{swept:?}");
+        assert_eq!(value(fits)?.parse::<u64>()? + step, value(fails)?.parse::<u64>()?, "{swept:?}");
         // Both sides as runs of their own.
         let (story, param) = (swept[0], found["param"].as_str().context("no parameter")?);
         let capacity = found["capacity_bytes"].to_string();

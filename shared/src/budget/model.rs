@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use super::lora::{Lora, TargetError};
 use super::method::{Attention, Checkpointing, Optimizer, Precision};
+use super::parallel::{Parallel, ParallelError, Share};
+use super::quantization::Quantization;
 use super::shape::{Biases, Block, Experts, Mlp, Norm};
 
 /// A transformer and how it is trained or run.
@@ -54,6 +57,15 @@ pub struct Model {
     pub dropout: bool,
     /// Tokens whose keys and values are cached, over all sequences; 0 for no cache.
     pub kv_tokens: u64,
+    /// Adapters that are trained instead of the weights.
+    pub lora: Option<Lora>,
+    /// How the matrices of the layers are stored, if in fewer bits.
+    pub quantization: Option<Quantization>,
+    /// How the model is divided among devices.
+    pub parallel: Parallel,
+    /// Which part of the model this is.
+    #[serde(skip)]
+    pub share: Share,
 }
 
 /// Invalid model shape.
@@ -74,6 +86,15 @@ pub enum ModelError {
     /// The numbers are in range, but the model has too many weights to compute with.
     #[error("the shape has {0} weights, and at most {MOST_WEIGHTS} can be planned")]
     Weights(u128),
+    /// The model has no such matrix.
+    #[error(transparent)]
+    Targets(#[from] TargetError),
+    /// The model can't be divided so.
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
+    /// Only adapters of quantised weights can be trained.
+    #[error("quantised weights can't be trained: add adapters, or leave out the optimizer")]
+    Quantized,
 }
 
 /// The most weights of a shape: far above any model, and low enough that all bytes fit into 64 bits.
@@ -107,6 +128,10 @@ impl Model {
             checkpointing: Checkpointing::None,
             dropout: false,
             kv_tokens: 0,
+            lora: None,
+            quantization: None,
+            parallel: Parallel::ONE,
+            share: Share::WHOLE,
         }
     }
 
@@ -155,6 +180,20 @@ impl Model {
         if !self.heads.is_multiple_of(self.kv_heads) {
             return Err(ModelError::KvHeads(self.heads, self.kv_heads));
         }
+        if let Some(lora) = self.lora {
+            in_range("lora-rank", lora.rank, 1 << 16)?;
+            lora.check(self)?;
+        }
+        if self.quantization.is_some() && self.lora.is_none() && self.optimizer != Optimizer::Inference {
+            return Err(ModelError::Quantized);
+        }
+        let Parallel { data, tensor, pipeline, micro_batches, expert, .. } = self.parallel;
+        for (name, number) in [("data", data), ("tensor", tensor), ("pipeline", pipeline), ("expert-parallel", expert)]
+        {
+            in_range(name, number, 1 << 16)?;
+        }
+        in_range("micro-batches", micro_batches, 1 << 16)?;
+        self.parallel.check(self)?;
         match self.wide_shape_params() {
             weights if weights > MOST_WEIGHTS => Err(ModelError::Weights(weights)),
             _ => Ok(()),

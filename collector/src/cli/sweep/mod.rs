@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::Args;
 use serde::Serialize;
 
+pub(super) use self::range::Grid;
 use self::range::Range;
-use self::row::Row;
-use self::search::Largest;
-use self::spread::{cores, spread};
+pub(super) use self::row::Row;
+pub(super) use self::search::{Largest, largest};
+pub(super) use self::spread::{cores, spread};
 use super::{print, refuse, setting};
 use crate::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
@@ -115,7 +116,7 @@ impl Sweep {
             Some(grid) => {
                 let numbers = range.values.iter().map(|value| value.parse().unwrap_or(0));
                 let known: Vec<(u64, Row)> = numbers.zip(rows.iter().cloned()).collect();
-                search::largest(&known, grid, cores(), |numbers| {
+                largest(&known, grid, cores(), |numbers| {
                     runner.rows(&numbers.iter().map(u64::to_string).collect::<Vec<_>>())
                 })?
             }

