@@ -52,7 +52,7 @@ enum Command {
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
-    Budget(budget::Budget),
+    Budget(Box<budget::Budget>),
     /// Run a workload on a simulated device or a GPU, and report on its memory
     Run(run::Run),
     /// Run a workload for each value of a parameter, and find the largest that fits

@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_names_its_key_or_is_a_default() {
-        let config = parse(with(GPT2, r#"{"tie_word_embeddings": true}"#).as_bytes()).unwrap();
+        let config = parse(with(GPT2, r#"{"tie_word_embeddings": true}"#).as_bytes(), false).unwrap();
         let taken = |option: &str| config.taken.iter().find(|taken| taken.option == option).cloned();
         assert_eq!(taken("hidden"), Some(Taken { option: "hidden", value: 768.into(), key: Some("n_embd") }));
         assert_eq!(taken("ffn"), Some(Taken { option: "ffn", value: 3_072.into(), key: None }));
@@ -481,7 +481,7 @@ mod tests {
             r#"{"head_dim": 18446744073709551615}"#,
             r#"{"intermediate_size": 18446744073709551615}"#,
         ] {
-            let config = parse(with(LLAMA, changes).as_bytes()).unwrap();
+            let config = parse(with(LLAMA, changes).as_bytes(), false).unwrap();
             assert!(config.model.check().is_err(), "{changes}");
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::budget::{Answer, Model, Plan, largest_batch};
-use shared::units::Bytes;
+use shared::units::{Bytes, Count};
 use shared::whatif::Card;
 
 use super::simulation::{self, STEPS};
@@ -80,11 +80,11 @@ impl std::fmt::Display for Fit {
         let is_fitting = if self.fits { "fits" } else { "does not fit" };
         writeln!(f, "\nBy formula it {is_fitting} on {card}, of which a process can use {}.", Bytes(*usable_bytes))?;
         let peak = Bytes(planned.peak_bytes);
-        match planned.batch {
-            0 => writeln!(f, "  not even a batch of 1 fits: it needs {peak}")?,
-            batch => {
-                writeln!(f, "  largest batch by formula: {batch}, with {peak} at the peak, without working memory")?
-            }
+        if planned.batch == 0 {
+            writeln!(f, "  not even a batch of 1 fits: it needs {peak}")?;
+        } else {
+            let batch = Count(planned.batch);
+            writeln!(f, "  largest batch by formula: {batch}, with {peak} at the peak, without working memory")?;
         }
         match (&self.simulated, &self.not_simulated) {
             (Some(Largest::Between { fits, fails }), _) => writeln!(

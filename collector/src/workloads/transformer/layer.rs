@@ -49,7 +49,10 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
     let mut masks = Vec::new();
     let mut adapters = Vec::new();
 
-    let mut norm_1 = job.call(ATTENTION, |job| norm(job, model))?;
+    // A single norm is read by both halves.
+    let keeps_mlp_norm = mlp::keeps_norm(model);
+    let keeps_norm_1 = model.keeps_input_of(QKV) || model.block == Block::ParallelOneNorm && keeps_mlp_norm;
+    let mut norm_1 = job.call(ATTENTION, |job| norm(job, model, keeps_norm_1))?;
     let qkv = job.call(ATTENTION, |job| {
         job.call(at("forward", "attention.py", 71), |job| {
             gather_tokens(job, model)?;
@@ -57,7 +60,7 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
         })
     })?;
     job.call(ATTENTION, |job| adapt(job, model, tokens, QKV, &mut adapters))?;
-    if model.block != Block::ParallelOneNorm && !model.keeps_input_of(QKV) {
+    if model.block != Block::ParallelOneNorm && !keeps_norm_1 {
         drop_output(job, &mut norm_1);
     }
     let attention = job.call(ATTENTION, |job| attend(job, model))?;
@@ -72,15 +75,14 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
         Block::Parallel | Block::ParallelOneNorm => (None, Some(attended)),
     };
     let mut norm_2 = match model.block {
-        Block::Sequential | Block::Parallel => job.call(MLP, |job| norm(job, model))?,
+        Block::Sequential | Block::Parallel => job.call(MLP, |job| norm(job, model, keeps_mlp_norm))?,
         Block::ParallelOneNorm => Vec::new(),
     };
     let (mlp, down) = job.call(MLP, |job| mlp::forward(job, model))?;
-    match (mlp::keeps_norm(model), model.block) {
-        (true, _) => {}
-        (false, Block::Sequential | Block::Parallel) => drop_output(job, &mut norm_2),
-        (false, Block::ParallelOneNorm) if model.keeps_input_of(QKV) => {}
-        (false, Block::ParallelOneNorm) => drop_output(job, &mut norm_1),
+    match model.block {
+        Block::Sequential | Block::Parallel if !keeps_mlp_norm => drop_output(job, &mut norm_2),
+        Block::ParallelOneNorm if !keeps_norm_1 => drop_output(job, &mut norm_1),
+        _ => {}
     }
     let output = job.call(MLP, |job| {
         let dropped = drop_out(job, model, down, &mut masks)?;
@@ -92,13 +94,13 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
 }
 
 /// Allocates a norm's output and its statistics: mean and deviation of each token, or the deviation alone.
-fn norm<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, JobError> {
+fn norm<D: Device>(job: &mut Job<D>, model: &Model, is_kept: bool) -> Result<Vec<Tensor>, JobError> {
     let (site, statistics) = match model.norm {
         Norm::Layer => (sites::LAYER_NORM_OP, 2),
         Norm::Rms => (sites::RMS_NORM_OP, 1),
     };
     let tokens = (model.batch * model.seq).div_ceil(model.share.tokens);
-    Ok(vec![job.alloc(stream_bytes(model), site)?, job.alloc(statistics * 4 * tokens, site)?])
+    Ok(vec![kept_if(job, is_kept, stream_bytes(model), site)?, job.alloc(statistics * 4 * tokens, site)?])
 }
 
 /// Frees a norm's output, which nothing keeps, and leaves its statistics.
@@ -135,6 +137,11 @@ pub(super) fn adapt<D: Device>(
 /// Allocates a tensor that nothing keeps.
 pub(super) fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: Site) -> Result<Tensor, JobError> {
     job.part(Part::Working, |job| job.alloc(bytes, site))
+}
+
+/// Allocates a tensor that the backward pass needs, or else nothing.
+pub(super) fn kept_if<D: Device>(job: &mut Job<D>, is_kept: bool, bytes: u64, site: Site) -> Result<Tensor, JobError> {
+    if is_kept { job.alloc(bytes, site) } else { working(job, bytes, site) }
 }
 
 /// Computes attention from queries, keys and values. The first of the kept tensors is its output.

@@ -3,7 +3,7 @@
 use shared::budget::{Experts, Linear, Matrix, Mlp, Model, Part};
 
 use super::gradients::Gradients;
-use super::layer::{adapt, gather_tokens, linear_gradients, working};
+use super::layer::{adapt, gather_tokens, kept_if, linear_gradients, working};
 use super::stream_bytes;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
@@ -77,10 +77,12 @@ pub(super) fn forward<D: Device>(job: &mut Job<D>, model: &Model) -> Result<(Sav
     let mut routed = Vec::new();
     for share in shares(tokens, experts) {
         let bytes = share * model.hidden * element;
-        let mut tokens = Some(job.call(at("forward", "moe.py", 101), |job| job.alloc(bytes, sites::GATHER_OP))?);
+        let is_kept = model.keeps_input_of(WIDENING);
+        let gathered = job.call(at("forward", "moe.py", 101), |job| kept_if(job, is_kept, bytes, sites::GATHER_OP))?;
         let (expert, unkept) = forward_one(job, model, share)?;
-        if !model.keeps_input_of(WIDENING) {
-            job.free_all(tokens.take());
+        let tokens = is_kept.then_some(gathered);
+        if !is_kept {
+            job.free(gathered);
         }
         // The result is kept, as it is multiplied by the router's weight.
         let result = job.alloc(bytes, sites::MUL_OP)?;
@@ -118,19 +120,29 @@ fn forward_one<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Resul
         Mlp::Plain => (sites::GELU_OP, None),
         Mlp::Gated => (sites::SILU_OP, Some(sites::MUL_OP)),
     };
-    let mut activation = Some(job.call(at("forward", "mlp.py", 42), |job| job.alloc(bytes, function))?);
-    let mut product = match product {
-        Some(site) => Some(job.call(at("forward", "mlp.py", 42), |job| job.alloc(bytes, site))?),
+    // The last of them is the input of the narrowing matrix.
+    let keeps_last = model.keeps_input_of(&[Matrix::Down]);
+    let is_kept = keeps_last || product.is_some();
+    let activation = job.call(at("forward", "mlp.py", 42), |job| kept_if(job, is_kept, bytes, function))?;
+    let product = match product {
+        Some(site) => Some(job.call(at("forward", "mlp.py", 42), |job| kept_if(job, keeps_last, bytes, site))?),
         None => None,
     };
     let narrow =
         if model.experts.is_some() { tokens * model.hidden } else { tokens * model.residual_width() } * element;
     let result = job.call(at("forward", "mlp.py", 43), |job| working(job, narrow, sites::LINEAR_OP))?;
     adapt(job, model, tokens, &[Matrix::Down], &mut adapters)?;
-    if !model.keeps_input_of(&[Matrix::Down]) {
-        let input = if product.is_some() { &mut product } else { &mut activation };
-        job.free_all(input.take());
-    }
+    let (activation, product) = match (keeps_last, product) {
+        (true, product) => (Some(activation), product),
+        (false, Some(product)) => {
+            job.free(product);
+            (Some(activation), None)
+        }
+        (false, None) => {
+            job.free(activation);
+            (None, None)
+        }
+    };
     Ok((Saved { tokens, wide, activation, product, adapters }, result))
 }
 
