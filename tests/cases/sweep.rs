@@ -100,7 +100,7 @@ fn what_cannot_be_swept_is_refused_in_one_line() -> Result<()> {
         (&["leak", "kept=one..two"], "is not a number of kept"),
         (&["leak", "kept=1..2", "kept"], "has no value. Write it as NAME=VALUE"),
         (&["transformer", "hidden=64..100:9"], "must be a multiple of heads"),
-        (&["transformer", "batch=1..2", "--card", "Z9000"], "There is no card \"Z9000\". Name one of: T4-16GB"),
+        (&["transformer", "batch=1..2", "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),
         (&["transformer", "batch=1..2", "--capacity", "much"], "not an amount of memory"),
         (&["transformer", "batch=1..2", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
     ];

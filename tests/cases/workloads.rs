@@ -181,6 +181,32 @@ fn choices_have_their_effect() -> Result<()> {
 }
 
 #[test]
+fn a_workload_is_tuned_and_run_again() -> Result<()> {
+    // The settings serve the request that failed; the run under them tells what follows.
+    let cases = [
+        (["leak", "--capacity", "16GiB", "--steps", "300"], false),
+        (["checkpoint-save", "--capacity", "27GiB", "--steps", "6"], true),
+    ];
+    for (arguments, ends) in cases {
+        let tuned = run(&[&arguments[..], &["--tune=fit"]].concat())?;
+        assert_eq!(tuned["file"], arguments[0]);
+        assert!(tuned["tried"].as_u64() > Some(50), "{arguments:?}");
+        assert_eq!(tuned["selfcheck"]["first_difference"], Value::Null);
+        let again = &tuned["rerun"];
+        assert_eq!(again["conf"], tuned["advice"]["conf"]);
+        assert_eq!(again["error"].is_null(), ends, "{arguments:?}: {again}");
+        let conf = again["conf"].as_str().context("no settings")?;
+        let own = run(&[&arguments[..], &["--conf", conf]].concat())?;
+        assert_eq!(again["peak_reserved"], own["reserved"]["peak"], "{arguments:?}");
+        assert_eq!(again["ooms"], own["num_ooms"], "{arguments:?}");
+    }
+    // Nothing helps: there is nothing to run again.
+    let tuned = run(&["alternating", "--tune"])?;
+    assert_eq!((&tuned["advice"]["conf"], &tuned["rerun"]), (&Value::Null, &Value::Null));
+    Ok(())
+}
+
+#[test]
 fn stories_that_go_two_ways_compare_them() -> Result<()> {
     let note = |arguments: &[&str]| -> Result<(Value, String)> {
         let report = run(arguments)?;
@@ -309,6 +335,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["run", "leak", "--capacity", "2TiB"], "not an amount of memory"),
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
         (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
+        (&["run", "leak", "--tune", "--driver", "cuda"], "leave out --driver cuda"),
         (&["run", "leak", "--torch", "1.9"], "Unknown torch release"),
         (&["run", "leak", "--out", "trace.txt"], "unknown kind of file"),
         (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
@@ -334,7 +361,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["budget", "--checkpoint", "every-0"], "checkpoint must be between 1 and"),
         (&["budget", "--simulate", "--optimizer", "none"], "vramscope run kv-serving"),
         (&["budget", "--conf", "expandable_segments:True"], "--conf needs --simulate or --card"),
-        (&["budget", "--card", "A100"], "There is no card \"A100\""),
+        (&["budget", "--card", "A100"], "There is no card \"A100\" in the list"),
         (&["budget", "--lora-rank", "8.5"], "not a whole number"),
         (&["budget", "--lora-rank", "8", "--lora-targets", "q,query"], "there is no matrix \"query\""),
         (&["budget", "--lora-rank", "8", "--lora-targets", "qkv,q"], "name it, or q, k and v"),

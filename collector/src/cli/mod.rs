@@ -9,6 +9,7 @@ mod export;
 mod listening;
 mod live;
 mod log;
+mod parallel;
 mod pull;
 mod push;
 mod read;
@@ -21,8 +22,11 @@ mod serve;
 mod setting;
 mod store;
 mod strip;
+mod subject;
 mod sweep;
 mod token;
+mod tune;
+mod tuned_run;
 mod whatif;
 
 use std::io::{self, Write};
@@ -61,6 +65,8 @@ enum Command {
     Replay(replay::Replay),
     /// Tell what a run would have needed under other allocator settings, or on another device
     Whatif(whatif::WhatIf),
+    /// Look for the allocator settings that serve a run best
+    Tune(tune::Tune),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
     /// Share a trace by a link, without names of users and hosts, home folders and attached texts
@@ -91,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Sweep(sweep) => sweep.run(),
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
+        Command::Tune(tune) => tune.run(),
         Command::Strip(strip) => strip.run(),
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),

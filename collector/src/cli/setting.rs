@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
-use shared::whatif::{CARDS, Card};
 
 use crate::allocator::Release;
 use crate::size;
@@ -32,14 +31,6 @@ impl std::fmt::Display for Driver {
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
     size::parse(text, MOST_CAPACITY)
         .ok_or_else(|| format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB."))
-}
-
-/// Returns the card of a name, such as `H100-80GB`.
-pub(super) fn card(name: &str) -> Result<&'static Card, String> {
-    Card::named(name).ok_or_else(|| {
-        let known: Vec<&str> = CARDS.iter().map(|card| card.name).collect();
-        format!("There is no card {name:?}. Name one of: {}.", known.join(", "))
-    })
 }
 
 /// Reads a share, such as `0.3`.

@@ -6,8 +6,9 @@ use shared::units::{Bytes, Count};
 use shared::whatif::Card;
 
 use super::simulation::{self, STEPS};
+use crate::cli::parallel::{self, ProgressLine};
 use crate::cli::setting;
-use crate::cli::sweep::{Grid, Largest, Row, cores, largest, spread};
+use crate::cli::sweep::{Grid, Largest, Row, cores, largest};
 use crate::workloads::{ClockedSim, Setup, run_model};
 
 /// A model on a card.
@@ -67,8 +68,10 @@ fn simulate(model: &Model, planned: u64, capacity: u64, conf: &str) -> Result<Op
     batches.retain(|batch| *batch > 0);
     batches.sort_unstable();
     batches.dedup();
+    let progress = ProgressLine::new();
     let all = |batches: &[u64]| -> Result<Vec<Row>, String> {
-        spread(batches.len(), |i| run(batches.get(i).copied().unwrap_or(1))).into_iter().collect()
+        progress.show("simulating");
+        parallel::map(batches, |batch| run(*batch), |_| {}).into_iter().collect()
     };
     let rows: Vec<(u64, Row)> = batches.iter().copied().zip(all(&batches)?).collect();
     largest(&rows, Grid { first: 1, step: 1 }, cores(), all)

@@ -22,7 +22,8 @@ use self::devices::Devices;
 use self::fit::Fit;
 use self::shape::Shape;
 use self::simulation::Simulation;
-use super::{one_line, print, refuse, setting};
+use super::subject::card;
+use super::{one_line, print, refuse};
 
 /// Number formats as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -166,7 +167,7 @@ impl Budget {
             return Err("--conf needs --simulate or --card.".to_owned());
         }
         let fit = match &self.card {
-            Some(name) => Some(Fit::new(&model, &plan, setting::card(name)?, &self.conf)?),
+            Some(name) => Some(Fit::new(&model, &plan, card(name)?, &self.conf)?),
             None => None,
         };
         let simulation = match self.simulate {

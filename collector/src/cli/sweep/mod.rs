@@ -3,13 +3,11 @@
 mod range;
 mod row;
 mod search;
-mod spread;
 mod text;
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use clap::Args;
 use serde::Serialize;
@@ -18,7 +16,8 @@ pub(super) use self::range::Grid;
 use self::range::Range;
 pub(super) use self::row::Row;
 pub(super) use self::search::{Largest, largest};
-pub(super) use self::spread::{cores, spread};
+use super::parallel::{self, ProgressLine};
+use super::subject::card;
 use super::{print, refuse, setting};
 use crate::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
@@ -98,7 +97,7 @@ impl Sweep {
             return Err(format!("There is no workload {name:?}. Name one of: {}.", known.join(", ")));
         };
         let range = Range::read(&self.range, workload.params).map_err(|error| format!("{name}: {error}"))?;
-        let card = self.card.as_deref().map(setting::card).transpose()?;
+        let card = self.card.as_deref().map(card).transpose()?;
         let capacity = match (card, &self.capacity) {
             (Some(card), _) => card.usable(),
             (None, Some(text)) => setting::capacity(text)?,
@@ -107,7 +106,7 @@ impl Sweep {
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
         let setup = Setup { capacity, seed: self.seed, profile, config };
         let steps = self.steps.unwrap_or(workload.steps);
-        let runner = Runner { sweep: self, workload, param: range.name, setup, steps, ran: AtomicUsize::new(0) };
+        let runner = Runner { sweep: self, workload, param: range.name, setup, steps, progress: ProgressLine::new() };
         // All values are checked before the first one runs.
         let choices = range.values.iter().map(|value| runner.choices(value)).collect::<Result<Vec<_>, _>>()?;
         let rows = runner.rows(&range.values)?;
@@ -121,7 +120,7 @@ impl Sweep {
                 })?
             }
         };
-        clear_progress();
+        drop(runner);
         let stays = choices.first().into_iter().flat_map(Choices::iter).filter(|(name, _)| *name != range.name);
         Ok(Printed {
             story: workload.name,
@@ -146,8 +145,7 @@ struct Runner<'a> {
     param: &'static str,
     setup: Setup,
     steps: u64,
-    /// Runs that have ended, for the progress.
-    ran: AtomicUsize,
+    progress: ProgressLine,
 }
 
 impl Runner<'_> {
@@ -164,8 +162,8 @@ impl Runner<'_> {
 
     /// Runs the workload with each of the values, on all cores.
     fn rows(&self, values: &[String]) -> Result<Vec<Row>, String> {
-        let rows = spread(values.len(), |i| self.row(values.get(i).map_or("", String::as_str)));
-        rows.into_iter().collect()
+        let show = |done: usize| self.progress.show(&format!("{}: {done} of {} runs", self.param, values.len()));
+        parallel::map(values, |value| self.row(value), show).into_iter().collect()
     }
 
     fn row(&self, value: &str) -> Result<Row, String> {
@@ -173,18 +171,12 @@ impl Runner<'_> {
         let device = ClockedSim::new(self.setup.capacity);
         let outcome =
             crate::workloads::run(self.workload, &choices, self.steps, &self.setup, device, RunControl::default());
-        let ran = self.ran.fetch_add(1, Ordering::Relaxed) + 1;
-        if io::stderr().is_terminal() {
-            eprint!("\r\x1b[Krun {ran}: {}={value}", self.param);
-        }
         Row::new(value, &outcome)
             .map_err(|error| format!("{} with {}={value}: {error}", self.workload.name, self.param))
     }
 }
 
-/// Removes the progress from the terminal.
-fn clear_progress() {
-    if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
+/// Returns how many runs take as long as one.
+pub(super) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
