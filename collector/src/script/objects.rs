@@ -52,8 +52,8 @@ pub(super) struct Objects {
     pub(super) graphs_made: u64,
     /// Number of live graphs whose capture was begun. They share the state of the random number generator.
     pub(super) graphs_begun: u32,
-    /// The state of the random number generator, allocated by the first live graph.
-    pub(super) random_state: Vec<Address>,
+    /// The states of the random number generator that captures allocated, by the number of the graph they belong to.
+    pub(super) random_states: BTreeMap<u64, Vec<Address>>,
 }
 
 impl Objects {
