@@ -259,7 +259,9 @@ impl ScriptRunner {
             no_split: no_split.unwrap_or(false),
             has_allocator: false,
         };
-        self.allocator.create_pool(pool.id, options);
+        if self.allocator.profile().pools_end {
+            self.allocator.create_pool(pool.id, options);
+        }
         match self.objects.pools.insert(name.clone(), pool) {
             Some(old) => self.drop_pool(old),
             None => Ok(()),
@@ -291,7 +293,9 @@ impl ScriptRunner {
 
     fn close_pool(&mut self, name: &Name, pool: MemPool) -> Result<(), Raised> {
         self.allocator.end_allocate_to_pool(pool.id)?;
-        self.allocator.release_pool(pool.id)?;
+        if self.allocator.profile().pools_end {
+            self.allocator.release_pool(pool.id)?;
+        }
         self.allocator.set_pool_context(pool.outer);
         self.drop_pool(pool)?;
         self.objects.entered_in.remove(name).map_or(Ok(()), |graph| self.drop_graph(&graph))
@@ -299,7 +303,7 @@ impl ScriptRunner {
 
     /// Deletes a pool after its last reference is gone.
     fn drop_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
-        if self.objects.holds_pool(pool.id) {
+        if self.objects.holds_pool(pool.id) || !self.allocator.profile().pools_end {
             return Ok(());
         }
         if self.allocator.profile().lending == Lending::BeforeRetries {
@@ -312,7 +316,14 @@ impl ScriptRunner {
     fn graph_begin(&mut self, name: &Name) -> Result<(), Raised> {
         self.objects.graphs_made += 1;
         let number = self.objects.graphs_made;
-        let graph = Graph { number, outer: self.current, is_begun: false, is_captured: false, pools: Vec::new() };
+        let graph = Graph {
+            number,
+            pool: PoolId::default(),
+            outer: self.current,
+            is_begun: false,
+            is_captured: false,
+            pools: Vec::new(),
+        };
         let before = self.objects.last_graph.replace(graph.clone());
         if let Some(before) = before {
             self.drop_graph(&before)?;
@@ -322,6 +333,9 @@ impl ScriptRunner {
         }
         self.allocator.driver_mut().synchronize();
         self.allocator.empty_cache(NO_STACK)?;
+        self.objects.captures += 1;
+        let pool = PoolId(self.objects.captures, 0);
+        self.objects.graph_mut(number).for_each(|graph| graph.pool = pool);
         self.make_current(self.streams.capture);
         let random_state = self.allocator.profile().random_state;
         if random_state == RandomState::Shared && !self.objects.random_states.contains_key(&SHARED) {
@@ -332,7 +346,7 @@ impl ScriptRunner {
         self.objects.captured_for = Some(number);
         let capture = self.streams.capture;
         let filter = Filter::Capture(Box::new(move |stream| stream == capture));
-        self.allocator.begin_allocate_to_pool(PoolId(number, 0), filter)?;
+        self.allocator.begin_allocate_to_pool(pool, filter)?;
         if random_state == RandomState::OfGraph {
             self.allocate_random_state(number, Stream(0))?;
         }
@@ -367,7 +381,7 @@ impl ScriptRunner {
             }
             return Err(Raised("RuntimeError: Capture must end on the same stream it began on.".to_owned()));
         }
-        self.allocator.end_allocate_to_pool(PoolId(graph.number, 0))?;
+        self.allocator.end_allocate_to_pool(graph.pool)?;
         self.objects.graph_mut(graph.number).for_each(|graph| graph.is_captured = true);
         self.objects.captured_for = None;
         self.make_current(graph.outer);
@@ -380,7 +394,7 @@ impl ScriptRunner {
             return Ok(());
         }
         if graph.is_captured || (graph.is_begun && self.allocator.profile().unfinished_graphs_release) {
-            self.allocator.release_pool(PoolId(graph.number, 0))?;
+            self.allocator.release_pool(graph.pool)?;
         }
         for pool in &graph.pools {
             self.allocator.release_pool(*pool)?;

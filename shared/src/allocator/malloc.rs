@@ -168,7 +168,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             self.stats.num_oom_rejections += 1;
             return Ok(Attempt::Rejected);
         }
-        if params.expandable {
+        let stays_native = self.profile.private_segments_are_native && self.pools[params.pool].owner.is_private();
+        if params.expandable && !stays_native {
             if self.profile.contexts_refuse_expandable && self.pool_context.is_some() {
                 return Err(DriverError::Failed {
                     call: "torch.cuda.MemPool",
@@ -347,7 +348,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             rounded,
             device_free: info.free,
             device_total: info.total,
-            limit: self.limit,
+            limit: self.limit.filter(|_| self.profile.tells_limit),
             short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,

@@ -115,6 +115,15 @@ pub struct Profile {
     pub rounds_limit: bool,
     /// Whether the `MemPool` that the program is in restricts what is listed and emptied.
     pub has_pool_contexts: bool,
+    /// Whether a `MemPool` and its contexts count as users of their pool until they end. Otherwise its memory stays.
+    pub pools_end: bool,
+    /// Whether segments of private pools are never expandable.
+    pub private_segments_are_native: bool,
+    /// Whether releasing cached memory before the last retry, or by age, passes over expandable segments. Otherwise it is
+    /// an error to come to one.
+    pub releases_pass_over_expandable: bool,
+    /// Whether the message of an out-of-memory error names the limit.
+    pub tells_limit: bool,
     /// Whether new expandable memory is an error while the program is in a `MemPool`.
     pub contexts_refuse_expandable: bool,
     /// When a `MemPool` lends its cached blocks.

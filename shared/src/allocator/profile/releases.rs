@@ -23,6 +23,10 @@ pub const TORCH_2_4: Profile = Profile {
     fraction_of_present_memory: true,
     rounds_limit: false,
     has_pool_contexts: false,
+    pools_end: false,
+    private_segments_are_native: true,
+    releases_pass_over_expandable: false,
+    tells_limit: false,
     contexts_refuse_expandable: false,
     lending: Lending::AfterRetries,
     refuses_to_wait_in_capture: true,
@@ -50,13 +54,22 @@ pub const TORCH_2_4: Profile = Profile {
 };
 
 /// torch 2.5.
-pub const TORCH_2_5: Profile = Profile { torch: "2.5", version: (2, 5), pool_options: Some(&[]), ..TORCH_2_4 };
+pub const TORCH_2_5: Profile = Profile {
+    torch: "2.5",
+    version: (2, 5),
+    private_segments_are_native: false,
+    releases_pass_over_expandable: true,
+    tells_limit: true,
+    pool_options: Some(&[]),
+    ..TORCH_2_4
+};
 
 /// torch 2.6.
 pub const TORCH_2_6: Profile = Profile {
     torch: "2.6",
     version: (2, 6),
     has_pool_contexts: true,
+    pools_end: true,
     lines: SourceLines { root: "/pytorch", backend: 250, ..TORCH_2_5.lines },
     ..TORCH_2_5
 };
