@@ -206,7 +206,7 @@ impl ScriptRunner {
                 )));
             }
             Size::Unreadable => {
-                let kind = self.allocator.profile().size_type;
+                let kind = self.allocator.profile().size_overflow;
                 return Err(Raised(format!(
                     "TypeError: empty(): argument 'size' failed to unpack the object at pos 1 with error \"Overflow \
                      when unpacking {kind}"

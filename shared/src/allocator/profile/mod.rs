@@ -1,5 +1,6 @@
 //! The differences between PyTorch's releases as data, with a profile for each release that was compared.
 
+mod candidates;
 mod releases;
 
 use super::parse::ErrorKind;
@@ -156,8 +157,8 @@ pub struct Profile {
     pub tags_entries: bool,
     /// Whether entries of a snapshot's history name their pool.
     pub entries_name_pools: bool,
-    /// The type that a size overflows if it is too large for a tensor, as the message names it.
-    pub size_type: &'static str,
+    /// How the first line of the message ends for a size that is too large for a tensor.
+    pub size_overflow: &'static str,
     /// The end of the first line of an out-of-memory message.
     pub advice: &'static str,
     /// The end of that line if segments are expandable already.
@@ -201,7 +202,7 @@ impl Profile {
         if is_expandable { self.advice_expandable } else { self.advice }
     }
 
-    /// Returns the profile of a release, or else of the newest release below it (`2.12.1` reads as 2.11). `None` if the
+    /// Returns the profile of a release, or else of the newest release below it (`2.16` reads as 2.15). `None` if the
     /// text is not a version, or the release is older than the first profile.
     pub fn of(torch: &str) -> Option<&'static Self> {
         let version = |text: &str| {
@@ -226,19 +227,30 @@ mod tests {
     #[test]
     fn a_release_has_the_profile_at_or_before_it() {
         let cases = [
-            ("2.6", Some("2.6")),
+            ("2.4", Some("2.4")),
             ("2.6.0+cu124", Some("2.6")),
-            ("2.10.1", Some("2.6")),
+            ("2.9.1", Some("2.9")),
+            ("2.10.1", Some("2.10")),
             ("2.11", Some("2.11")),
-            ("2.14.0", Some("2.11")),
+            ("2.14.0", Some("2.14")),
             ("2.15.0+cu132", Some("2.15")),
+            ("2.16.0a0", Some("2.15")),
             ("3.0", Some("2.15")),
-            ("2.5", None),
+            ("2.3.1", None),
             ("2", None),
             ("newest", None),
         ];
         for (torch, want) in cases {
             assert_eq!(Profile::of(torch).map(|profile| profile.torch), want, "{torch}");
         }
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_the_name() {
+        for profile in Profile::ALL {
+            let (major, minor) = profile.version;
+            assert_eq!(profile.torch, format!("{major}.{minor}"));
+        }
+        assert!(Profile::ALL.is_sorted_by_key(|profile| profile.version));
     }
 }

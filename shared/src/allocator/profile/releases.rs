@@ -5,6 +5,8 @@ use super::{CaptureGuard, Lending, Profile, RandomState, Separators, SourceLines
 
 const ADVICE_2_6: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
      fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+const ADVICE_2_10: &str = "If reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
 const ADVICE_2_11: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
      fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
 const ADVICE_2_15_EXPANDABLE: &str = "expandable_segments is enabled. If instead the process is running out of virtual address space (VSZ), expandable \
@@ -42,7 +44,7 @@ pub const TORCH_2_4: Profile = Profile {
     reuse_needs_capture: false,
     tags_entries: false,
     entries_name_pools: false,
-    size_type: "long",
+    size_overflow: "long\"",
     advice: ADVICE_2_6,
     advice_expandable: ADVICE_2_6,
     out_of_range_at_start: ErrorKind::Runtime,
@@ -95,6 +97,7 @@ pub const TORCH_2_9: Profile = Profile {
     torch: "2.9",
     version: (2, 9),
     reuse_needs_capture: true,
+    size_overflow: "long long",
     lines: SourceLines { backend: 288, ..TORCH_2_8.lines },
     ..TORCH_2_8
 };
@@ -112,9 +115,8 @@ pub const TORCH_2_10: Profile = Profile {
     pool_options: Some(&["use_on_oom", "no_split"]),
     reuse_needs_capture: false,
     tags_entries: true,
-    size_type: "long long",
-    advice: ADVICE_2_11,
-    advice_expandable: ADVICE_2_11,
+    advice: ADVICE_2_10,
+    advice_expandable: ADVICE_2_10,
     lines: SourceLines { root: "/pytorch", token: 57, list_end: 117, index: 126, divisions: 162, backend: 44 },
     ..TORCH_2_9
 };
@@ -124,6 +126,8 @@ pub const TORCH_2_11: Profile = Profile {
     torch: "2.11",
     version: (2, 11),
     lending: Lending::BeforeRetries,
+    advice: ADVICE_2_11,
+    advice_expandable: ADVICE_2_11,
     lines: SourceLines { token: 55, list_end: 115, index: 124, divisions: 185, ..TORCH_2_10.lines },
     ..TORCH_2_10
 };
@@ -156,8 +160,14 @@ pub const TORCH_2_13: Profile = Profile {
 };
 
 /// torch 2.14.
-pub const TORCH_2_14: Profile =
-    Profile { torch: "2.14", version: (2, 14), graphs_keep_pools: true, random_state: RandomState::Kept, ..TORCH_2_13 };
+pub const TORCH_2_14: Profile = Profile {
+    torch: "2.14",
+    version: (2, 14),
+    graphs_keep_pools: true,
+    random_state: RandomState::Kept,
+    advice_expandable: "",
+    ..TORCH_2_13
+};
 
 /// torch 2.15.
 pub const TORCH_2_15: Profile = Profile {
