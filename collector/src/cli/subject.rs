@@ -8,7 +8,7 @@ use shared::format::Header;
 use shared::import::Imported;
 use shared::replay::Replay;
 use shared::trace::Snapshot;
-use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms, USUAL_RELEASES};
+use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
 use super::device::choose;
 use super::read::read;
@@ -86,7 +86,7 @@ impl Subject {
         told: Option<&'static Profile>,
         device: Option<i64>,
     ) -> Result<Self, String> {
-        let Snapshot { mut devices, symbols, mut tags, settings, .. } = snapshot;
+        let Snapshot { mut devices, symbols, mut tags, settings, marks, .. } = snapshot;
         let trace = devices.swap_remove(choose(device, &devices)?);
         let replay = Replay::build(&trace, &mut tags, &settings);
         let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
@@ -98,7 +98,7 @@ impl Subject {
         let profiles = match (told, header.torch.as_str()) {
             (Some(profile), _) => vec![profile],
             (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
-            _ => USUAL_RELEASES.to_vec(),
+            _ => Profile::candidates(&settings, &marks),
         };
         let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
         let capacity = requests.capacity().or(whole);
