@@ -50,7 +50,7 @@ impl TunedRun {
         let Outcome { snapshot, .. } = run(setup)?;
         let device = format::Device { number: 0, name: String::new(), capacity: setup.capacity };
         let header = Header { devices: vec![device], ..Header::default() };
-        let subject = Subject::of(snapshot, header, Some(setup.profile), None)?;
+        let subject = Subject::of(snapshot, &header, Some(setup.profile), None)?;
         let tuning = Printed::new(workload.name.to_owned(), subject, goal)?;
         let rerun = match tuning.conf() {
             None => None,
