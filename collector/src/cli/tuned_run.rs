@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shared::allocator::{AllocatorConfig, StatArray};
 use shared::format::{self, Header};
-use shared::units::{Bytes, Count, counted};
+use shared::units::{Bytes, counted, counted_as};
 
 use super::subject::Subject;
 use super::tune::{GoalName, Printed};
@@ -97,13 +97,13 @@ impl std::fmt::Display for Rerun {
             (None, 0) => "runs to its end",
             (None, _) => "runs to its end, but requests fail",
         };
-        let retries = shared::units::counted_as(*retries, "retry", "retries");
+        let retries = counted_as(*retries, "retry", "retries");
         write!(
             f,
-            "Run again with these settings, the whole workload {end}: {} reserved at the peak, {} calls of the driver, {retries}, \
+            "Run again with these settings, the whole workload {end}: {} reserved at the peak, {}, {retries}, \
              {}.",
             Bytes(*peak_reserved),
-            Count(*driver_calls),
+            counted(*driver_calls, "driver call"),
             counted(*ooms, "out-of-memory error")
         )
     }
