@@ -41,15 +41,15 @@ fn each_value_of_a_sweep_is_a_run() -> Result<()> {
 
 #[test]
 fn the_largest_value_fits_and_the_next_one_does_not() -> Result<()> {
-    // What is swept, the other parameters, the options of the device, and the step.
-    let cases: &[(&[&str], &[&str], &[&str], u64)] = &[
-        (&["resnet-sweep", "batch=64..512"], &[], &[], 1),
-        (&["transformer", "batch=1..64"], &[], &["--card", "h100-80gb"], 1),
-        (&["transformer", "seq=512..16384:256"], &["checkpoint=full"], &["--capacity", "40GiB"], 256),
-        (&["transformer", "hidden=1024..8192:128"], &["batch=1"], &[], 128),
+    // What is swept, another parameter, the options of the device, and the step.
+    let cases: [([&str; 2], &str, &[&str], u64); 4] = [
+        (["resnet-sweep", "batch=64..512"], "image=224", &[], 1),
+        (["transformer", "batch=1..64"], "dropout=no", &["--card", "h100-80gb"], 1),
+        (["transformer", "seq=512..16384:256"], "checkpoint=full", &["--capacity", "40GiB"], 256),
+        (["transformer", "hidden=1024..8192:128"], "batch=1", &[], 128),
     ];
-    for (swept, others, device, step) in cases {
-        let found = sweep(&[*swept, *others, &["--steps", "2"], *device].concat())?;
+    for (swept, other, device, step) in cases {
+        let found = sweep(&[&swept, &[other, "--steps", "2"][..], device].concat())?;
         let largest = &found["largest"];
         assert_eq!(largest["found"], "between", "{swept:?}: {largest}");
         let (fits, fails) = (&largest["fits"], &largest["fails"]);
@@ -60,7 +60,7 @@ fn the_largest_value_fits_and_the_next_one_does_not() -> Result<()> {
         let capacity = found["capacity_bytes"].to_string();
         for (row, has_failed) in [(fits, false), (fails, true)] {
             let choice = format!("{param}={}", value(row)?);
-            let own = alone(&[&[story, &choice], *others, &["--steps", "2", "--capacity", &capacity]].concat())?;
+            let own = alone(&[story, &choice, other, "--steps", "2", "--capacity", &capacity])?;
             assert_eq!(measured(row), own, "{swept:?} {choice}");
             assert_eq!(own[3].as_u64() > Some(0), has_failed, "{swept:?} {choice}");
         }

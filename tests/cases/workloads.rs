@@ -232,7 +232,7 @@ fn stories_that_go_two_ways_compare_them() -> Result<()> {
     assert_eq!(run(&["checkpointing", "--steps", "1"])?["notes"], serde_json::json!([]));
 
     let (emptied, said) = note(&["empty-cache"])?;
-    assert!(said.contains("0 calls of the driver on average without empty_cache, and 140 with it"), "{said}");
+    assert!(said.contains("0 driver calls on average without empty_cache, and 140 with it"), "{said}");
     assert!(bytes(&emptied, "/num_device_free") > 400);
     let (rarely, _) = note(&["empty-cache", "every=3"])?;
     assert!(bytes(&rarely, "/num_device_free") < bytes(&emptied, "/num_device_free") / 2);

@@ -64,7 +64,7 @@ impl SubjectOptions {
         let fraction = self.fraction.as_deref().map(share).transpose()?;
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
         let Imported { snapshot, header, .. } = read(&self.file)?;
-        let subject = Subject::of(snapshot, header.unwrap_or_default(), told, self.device)?;
+        let subject = Subject::of(snapshot, &header.unwrap_or_default(), told, self.device)?;
         let capacity = capacity.or(subject.capacity);
         Ok(Subject { capacity, held_by_others, fraction, ..subject })
     }
@@ -82,7 +82,7 @@ impl Subject {
     /// the header tells none.
     pub(super) fn of(
         snapshot: Snapshot,
-        header: Header,
+        header: &Header,
         told: Option<&'static Profile>,
         device: Option<i64>,
     ) -> Result<Self, String> {

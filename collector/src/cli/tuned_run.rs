@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shared::allocator::{AllocatorConfig, StatArray};
 use shared::format::{self, Header};
-use shared::units::{Bytes, Count, counted};
+use shared::units::{Bytes, counted, counted_as};
 
 use super::subject::Subject;
 use super::tune::{GoalName, Printed};
@@ -50,7 +50,7 @@ impl TunedRun {
         let Outcome { snapshot, .. } = run(setup)?;
         let device = format::Device { number: 0, name: String::new(), capacity: setup.capacity };
         let header = Header { devices: vec![device], ..Header::default() };
-        let subject = Subject::of(snapshot, header, Some(setup.profile), None)?;
+        let subject = Subject::of(snapshot, &header, Some(setup.profile), None)?;
         let tuning = Printed::new(workload.name.to_owned(), subject, goal)?;
         let rerun = match tuning.conf() {
             None => None,
@@ -97,13 +97,13 @@ impl std::fmt::Display for Rerun {
             (None, 0) => "runs to its end",
             (None, _) => "runs to its end, but requests fail",
         };
-        let retries = shared::units::counted_as(*retries, "retry", "retries");
+        let retries = counted_as(*retries, "retry", "retries");
         write!(
             f,
-            "Run again with these settings, the whole workload {end}: {} reserved at the peak, {} calls of the driver, {retries}, \
+            "Run again with these settings, the whole workload {end}: {} reserved at the peak, {}, {retries}, \
              {}.",
             Bytes(*peak_reserved),
-            Count(*driver_calls),
+            counted(*driver_calls, "driver call"),
             counted(*ooms, "out-of-memory error")
         )
     }

@@ -79,6 +79,39 @@ fn quantised_weights() {
     assert_eq!(int8.bytes(Part::Weights), rest + quantized + 4 * rows);
 }
 
+/// What bitsandbytes 0.50 stores of two matrices, apart from a table and an offset of 68 bytes each.
+#[test]
+fn tensors_of_quantised_matrices() {
+    let model = |hidden, ffn| Model { hidden, ffn, biases: Biases::NONE, ..LLAMA_2 };
+    for (linear, nf4, double, int8) in [
+        (model(512, 256).widening(), [65_536, 8_192], [65_536, 2_048, 32], [131_072, 4 * 256]),
+        (model(130, 100).widening(), [6_500, 816], [6_500, 204, 4], [13_000, 4 * 100]),
+    ] {
+        assert_eq!(Quantization::Nf4.tensors(linear), nf4);
+        assert_eq!(Quantization::Nf4Double.tensors(linear), double);
+        assert_eq!(Quantization::Int8.tensors(linear), int8);
+    }
+}
+
+/// The bytes of the tensors that autograd of PyTorch 2.11 saved for one Llama layer with adapters in 32 bits, with fused norms
+/// and attention. Only the norms' statistics, two 32-bit numbers a token, are not planned.
+#[test]
+fn activations_that_autograd_saved() {
+    let layer = Model { ffn: 352, precision: Precision::Fp32, ..LLAMA_2 };
+    let layer = Model { hidden: 128, heads: 4, kv_heads: 4, seq: 64, batch: 2, ..layer };
+    let cases: [(&[Matrix], u128); 5] = [
+        (&[Matrix::Query, Matrix::Value], 1_010_688),
+        (&ALL, 1_276_928),
+        (&[Matrix::Projection], 941_056),
+        (&[Matrix::Down], 1_121_280),
+        (&[Matrix::Up], 1_006_592),
+    ];
+    for (matrices, saved) in cases {
+        let model = Model { lora: lora(8, matrices), ..layer };
+        assert_eq!(layer_activations(&model) + 2 * 4 * 2 * 64, saved, "{matrices:?}");
+    }
+}
+
 /// Rajbhandari et al. 2020, table 1: GB for each device with 7.5 billion weights, Adam and mixed precision.
 #[test]
 fn zero_divides_model_states() {

@@ -1,7 +1,7 @@
 //! Training without `empty_cache`, then with it in the loop.
 
 use shared::budget::Model;
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, Count, counted};
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
@@ -57,9 +57,9 @@ pub(in crate::workloads) fn run<D: Device>(
         if without.steps > 0 && with.steps > 0 {
             let calls = |half: Half| half.calls.iter().sum::<u64>().div_ceil(half.steps);
             notes.push(format!(
-                "From the third step on, a step made {} calls of the driver on average without empty_cache, and {} with it. \
+                "From the third step on, a step made {} on average without empty_cache, and {} with it. \
                  The tensors need {} at the peak without it and {} with it: what is emptied is taken from the device again.",
-                Count(calls(without)),
+                counted(calls(without), "driver call"),
                 Count(calls(with)),
                 Bytes(without.peak),
                 Bytes(with.peak),
