@@ -46,6 +46,12 @@ differential torch="2.11" minutes="10":
     VRAMSCOPE_PAGE=skip cargo build --release
     python3 tests/differential/farm.py --torch {{ torch }} --minutes {{ trim_start_match(minutes, "minutes=") }}
 
+# Compare what `whatif` predicts with PyTorch; each argument is a command that runs a Python with torch
+[positional-arguments]
+whatif-truth *pythons:
+    VRAMSCOPE_PAGE=skip cargo build --release
+    tests/truth/truth.py --table shared/src/whatif/TRUTH.md "$@"
+
 # Measure a malloc and a free beside PyTorch's, in one process
 beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable

@@ -71,13 +71,13 @@ fn record(profile: &'static Profile, conf: &str, capacity: u64, ops: &[Op], from
         let frame = symbols.intern_frame(Frame { name, filename, line: 1 });
         symbols.intern_stack(&[frame])
     };
-    let stacks = (stack(b"step"), stack(b"empty_cache"));
+    let stacks = [stack(b"step"), stack(b"empty_cache"), stack(b"finish")];
     Recorded { symbols, ..record_with(stacks, profile, conf, capacity, ops, from) }
 }
 
-/// Records a program with these stacks of requests and of `empty_cache`.
+/// Records a program with these stacks of requests, of `empty_cache`, and of the end of a pool.
 fn record_with(
-    (step, call): (StackId, StackId),
+    [step, call, end]: [StackId; 3],
     profile: &'static Profile,
     conf: &str,
     capacity: u64,
@@ -112,7 +112,7 @@ fn record_with(
             }
             Op::EndPool => {
                 allocator.release_pool(POOL).unwrap();
-                allocator.empty_pool_cache(POOL, step).unwrap();
+                allocator.empty_pool_cache(POOL, end).unwrap();
             }
             Op::Free(pick) | Op::FreeUsed(pick) if !live.is_empty() => {
                 let address = live.swap_remove(pick % live.len());
@@ -216,7 +216,7 @@ fn what_others_hold_and_a_fraction_count() {
 
 /// Records a program without stacks.
 fn record_bare(conf: &str, capacity: u64, ops: &[Op]) -> Recorded {
-    record_with((NO_STACK, NO_STACK), &TORCH_2_11, conf, capacity, ops, 0)
+    record_with([NO_STACK; 3], &TORCH_2_11, conf, capacity, ops, 0)
 }
 
 #[test]

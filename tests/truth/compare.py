@@ -1,12 +1,10 @@
 """Prediction beside truth, and where they differ."""
 
+import collections
 import dataclasses
 import json
 import pickle
 import subprocess
-import tempfile
-
-import settings
 
 # What is compared, by the name that `vramscope whatif` gives it.
 NUMBERS = (
@@ -42,17 +40,26 @@ class Row:
         return not self.different
 
 
-def predict(vramscope, snapshot, release, case, memory):
-    """Returns what `vramscope whatif` says: the run under the settings of the case, and its self-check."""
-    capacity = case["capacity"] or memory or case["total"]
-    command = [vramscope, "whatif", snapshot, "--torch", release, "--json", "--conf", case["conf"], "--capacity", str(capacity)]
-    if case["fraction"] is not None:
-        command += ["--fraction", str(case["fraction"])]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    if ended.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))}: {ended.stderr.strip()}")
-    answer = json.loads(ended.stdout)
-    return answer["runs"][1], answer["selfcheck"]
+def predict(vramscope, snapshot, release, found):
+    """Returns what `vramscope whatif` says of all cases: the run under the settings of each, and the self-check."""
+    groups = collections.defaultdict(list)
+    for case in found["cases"]:
+        # The trace of the recorded run has to tell what it could have.
+        capacity = None if case is found["cases"][0] else case["capacity"] or found["memory"] or case["total"]
+        groups[capacity, case["fraction"]].append(case)
+    predicted = {}
+    for (capacity, fraction), cases in groups.items():
+        command = [vramscope, "whatif", snapshot, "--torch", release, "--json"]
+        command += ["--capacity", str(capacity)] if capacity else []
+        command += ["--fraction", str(fraction)] if fraction else []
+        command += [part for case in cases for part in ("--conf", case["conf"])]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        if ended.returncode != 0:
+            raise SystemExit(f"{' '.join(map(str, command))}: {ended.stderr.strip()}")
+        answer = json.loads(ended.stdout)
+        # The first run has the recorded settings.
+        predicted.update((case["name"], run) for case, run in zip(cases, answer["runs"][1:]))
+    return predicted, answer["selfcheck"]
 
 
 def requests_up_to(entries, event):
@@ -78,8 +85,9 @@ def compare(vramscope, folder, job, release, has_stacks):
     snapshot = folder / (f"{job}.pickle" if has_stacks else f"{job}.bare.pickle")
     entries = pickle.loads(snapshot.read_bytes())["device_traces"][0]
     recorded = found["cases"][0]
+    runs, check = predict(vramscope, snapshot, release, found)
     for case in found["cases"]:
-        predicted, check = predict(vramscope, snapshot, release, case, found["memory"])
+        predicted = runs[case["name"]]
         stop = predicted["stopped_at"]
         true, ending = (case["end"], "") if stop is None else truth_where_it_stops(case, predicted, entries)
         different = []

@@ -7,9 +7,10 @@ from explanations import explanation
 
 HEAD = """# What-if beside the truth
 
-`just whatif-truth` records jobs with PyTorch under the default settings, runs each of them under other settings, and
-compares what PyTorch's allocator counted with what `vramscope whatif` predicts from the recording. `tests/truth/README.md`
-says how. A number that stands alone was predicted to the byte; two are the prediction and the truth.
+`just whatif-truth` records jobs with PyTorch, runs each of them under other settings, and compares what PyTorch's allocator
+counted with what `vramscope whatif` predicts from the recording. `tests/truth/README.md` says how. A number that stands alone
+was predicted to the byte; **bold** is the prediction and behind it the truth. Jobs are recorded under the default settings,
+those named `expandable_…` and `split_…` under such ones.
 """
 SHOWN = ("peak_reserved", "peak_allocated", "segments_end", "device_allocs", "retries", "ooms")
 

@@ -151,12 +151,11 @@ impl Driver for Device {
     }
 
     fn reserve_range(&mut self, size: u64) -> Result<Address, DriverError> {
-        // The first page of a range is mapped at its first address. What was given only after a release was given to another
-        // range, or this one is told apart from it.
+        // The first page of a range is mapped at its first address. What was given only after a release may be in another range.
         let known = self.recorded.as_ref();
         let first = |answers: &Answers| {
             let now = answers.given.front().filter(|(_, after)| *after <= answers.released);
-            now.map(|(first, _)| *first).or(answers.range).or(answers.given.front().map(|(first, _)| *first))
+            now.map(|(first, _)| *first).or(answers.range)
         };
         if let Some(first) = known.and_then(first) {
             return first.checked_add(size).map(|_| Address(first)).ok_or(DriverError::OutOfMemory);

@@ -14,7 +14,9 @@
 //! - A block that was freed and cached without any event between had no other stream to wait for.
 //! - Streams reach the end of their work at the recorded place, or when the allocator waits for them.
 //! - Segments that were there at the start are as old as their addresses are high.
-//! - A private pool is never given up: when a trace doesn't name pools, they are inferred from the segments.
+//! - Private pools that a trace doesn't name are inferred from what the allocator did; one was given up when its memory is
+//!   released.
+//! - A call of `empty_cache` that released nothing leaves no trace.
 
 mod baseline;
 mod bounds;

@@ -450,10 +450,9 @@ impl<'a> Reading<'a> {
                 }
                 let can_have =
                     |part: &&Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
-                let pool = open.iter().take(LOOKED_AT).find(can_have).map(|part| part.pool).unwrap_or_else(|| {
-                    inferred += 1;
-                    PoolId(INFERRED, inferred)
-                });
+                let known = open.iter().take(LOOKED_AT).find(can_have).map(|part| part.pool);
+                inferred += u64::from(known.is_none());
+                let pool = known.unwrap_or(PoolId(INFERRED, inferred));
                 nodes().for_each(|node| add(&mut open, pool, node));
                 pool
             } else {

@@ -202,7 +202,7 @@ impl Reading<'_> {
         // that the cache serves, or could have served.
         let is_early =
             self.trace.events.get(run.event as usize).is_some_and(|event| event.action == Action::FreeCompleted);
-        if is_early && !goes_on && !is_failed || run.taken == 0 && !is_failed && !goes_on {
+        if (is_early || run.taken == 0) && !is_failed && !goes_on {
             return Verdict::Program;
         }
         let number = self.replay.event_allocation.get(place as usize);
