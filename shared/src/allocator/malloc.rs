@@ -228,7 +228,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 return Err(DriverError::Failed { call: "it->second->use_count > 0", message });
             }
             let pool = if params.rounded <= SMALL_SIZE { private.small } else { private.large };
-            let there = Params { pool, expandable: params.expandable && keeps_willing, ..*params };
+            let there = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
             if let Some(block) = self.free_block(&there) {
                 *params = there;
                 return Ok(Some(block));

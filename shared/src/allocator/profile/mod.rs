@@ -129,6 +129,8 @@ pub struct Profile {
     pub contexts_refuse_expandable: bool,
     /// When a `MemPool` lends its cached blocks.
     pub lending: Lending,
+    /// Whether the borrower's setting of expandable segments applies to the blocks that a `MemPool` lends.
+    pub lends_expandable: bool,
     /// Whether waiting for all streams is an error while a route is open.
     pub refuses_to_wait_in_capture: bool,
     /// Whether the deferred blocks of a capture's pool are settled at its end, if they may be reused.
