@@ -16,6 +16,7 @@ mod links;
 use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
+use super::whatif::WhatIf;
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
@@ -111,6 +112,13 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SetVerdictOpen(is_open) => {
             if let Some(file) = next.current.and_then(|key| entry(&mut next, key)) {
                 file.is_verdict_closed = !is_open;
+            }
+        }
+        Action::WhatIf { key, step } => {
+            if let Some(file) = entry(&mut next, key) {
+                let mut whatif = file.whatif.as_ref().map(|known| WhatIf::clone(known)).unwrap_or_default();
+                whatif.apply(step);
+                file.whatif = Some(Shared::new(whatif));
             }
         }
         Action::ShowStart => leave(&mut next),

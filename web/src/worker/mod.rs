@@ -2,4 +2,8 @@
 
 pub mod client;
 
+mod rerun;
+
 pub use protocol::message;
+pub use protocol::whatif;
+pub use rerun::Desks;
