@@ -4,6 +4,7 @@ use std::hash::Hasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
 
 /// The number of a distinct string. `0` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,7 +16,7 @@ pub struct StrId(pub u32);
 pub struct FrameId(pub u32);
 
 /// The number of a distinct stack. `0` is the empty stack: none was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackId(pub u32);
 
 /// A stack frame: a source line.

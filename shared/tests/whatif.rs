@@ -104,14 +104,14 @@ fn record(profile: &'static Profile, conf: &str, capacity: u64, ops: &[Op], from
         trace,
         tags,
         settings,
-        terms: Terms { profile, config, capacity },
+        terms: Terms { capacity, ..Terms::ample(profile, config) },
         peak_reserved: stats.reserved_bytes.all.peak as u64,
         peak_active: stats.active_bytes.all.peak as u64,
     }
 }
 
 impl Recorded {
-    fn ask<T>(&mut self, ask: impl FnOnce(&Requests<'_>, &Terms) -> T) -> T {
+    fn ask<T>(&mut self, ask: impl FnOnce(&Requests, &Terms) -> T) -> T {
         let replay = Replay::build(&self.trace, &mut self.tags, &self.settings);
         let requests = Requests::of(&self.trace, (&Symbols::default(), &self.tags), &replay, &self.settings);
         ask(&requests, &self.terms)
@@ -148,11 +148,26 @@ fn a_request_that_failed_is_served_on_a_larger_device() {
         assert_eq!(requests.capacity(), Some(100 * MIB));
         let same = requests.run(terms).unwrap();
         assert_eq!((same.ooms, same.stopped_at, requests.len()), (1, None, 3));
-        let larger = requests.run(&Terms { capacity: 200 * MIB, ..terms.clone() }).unwrap();
+        let larger = requests.run(&terms.on(200 * MIB)).unwrap();
         assert_eq!((larger.ooms, larger.stopped_why), (0, Some(Why::Served)));
-        let smaller = requests.run(&Terms { capacity: 50 * MIB, ..terms.clone() }).unwrap();
+        let smaller = requests.run(&terms.on(50 * MIB)).unwrap();
         assert_eq!((smaller.stopped_at, smaller.stopped_why), (Some(1), Some(Why::Failed)));
         assert_eq!(requests.smallest_capacity(terms).unwrap(), 120 * MIB);
+    });
+}
+
+#[test]
+fn what_others_hold_and_a_fraction_count() {
+    let ops = [Op::Malloc(60 * MIB, 0), Op::Malloc(60 * MIB, 0)];
+    let mut recorded = record(&TORCH_2_11, "", 400 * MIB, &ops, 0);
+    recorded.ask(|requests, terms| {
+        let run = |terms: Terms| requests.run(&terms).map(|outcome| outcome.stopped_why);
+        assert_eq!(run(terms.clone()), Ok(None));
+        assert_eq!(run(Terms { held_by_others: 280 * MIB, ..terms.clone() }), Ok(None));
+        assert_eq!(run(Terms { held_by_others: 282 * MIB, ..terms.clone() }), Ok(Some(Why::Failed)));
+        assert_eq!(run(Terms { fraction: Some(0.3), ..terms.clone() }), Ok(None));
+        assert_eq!(run(Terms { fraction: Some(0.29), ..terms.clone() }), Ok(Some(Why::Failed)));
+        assert!(run(Terms { fraction: Some(1.5), ..terms.clone() }).is_err());
     });
 }
 
@@ -211,8 +226,16 @@ proptest! {
             let terms = Terms { config, ..terms.clone() };
             let outcome = requests.run(&terms).unwrap();
             assert!(outcome.peak_reserved >= outcome.peak_active && outcome.peak_active >= outcome.peak_allocated);
+            let bounds = requests.bounds();
+            assert!(outcome.peak_allocated >= bounds.exact_fit && bounds.exact_fit >= bounds.requested);
             let smallest = requests.smallest_capacity(&terms).unwrap();
-            let ooms = |capacity| requests.run(&Terms { capacity, ..terms.clone() }).unwrap().ooms;
+            assert!(smallest >= bounds.exact_fit);
+            let (same, course) = requests.run_course(&terms).unwrap();
+            assert_eq!(same, outcome);
+            assert_eq!(course.reserved.iter().copied().max(), Some(outcome.peak_reserved));
+            let (last, end) = (course.reserved.last().copied(), outcome.reserved_end);
+            assert!(outcome.stopped_at.is_some() || last == Some(end));
+            let ooms = |capacity| requests.run(&terms.on(capacity)).unwrap().ooms;
             if smallest > 0 {
                 assert_eq!(ooms(smallest), 0);
                 assert!(ooms(smallest - (2 << 20)) > 0, "{smallest}");

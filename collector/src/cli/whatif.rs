@@ -113,7 +113,7 @@ fn refused(error: &DriverError) -> String {
 
 /// Returns the release under which most of the trace comes out as recorded.
 fn best(
-    requests: &Requests<'_>,
+    requests: &Requests,
     profiles: Vec<&'static Profile>,
     conf: &str,
 ) -> Result<(&'static Profile, SelfCheck), String> {
@@ -127,7 +127,7 @@ fn best(
                 continue;
             }
         };
-        let check = requests.check(&Terms { profile, config, capacity: AMPLE }).map_err(|error| refused(&error))?;
+        let check = requests.check(&Terms::ample(profile, config)).map_err(|error| refused(&error))?;
         if best.as_ref().is_none_or(|(_, known)| check.equal > known.equal) {
             best = Some((profile, check));
         }
@@ -135,8 +135,8 @@ fn best(
     best.ok_or(failed)
 }
 
-fn run(requests: &Requests<'_>, profile: &'static Profile, conf: &str, capacity: Option<u64>) -> Result<Run, String> {
-    let terms = Terms { profile, config: config(conf, profile)?, capacity: capacity.unwrap_or(AMPLE) };
+fn run(requests: &Requests, profile: &'static Profile, conf: &str, capacity: Option<u64>) -> Result<Run, String> {
+    let terms = Terms::ample(profile, config(conf, profile)?).on(capacity.unwrap_or(AMPLE));
     let outcome = requests.run(&terms).map_err(|error| refused(&error))?;
     let smallest_capacity = requests.smallest_capacity(&terms).map_err(|error| refused(&error))?;
     Ok(Run { conf: conf.to_owned(), torch: profile.torch, capacity, outcome, smallest_capacity })

@@ -183,6 +183,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.reserved
     }
 
+    /// Returns the bytes in allocations that are live or wait for a stream.
+    pub fn active(&self) -> u64 {
+        self.stats.active_bytes.current().max(0) as u64
+    }
+
     /// Returns the most bytes that may be taken from the driver, if limited.
     pub fn limit(&self) -> Option<u64> {
         self.limit

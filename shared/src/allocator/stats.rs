@@ -112,7 +112,7 @@ impl CounterArray {
         self.large_pool.reset_accumulated();
     }
 
-    fn current(&self) -> i64 {
+    pub(super) fn current(&self) -> i64 {
         self.small_pool.current + self.large_pool.current
     }
 

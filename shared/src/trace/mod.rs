@@ -12,6 +12,7 @@ pub use outside::OutsideSample;
 pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::event::Action;
 use crate::frames::{StackId, StrId, Symbols};
@@ -195,7 +196,7 @@ impl Events {
 }
 
 /// What a block is used for, as the snapshot records it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlockState {
     /// In a live tensor (`active_allocated`).
     Allocated,
@@ -207,7 +208,7 @@ pub enum BlockState {
 }
 
 /// A block of a segment when the snapshot was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// Its first address.
     pub address: Address,
@@ -222,7 +223,7 @@ pub struct Block {
 }
 
 /// A segment when the snapshot was taken: for an expandable one, a contiguous mapped range.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Its first address.
     pub address: Address,

@@ -13,7 +13,9 @@ use crate::units::{Address, Stream};
 #[derive(Debug)]
 pub(super) struct Device {
     memory: SimDriver,
+    /// The bytes of the device, and those of them that other processes hold.
     capacity: u64,
+    held_by_others: u64,
     /// The segments that the process had at the start: their sizes by address.
     adopted: FxHashMap<u64, u64>,
     adopted_bytes: u64,
@@ -42,11 +44,13 @@ pub(super) struct Answers {
 const RANGES: u64 = 1 << 56;
 
 impl Device {
-    /// Creates a device of `capacity` bytes that chooses its addresses. The process has segments on it already.
-    pub(super) fn simulated(capacity: u64, segments: &[Segment]) -> Self {
+    /// Creates a device of `capacity` bytes, of which others hold some, that chooses its addresses. The process has segments on
+    /// it already.
+    pub(super) fn simulated((capacity, held_by_others): (u64, u64), segments: &[Segment]) -> Self {
         let mut new = Self {
             memory: SimDriver::new(capacity, Placement::FirstFit),
             capacity,
+            held_by_others,
             adopted: segments.iter().map(|segment| (segment.address.0, segment.size)).collect(),
             adopted_bytes: segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.size)),
             held: FxHashSet::default(),
@@ -59,7 +63,7 @@ impl Device {
 
     /// Creates a device that answers as set by [`Self::answer_with`].
     pub(super) fn recorded(capacity: u64) -> Self {
-        Self { recorded: Some(Answers::default()), ..Self::simulated(capacity, &[]) }
+        Self { recorded: Some(Answers::default()), ..Self::simulated((capacity, 0), &[]) }
     }
 
     /// Sets the answers to the next request.
@@ -79,7 +83,7 @@ impl Device {
 
     /// Leaves to further segments what the adopted ones don't take.
     fn make_room(&mut self) {
-        self.memory.set_capacity(self.capacity.saturating_sub(self.adopted_bytes));
+        self.memory.set_capacity(self.capacity.saturating_sub(self.held_by_others).saturating_sub(self.adopted_bytes));
     }
 
     /// Returns the next recorded address; `None` if there is none, and the device has to choose one.

@@ -16,13 +16,23 @@
 //! - Segments that were there at the start are as old as their addresses are high.
 //! - A private pool is never given up: when a trace doesn't name pools, they are inferred from the segments.
 
+mod bounds;
+mod capacity;
+mod cards;
+mod course;
 mod device;
 mod outcome;
+mod reading;
 mod requests;
 mod runner;
 mod self_check;
+mod terms;
 
+pub use bounds::Bounds;
+pub use capacity::GRANULE;
+pub use cards::{CARDS, CONTEXT, Card};
+pub use course::Course;
 pub use outcome::{Outcome, Why};
 pub use requests::Requests;
-pub use runner::{AMPLE, Terms};
 pub use self_check::{Difference, SelfCheck};
+pub use terms::{AMPLE, Terms};

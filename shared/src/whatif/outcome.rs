@@ -1,11 +1,11 @@
 //! What a run comes to.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::allocator::Stats;
 
 /// Why a run ended before the trace did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// A request failed that was served in the recording.
@@ -15,7 +15,7 @@ pub enum Why {
 }
 
 /// What a run comes to, up to its end or to where it stopped. All sizes are in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Outcome {
     /// The most bytes that were reserved from the driver.
     pub peak_reserved: u64,
@@ -23,6 +23,8 @@ pub struct Outcome {
     pub peak_allocated: u64,
     /// The most bytes in allocations that were live or waited for a stream.
     pub peak_active: u64,
+    /// The most bytes at once that were reserved and in no active allocation: cached, and lost to fragmentation.
+    pub most_unused: u64,
     /// The bytes that are reserved at the end.
     pub reserved_end: u64,
     /// The segments at the end; an expandable one does not count.
@@ -48,6 +50,7 @@ impl Outcome {
             peak_reserved: bytes(stats.reserved_bytes.all.peak),
             peak_allocated: bytes(stats.allocated_bytes.all.peak),
             peak_active: bytes(stats.active_bytes.all.peak),
+            most_unused: 0,
             reserved_end: bytes(stats.reserved_bytes.all.current),
             segments_end: bytes(stats.segment.all.current),
             device_allocs: bytes(stats.num_device_alloc),

@@ -1,15 +1,16 @@
 //! Lets the allocator answer the requests of a trace.
 
+use std::collections::BTreeMap;
+
+use super::course::Course;
 use super::device::Device;
 use super::outcome::{Outcome, Why};
-use super::requests::{Act, Requests, Step};
-use crate::allocator::{
-    AllocError, AllocatorConfig, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, Profile, Request,
-    TraceSink,
-};
+use super::requests::{Act, Asked, Requests, Source, Step};
+use super::terms::Terms;
+use crate::allocator::{AllocError, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, Request, TraceSink};
 use crate::frames::StackId;
 use crate::trace::Segment;
-use crate::units::{Address, PoolId, Stream};
+use crate::units::{Address, Stream};
 
 /// The streams that other streams' work is held on begin here, far from those of a program.
 const HELD: i64 = i64::MAX / 2;
@@ -17,23 +18,9 @@ const HELD: i64 = i64::MAX / 2;
 /// Where the segments of the start lie in a run under other terms.
 const START: u64 = 0x1000_0000_0000;
 
-/// Bytes of a device on which nothing is short: more than any device has.
-pub const AMPLE: u64 = 1 << 40;
-
-/// What a run is repeated under.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    /// The release whose decisions are made.
-    pub profile: &'static Profile,
-    /// The allocator's settings.
-    pub config: AllocatorConfig,
-    /// The bytes of the device that this process can have.
-    pub capacity: u64,
-}
-
 /// A run under way.
-pub(super) struct Runner<'a, 'r, S: TraceSink> {
-    pub(super) requests: &'r Requests<'a>,
+pub(super) struct Runner<'r, S: TraceSink> {
+    pub(super) requests: &'r Requests,
     pub(super) allocator: DeviceAllocator<Device, S>,
     /// Where each allocation lies now, by number; 0 if it has no memory.
     addresses: Vec<u64>,
@@ -48,26 +35,24 @@ pub(super) enum Done {
     Other(Why),
 }
 
-impl<'a, 'r, S: TraceSink> Runner<'a, 'r, S> {
+impl<'r, S: TraceSink> Runner<'r, S> {
     /// Begins a run with the state that the trace began with, its segments moved by `by` bytes.
     pub(super) fn new(
-        requests: &'r Requests<'a>,
+        requests: &'r Requests,
         terms: &Terms,
         (device, start, by): (Device, &[Segment], u64),
         sink: S,
     ) -> Result<Self, DriverError> {
         let mut allocator = DeviceAllocator::new(device, sink, terms.profile, terms.config.clone());
-        let mut addresses = vec![0; requests.replay.allocations.len()];
-        let at_start = requests.replay.active_at(0);
-        let mut waiting = std::collections::BTreeMap::new();
-        for &number in &at_start {
-            let Some(allocation) = requests.allocation(number) else { continue };
-            let address = allocation.address.0.wrapping_add(by);
-            if let Some(place) = addresses.get_mut(number as usize) {
+        let mut addresses = vec![0; requests.asked.len()];
+        let mut waiting = BTreeMap::new();
+        for live in &requests.live {
+            let address = live.address.0.wrapping_add(by);
+            if let Some(place) = addresses.get_mut(live.number as usize) {
                 *place = address;
             }
-            if !allocation.is_allocated_at(0) {
-                waiting.insert(address, held(number));
+            if live.is_waiting {
+                waiting.insert(address, held(live.number));
             }
         }
         for stream in waiting.values() {
@@ -77,21 +62,29 @@ impl<'a, 'r, S: TraceSink> Runner<'a, 'r, S> {
         Ok(Self { requests, allocator, addresses })
     }
 
-    /// Runs to the end, or to where the program would have gone on differently.
-    pub(super) fn run(mut self) -> Outcome {
-        let stop = self.requests.steps.iter().find_map(|step| match self.step(step) {
-            Ok(Done::Same) => None,
-            Ok(Done::Other(why)) => Some((step.event, why)),
-            Err(_) => Some((step.event, Why::Failed)),
+    /// Runs to the end, or to where the program would have gone on differently. `watch` is told the reserved bytes after
+    /// each step, with its event.
+    fn run(mut self, mut watch: impl FnMut(u32, u64)) -> Outcome {
+        let mut most_unused = 0;
+        let stop = self.requests.steps.iter().find_map(|step| {
+            let done = self.step(step);
+            let reserved = self.allocator.reserved();
+            most_unused = most_unused.max(reserved.saturating_sub(self.allocator.active()));
+            watch(step.event, reserved);
+            match done {
+                Ok(Done::Same) => None,
+                Ok(Done::Other(why)) => Some((step.event, why)),
+                Err(_) => Some((step.event, Why::Failed)),
+            }
         });
-        Outcome::of(&self.allocator.stats(), stop)
+        Outcome { most_unused, ..Outcome::of(&self.allocator.stats(), stop) }
     }
 
     /// Does what the program did.
     pub(super) fn step(&mut self, step: &Step) -> Result<Done, AllocError> {
         match step.act {
-            Act::Malloc(number) => self.malloc(step.event, number),
-            Act::Failed => self.fail(step.event),
+            Act::Malloc(number) => self.malloc(number),
+            Act::Failed(number) => self.fail(number),
             Act::Free(number) => {
                 // One that was never served has nothing to free.
                 let address = Address(self.take(number));
@@ -122,10 +115,8 @@ impl<'a, 'r, S: TraceSink> Runner<'a, 'r, S> {
         self.addresses.get_mut(number as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    fn malloc(&mut self, event: u32, number: u32) -> Result<Done, AllocError> {
-        let Some(allocation) = self.requests.allocation(number) else { return Ok(Done::Same) };
-        let pool = self.requests.replay.pool(&allocation);
-        match self.ask(pool, allocation.requested, self.requests.stream(event)) {
+    fn malloc(&mut self, number: u32) -> Result<Done, AllocError> {
+        match self.ask(number) {
             Ok(address) => {
                 if let Some(place) = self.addresses.get_mut(number as usize) {
                     *place = address.0;
@@ -137,10 +128,8 @@ impl<'a, 'r, S: TraceSink> Runner<'a, 'r, S> {
         }
     }
 
-    fn fail(&mut self, event: u32) -> Result<Done, AllocError> {
-        let Some(found) = self.requests.trace.events.get(event as usize) else { return Ok(Done::Same) };
-        let pool = self.requests.tags.get(found.tag).pool.unwrap_or_default();
-        match self.ask(pool, found.size, self.requests.stream(event)) {
+    fn fail(&mut self, number: u32) -> Result<Done, AllocError> {
+        match self.ask(number) {
             Ok(address) => {
                 let _: Result<(), FreeError> = self.allocator.free(address, StackId(0));
                 Ok(Done::Other(Why::Served))
@@ -150,9 +139,11 @@ impl<'a, 'r, S: TraceSink> Runner<'a, 'r, S> {
         }
     }
 
-    /// Asks for memory of a pool.
-    fn ask(&mut self, pool: PoolId, size: u64, stream: Stream) -> Result<Address, AllocError> {
-        let request = Request { size, stream, thread: 1, stack: StackId(0) };
+    /// Asks for what the request of this number asked for.
+    fn ask(&mut self, number: u32) -> Result<Address, AllocError> {
+        let asked = self.requests.asked.get(number as usize).copied().unwrap_or(Asked { size: 0, source: 0 });
+        let Source { stream, pool } = self.requests.sources.get(asked.source as usize).copied().unwrap_or_default();
+        let request = Request { size: asked.size, stream, thread: 1, stack: StackId(0) };
         if !pool.is_private() {
             return self.allocator.malloc(Request { thread: 0, ..request });
         }
@@ -173,38 +164,27 @@ fn held(number: u32) -> Stream {
     Stream(HELD + 1 + i64::from(number))
 }
 
-/// The step between capacities that are tried: 2 MiB, the unit in which drivers give out memory.
-const GRANULE: u64 = 2 << 20;
-
-impl Requests<'_> {
-    /// Returns the least memory of a device, in whole granules of 2 MiB, on which no request fails. With one granule less,
-    /// one does. A run that stops because a request is served that failed in the recording counts up to there.
-    pub fn smallest_capacity(&self, terms: &Terms) -> Result<u64, DriverError> {
-        let fits = |granules: u64| -> Result<bool, DriverError> {
-            let outcome = self.run(&Terms { capacity: granules * GRANULE, ..terms.clone() })?;
-            Ok(outcome.ooms == 0)
-        };
-        let ample = self.run(&Terms { capacity: AMPLE, ..terms.clone() })?;
-        // What it reserves where nothing is short is nearly always enough; a small device also gives short ranges of addresses
-        // to expandable segments. Nothing is too little for any request.
-        let mut enough = ample.peak_reserved.div_ceil(GRANULE);
-        while !fits(enough)? && enough < AMPLE / GRANULE {
-            enough += enough / 8 + 1;
-        }
-        let mut short = 0;
-        while enough - short > 1 {
-            let middle = short + (enough - short) / 2;
-            if fits(middle)? {
-                enough = middle;
-            } else {
-                short = middle;
-            }
-        }
-        Ok(enough * GRANULE)
+impl Requests {
+    /// Runs the requests under some terms.
+    ///
+    /// # Errors
+    /// The trace begins in a state that an allocator can't have, or the fraction is not a share.
+    pub fn run(&self, terms: &Terms) -> Result<Outcome, DriverError> {
+        Ok(self.runner(terms)?.run(|_, _| ()))
     }
 
-    /// Runs the requests under other terms.
-    pub fn run(&self, terms: &Terms) -> Result<Outcome, DriverError> {
+    /// Runs the requests under some terms, and returns also how the reserved memory went up and down.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_course(&self, terms: &Terms) -> Result<(Outcome, Course), DriverError> {
+        let (runner, mut course) = (self.runner(terms)?, Course::default());
+        course.note(0, runner.allocator.reserved());
+        let outcome = runner.run(|event, reserved| course.note(event, reserved));
+        Ok((outcome, course))
+    }
+
+    fn runner(&self, terms: &Terms) -> Result<Runner<'_, ()>, DriverError> {
         // Below all addresses that the device chooses, in the same order.
         let first = self.start.first().map_or(0, |segment| segment.address.0);
         let by = START.wrapping_sub(first);
@@ -215,7 +195,14 @@ impl Requests<'_> {
                 block.address.0 = block.address.0.wrapping_add(by);
             }
         }
-        let device = Device::simulated(terms.capacity, &start);
-        Ok(Runner::new(self, terms, (device, &start, by), ())?.run())
+        let device = Device::simulated((terms.capacity, terms.held_by_others), &start);
+        let mut runner = Runner::new(self, terms, (device, &start, by), ())?;
+        if let Some(fraction) = terms.fraction {
+            runner.allocator.set_memory_fraction(fraction).map_err(|error| DriverError::Failed {
+                call: "set_per_process_memory_fraction",
+                message: error.to_string(),
+            })?;
+        }
+        Ok(runner)
     }
 }

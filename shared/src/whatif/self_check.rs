@@ -1,20 +1,17 @@
 //! Repeats a run under the settings that it was recorded with, and compares each answer with the recorded one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::device::{Answers, Device};
-use super::requests::{Act, Requests, Step};
-use super::runner::{AMPLE, Runner, Terms};
-use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE};
+use super::requests::{Act, Recorded, Requests, Step};
+use super::runner::Runner;
+use super::terms::{AMPLE, Terms};
 use crate::allocator::{DriverError, TraceEntry};
 use crate::event::Action;
 use crate::units::{Address, Bytes};
 
-/// Events after a request that failed in which the range that was reserved for it is looked for.
-const LOOKAHEAD: usize = 1 << 12;
-
 /// The first answer of the allocator that is not the recorded one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The event of the trace.
     pub event: u32,
@@ -23,7 +20,7 @@ pub struct Difference {
 }
 
 /// How far the run comes out as recorded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelfCheck {
     /// Requests for memory in the trace.
     pub requests: u64,
@@ -40,28 +37,31 @@ impl SelfCheck {
     }
 }
 
-impl Requests<'_> {
-    /// Repeats the run under the terms of its recording, and compares each answer with the recorded one.
+impl Requests {
+    /// Repeats the run under the terms of its recording, and compares each answer with the recorded one. Only the release and
+    /// the settings of the terms count.
     pub fn check(&self, terms: &Terms) -> Result<SelfCheck, DriverError> {
         // The device refuses what the recording shows as refused, and nothing else.
-        let terms = Terms { capacity: AMPLE, ..terms.clone() };
+        let terms = Terms { capacity: AMPLE, held_by_others: 0, fraction: None, ..terms.clone() };
         let device = Device::recorded(AMPLE);
         let mut runner = Runner::new(self, &terms, (device, &self.start, 0), Vec::new())?;
-        let mut found = SelfCheck::default();
+        let (mut found, mut lengths, mut entries) =
+            (SelfCheck::default(), self.recorded.lengths.iter(), self.recorded.entries.as_slice());
         for step in &self.steps {
-            let recorded = self.recorded(step);
-            runner.allocator.driver_mut().answer_with(self.answers(step, &recorded));
+            let length = if step.act.is_answered() { lengths.next().copied().unwrap_or_default() } else { 0 };
+            let recorded;
+            (recorded, entries) = entries.split_at(entries.len().min(length as usize));
+            runner.allocator.driver_mut().answer_with(self.answers(step, recorded));
             runner.allocator.sink_mut().clear();
             let done = runner.step(step);
-            let is_request = matches!(step.act, Act::Malloc(_) | Act::Failed);
-            let is_compared = is_request || step.act == Act::EmptyCache;
+            let is_request = step.act.is_request();
             found.requests += u64::from(is_request);
-            if !is_compared {
+            if !step.act.is_answered() {
                 continue;
             }
             let difference = match done {
                 Err(error) => Some(format!("the allocator fails: {error}")),
-                Ok(_) => difference(&recorded, runner.allocator.sink_mut()),
+                Ok(_) => difference(recorded, runner.allocator.sink_mut()),
             };
             match difference {
                 None => found.equal += u64::from(is_request),
@@ -74,13 +74,6 @@ impl Requests<'_> {
         Ok(found)
     }
 
-    /// Returns what the recording has of a step: actions, addresses and sizes.
-    fn recorded(&self, step: &Step) -> Vec<(Action, u64, u64)> {
-        let events = self.trace.events.iter_from(step.driver_from as usize);
-        let own = events.take((step.event - step.driver_from) as usize + usize::from(step.act != Act::EmptyCache));
-        own.map(|event| (event.action, event.address.0, event.size)).filter(|entry| is_compared(entry.0)).collect()
-    }
-
     /// Returns what the device answered to a step.
     fn answers(&self, step: &Step, recorded: &[(Action, u64, u64)]) -> Answers {
         let (mut answers, mut released) = (Answers::default(), 0);
@@ -91,34 +84,19 @@ impl Requests<'_> {
                 _ => {}
             }
         }
-        if step.act == Act::Failed {
+        if let Act::Failed(number) = step.act {
             answers.is_failing = true;
-            // A range that was reserved for it, and got no memory then, gets some later.
-            let stream = self.stream(step.event);
-            let mut later = self.trace.events.iter_from(step.event as usize).take(LOOKAHEAD);
-            let asked = self.trace.events.get(step.event as usize).map_or(0, |event| event.size);
-            let range = later.find(|event| {
-                let is_small = event.size < LARGE_BUFFER;
-                let is_same_stream = self.tags.get(event.tag).stream == stream;
-                event.action == Action::SegmentMap && is_same_stream && is_small == (asked <= SMALL_SIZE)
-            });
-            answers.range = range.map(|event| event.address.0);
+            let ranges = &self.recorded.ranges;
+            let place = ranges.binary_search_by_key(&number, |(failed, _)| *failed);
+            answers.range = place.ok().and_then(|place| ranges.get(place)).map(|(_, address)| *address);
         }
         answers
     }
 }
 
-fn is_taking(action: Action) -> bool {
-    matches!(action, Action::SegmentAlloc | Action::SegmentMap)
-}
-
-fn is_compared(action: Action) -> bool {
-    is_taking(action) || matches!(action, Action::SegmentFree | Action::SegmentUnmap | Action::Alloc)
-}
-
 /// Returns how what came out differs from the recording, in words.
 fn difference(recorded: &[(Action, u64, u64)], made: &[TraceEntry]) -> Option<String> {
-    let made: Vec<_> = made.iter().filter(|entry| is_compared(entry.action)).collect();
+    let made: Vec<_> = made.iter().filter(|entry| Recorded::has(entry.action)).collect();
     let of = |entry: &&TraceEntry| (entry.action, entry.address, entry.size);
     let place = (0..recorded.len().max(made.len())).find(|&n| recorded.get(n).copied() != made.get(n).map(of))?;
     let words = |entry: Option<(Action, u64, u64)>| match entry {

@@ -1,0 +1,53 @@
+//! The least memory that any settings of an allocator need.
+
+use serde::{Deserialize, Serialize};
+
+use super::requests::{Act, Requests};
+use crate::allocator::rounding::MIN_BLOCK;
+
+/// The least memory that a run needs, whatever the settings: no allocator can do with less, since so much was in live
+/// tensors at one moment. All sizes are in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The most bytes that live tensors had asked for: memory without rounding, and without any fragmentation.
+    pub requested: u64,
+    /// The same with each tensor in a block of its own, whose size is a multiple of 512 bytes, as PyTorch's allocator makes
+    /// them: a perfect fit, without any fragmentation.
+    pub exact_fit: u64,
+    /// The event at which `exact_fit` was reached; 0 if at the start.
+    pub event: u32,
+}
+
+impl Bounds {
+    pub(super) fn of(requests: &Requests) -> Self {
+        let size = |number: u32| {
+            let size = requests.asked.get(number as usize).map_or(0, |asked| asked.size);
+            (size, size.max(1).div_ceil(MIN_BLOCK).saturating_mul(MIN_BLOCK))
+        };
+        // A block that waits for a stream can be had earlier by waiting for it, so it is not counted.
+        let allocated = requests.live.iter().filter(|live| !live.is_waiting).map(|live| size(live.number));
+        let (mut requested, mut rounded) = allocated.fold((0_u64, 0_u64), |sum, size| plus(sum, size));
+        let mut bounds = Self { requested, exact_fit: rounded, event: 0 };
+        for step in &requests.steps {
+            match step.act {
+                Act::Malloc(number) => {
+                    (requested, rounded) = plus((requested, rounded), size(number));
+                    bounds.requested = bounds.requested.max(requested);
+                    if rounded > bounds.exact_fit {
+                        (bounds.exact_fit, bounds.event) = (rounded, step.event);
+                    }
+                }
+                Act::Free(number) | Act::FreeLater(number) => {
+                    let (plain, whole) = size(number);
+                    (requested, rounded) = (requested.saturating_sub(plain), rounded.saturating_sub(whole));
+                }
+                Act::Failed(_) | Act::Settled(_) | Act::EmptyCache => {}
+            }
+        }
+        bounds
+    }
+}
+
+fn plus(sum: (u64, u64), size: (u64, u64)) -> (u64, u64) {
+    (sum.0.saturating_add(size.0), sum.1.saturating_add(size.1))
+}

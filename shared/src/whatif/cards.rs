@@ -1,0 +1,104 @@
+//! Devices by name, with the memory that PyTorch finds on them.
+
+/// What a process's CUDA context takes of a device, in bytes: 512 MiB. Out-of-memory messages, which name it with other
+/// "non-PyTorch memory", show from 0.3 to 0.6 GiB before libraries add their workspaces.
+pub const CONTEXT: u64 = 512 << 20;
+
+/// A device that can be bought or rented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Its name, with the memory that it is sold with: `H100-80GB`.
+    pub name: &'static str,
+    /// The bytes that PyTorch's out-of-memory messages call its total capacity: the lowest of the figures that people have
+    /// posted, since drivers and error correction take different amounts.
+    pub total: u64,
+}
+
+/// Returns a size that was given in hundredths of a GiB, as messages print it.
+const fn gib(hundredths: u64) -> u64 {
+    (hundredths << 30) / 100
+}
+
+/// The cards, smallest first.
+pub const CARDS: [Card; 15] = [
+    Card { name: "T4-16GB", total: gib(1456) },
+    Card { name: "L4-24GB", total: gib(2203) },
+    Card { name: "RTX4090-24GB", total: gib(2351) },
+    Card { name: "RTX5090-32GB", total: gib(3136) },
+    Card { name: "V100-32GB", total: gib(3173) },
+    Card { name: "A100-40GB", total: gib(3938) },
+    Card { name: "L40S-48GB", total: gib(4439) },
+    Card { name: "A6000-48GB", total: gib(4740) },
+    Card { name: "H100-80GB", total: gib(7910) },
+    Card { name: "A100-80GB", total: gib(7914) },
+    Card { name: "RTX6000-96GB", total: gib(9496) },
+    Card { name: "H20-96GB", total: gib(9500) },
+    Card { name: "H200-141GB", total: gib(13972) },
+    Card { name: "B200-180GB", total: gib(17835) },
+    Card { name: "MI300X-192GB", total: gib(19169) },
+];
+
+impl Card {
+    /// Returns the bytes that a process can have for its tensors when it has the card for itself: all but its context.
+    pub fn usable(&self) -> u64 {
+        self.total.saturating_sub(CONTEXT)
+    }
+
+    /// Returns the card of a name, in capitals or not, with or without the memory where that is not ambiguous: `h100-80gb`,
+    /// `h100`.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let name = name.trim().to_ascii_uppercase().replace([' ', '_'], "-");
+        if let Some(card) = CARDS.iter().find(|card| card.name == name) {
+            return Some(card);
+        }
+        let mut cards = CARDS.iter().filter(|card| card.name.split_once('-').is_some_and(|(model, _)| model == name));
+        cards.next().filter(|_| cards.next().is_none())
+    }
+
+    /// Returns the smallest card that a process fits on that needs `bytes`; `None` if none is large enough.
+    pub fn smallest_for(bytes: u64) -> Option<&'static Self> {
+        CARDS.iter().find(|card| card.usable() >= bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_sorted_and_usable_is_less_than_sold() {
+        assert!(CARDS.is_sorted_by_key(|card| card.total));
+        for Card { name, total } in CARDS {
+            let sold: u64 = name.split_once('-').unwrap().1.trim_end_matches("GB").parse().unwrap();
+            assert!(total < sold << 30 && total > (sold << 30) / 10 * 9, "{name}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        let cases = [
+            ("H100-80GB", Some("H100-80GB")),
+            ("h100", Some("H100-80GB")),
+            (" A100 40GB", Some("A100-40GB")),
+            ("A100", None),
+            ("", None),
+            ("Z9000", None),
+        ];
+        for (name, want) in cases {
+            assert_eq!(Card::named(name).map(|card| card.name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_card_that_fits() {
+        let cases = [
+            (0, Some("T4-16GB")),
+            (40 << 30, Some("L40S-48GB")),
+            (gib(7910) - CONTEXT, Some("H100-80GB")),
+            (1 << 40, None),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(Card::smallest_for(bytes).map(|card| card.name), want, "{bytes}");
+        }
+    }
+}
