@@ -17,8 +17,6 @@ pub struct RecordedRequests {
     pub torch: String,
     /// The number of events.
     pub events: u32,
-    /// The most bytes that were requested and live at a time.
-    pub requested: u64,
     /// The microseconds from each position to the next; empty without times.
     pub steps_us: Packed<u32>,
 }
@@ -42,7 +40,6 @@ impl Session {
             conf: snapshot.settings.conf.clone(),
             torch: header.as_ref().map(|header| header.torch.clone()).unwrap_or_default(),
             events: of_device.events,
-            requested: of_device.peak.requested,
             steps_us,
         })
     }

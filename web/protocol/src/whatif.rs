@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use shared::query::{Axis, Packed, Window};
-use shared::whatif::{Outcome, SelfCheck};
+use shared::whatif::{Bounds, Outcome, SelfCheck};
 
 /// The run under the settings of the recording.
 pub const RECORDED: u32 = 0;
@@ -123,8 +123,8 @@ pub struct Opened {
     pub releases: Vec<String>,
     /// The events that the requests were read from.
     pub events: u32,
-    /// The bytes that were requested at most at a time: no settings need less.
-    pub requested: u64,
+    /// The least memory that any settings need.
+    pub bounds: Bounds,
 }
 
 /// What a search has found.

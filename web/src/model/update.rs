@@ -16,8 +16,8 @@ mod links;
 use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::whatif::WhatIf;
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
+use super::whatif::WhatIf;
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.

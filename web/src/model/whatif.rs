@@ -1,8 +1,11 @@
 //! A device's requests under other settings: the runs, what a person is about to try, and the search for better settings.
 
+pub use protocol::whatif::{CurvesAsked, Goal, Group, RECORDED, RunCurve, Tuned, Wish};
+use protocol::whatif::{FromWhatIf, Opened};
 use shared::whatif::Outcome;
 
-use crate::worker::whatif::{FromWhatIf, Goal, Opened, RECORDED, Tuned, Wish};
+/// The curves of all runs, with the part of the axis that they are of.
+pub type Curves = (CurvesAsked, Vec<RunCurve>);
 
 /// Maximum number of runs: each has a colour, and a line in the chart.
 pub const MOST_RUNS: usize = 12;

@@ -1,4 +1,4 @@
-use shared::whatif::SelfCheck;
+use shared::whatif::{Bounds, SelfCheck};
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn opened(conf: &str) -> WhatIfStep {
     let recorded = Wish { conf: conf.to_owned(), torch: "2.11".to_owned(), ..Wish::default() };
     let check = SelfCheck { requests: 9, equal: 9, ..SelfCheck::default() };
     let releases = vec!["2.11".to_owned()];
-    let opened = Opened { check, recorded, capacity: None, releases, events: 20, requested: 5 };
+    let opened = Opened { check, recorded, capacity: None, releases, events: 20, bounds: Bounds::default() };
     heard(FromWhatIf::Opened(Box::new(opened)))
 }
 

@@ -5,5 +5,4 @@ pub mod client;
 mod rerun;
 
 pub use protocol::message;
-pub use protocol::whatif;
-pub use rerun::Desks;
+pub use rerun::set_whatif_starter;

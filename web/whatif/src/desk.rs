@@ -43,7 +43,7 @@ struct Run {
 impl Desk {
     /// Takes a device's requests, and answers them under the settings of the recording. The error is a sentence.
     pub fn open(recorded: RecordedRequests) -> Result<(Self, Opened), String> {
-        let RecordedRequests { requests, conf, torch, events, requested, steps_us } = recorded;
+        let RecordedRequests { requests, conf, torch, events, steps_us } = recorded;
         if requests.is_empty() {
             return Err("This trace has no request for memory, so there is nothing to run again.".to_owned());
         }
@@ -59,7 +59,7 @@ impl Desk {
             capacity: requests.capacity(),
             releases: Profile::ALL.iter().map(|profile| profile.torch.to_owned()).collect(),
             events,
-            requested,
+            bounds: requests.bounds(),
         };
         let asked = vec![(RECORDED, terms(&opened.recorded, profile, requests.capacity())?)];
         let times = Times::of(&steps_us);
