@@ -26,7 +26,7 @@ impl Bounds {
         };
         // A block that waits for a stream can be had earlier by waiting for it, so it is not counted.
         let allocated = requests.live.iter().filter(|live| !live.is_waiting).map(|live| size(live.number));
-        let (mut requested, mut rounded) = allocated.fold((0_u64, 0_u64), |sum, size| plus(sum, size));
+        let (mut requested, mut rounded) = allocated.fold((0_u64, 0_u64), plus);
         let mut bounds = Self { requested, exact_fit: rounded, event: 0 };
         for step in &requests.steps {
             match step.act {

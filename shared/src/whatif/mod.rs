@@ -27,6 +27,7 @@ mod requests;
 mod runner;
 mod self_check;
 mod terms;
+pub mod tune;
 
 pub use bounds::Bounds;
 pub use capacity::GRANULE;

@@ -44,6 +44,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the calls that took memory from the driver or gave it back.
+    pub fn driver_calls(&self) -> u64 {
+        self.device_allocs.saturating_add(self.device_frees)
+    }
+
     pub(super) fn of(stats: &Stats, stop: Option<(u32, Why)>) -> Self {
         let bytes = |number: i64| number.max(0) as u64;
         Self {

@@ -1,0 +1,101 @@
+//! What a search recommends.
+
+use serde::{Deserialize, Serialize};
+
+use super::goal::Goal;
+use crate::units::{Bytes, Count, counted};
+use crate::whatif::{AMPLE, Bounds, Outcome};
+
+/// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
+const WORTH: u64 = 100;
+
+/// What a search recommends, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The line for `PYTORCH_CUDA_ALLOC_CONF`; `None` if no setting helps.
+    pub conf: Option<String>,
+    /// What it brings, or why nothing helps. One sentence or more.
+    pub text: String,
+    /// What it costs, and what it doesn't help; empty if nothing helps.
+    pub cost: String,
+}
+
+impl Advice {
+    /// Compares the best outcome, that of `conf`, with that of the recorded settings, on a device of `capacity` bytes.
+    pub(super) fn of(
+        goal: Goal,
+        (conf, best): (&str, &Outcome),
+        recorded: &Outcome,
+        (bounds, capacity): (&Bounds, u64),
+    ) -> Self {
+        let none = |text: String| Self { conf: None, text, cost: String::new() };
+        if best.ooms > 0 {
+            return none(does_not_fit(bounds, capacity));
+        }
+        let live = format!("{} were in live tensors at the peak, which no setting changes", Bytes(bounds.exact_fit));
+        let saves = |before: u64, after: u64| before > after && before - after >= (before / WORTH).max(1);
+        let (reserved, calls) =
+            ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
+        let text = if recorded.ooms > 0 {
+            let retries = counted(best.retries, "retry");
+            format!("The request that failed is served: {} reserved at the peak, {retries}.", Bytes(reserved.1))
+        } else {
+            match goal {
+                Goal::Reserved if saves(reserved.0, reserved.1) => {
+                    format!("Reserves {} at the peak instead of {}.", Bytes(reserved.1), Bytes(reserved.0))
+                }
+                Goal::Reserved => {
+                    let kept = Bytes(reserved.0);
+                    return none(format!("No setting saves as much as 1 %: the run reserves {kept}, and {live}."));
+                }
+                Goal::Calls if saves(calls.0, calls.1) => {
+                    format!("Needs {} of the driver instead of {}.", counted(calls.1, "call"), Count(calls.0))
+                }
+                Goal::Calls => {
+                    let made = counted(calls.0, "call");
+                    return none(format!("No setting saves as much as 1 % of the {made} of the driver."));
+                }
+                Goal::Fit if recorded.retries > best.retries => {
+                    let (before, after) = (Count(recorded.retries), counted(best.retries, "retry"));
+                    format!("It fits with {after} instead of {before}.")
+                }
+                Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
+            }
+        };
+        Self { conf: Some(conf.to_owned()), text, cost: cost(goal, reserved, calls) + &format!(" {}.", capital(&live)) }
+    }
+}
+
+/// Says what a setting costs beside its goal.
+fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
+    let more_calls = calls.1 > calls.0;
+    match goal {
+        Goal::Calls if reserved.1 > reserved.0 => {
+            format!("It reserves {} at the peak instead of {}.", Bytes(reserved.1), Bytes(reserved.0))
+        }
+        Goal::Calls => format!("It reserves no more: {} at the peak.", Bytes(reserved.1)),
+        _ if more_calls => {
+            format!("It costs time: {} of the driver instead of {}.", counted(calls.1, "call"), Count(calls.0))
+        }
+        _ => format!("It needs no more calls of the driver: {} instead of {}.", Count(calls.1), Count(calls.0)),
+    }
+}
+
+fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
+    let needed = Bytes(bounds.exact_fit);
+    if bounds.exact_fit > capacity {
+        let had = Bytes(capacity);
+        return format!(
+            "No setting helps: the run needs {needed} in live tensors at once, and the process can have {had}."
+        );
+    }
+    let on = if capacity < AMPLE { format!(" on {}", Bytes(capacity)) } else { String::new() };
+    format!(
+        "None of the settings that were tried fits{on}, although no more than {needed} were in live tensors at once."
+    )
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

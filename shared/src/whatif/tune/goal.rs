@@ -1,0 +1,34 @@
+//! What a search is for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::whatif::Outcome;
+
+/// What a search is for. In all of them, a run that fails is worse than any that doesn't.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// The least reserved memory at the peak.
+    #[default]
+    Reserved,
+    /// The fewest calls of the driver, each of which costs time.
+    Calls,
+    /// No request that fails or has to be repeated on the device, with the fewest options.
+    Fit,
+}
+
+impl Goal {
+    /// All goals.
+    pub const ALL: [Self; 3] = [Self::Reserved, Self::Calls, Self::Fit];
+
+    /// Returns the rank of an outcome that `options` options lead to: the least is the best.
+    pub(super) fn rank(self, outcome: &Outcome, options: usize) -> [u64; 5] {
+        let Outcome { ooms, retries, peak_reserved, .. } = *outcome;
+        let (calls, options) = (outcome.driver_calls(), options as u64);
+        match self {
+            Self::Reserved => [ooms, peak_reserved, calls, retries, options],
+            Self::Calls => [ooms, calls, peak_reserved, retries, options],
+            Self::Fit => [ooms, retries, options, peak_reserved, calls],
+        }
+    }
+}

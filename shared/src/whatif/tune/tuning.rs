@@ -1,0 +1,161 @@
+//! What a search found.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::advice::Advice;
+use super::goal::Goal;
+use super::search::Tried;
+use crate::whatif::{Bounds, Outcome};
+
+/// Settings that come to the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// What they come to.
+    pub outcome: Outcome,
+    /// The lines for `PYTORCH_CUDA_ALLOC_CONF`, the one with the fewest options first.
+    pub confs: Vec<String>,
+    /// The options that the first line sets.
+    pub options: u32,
+    /// Whether no other settings reserve less with as few calls of the driver, or need fewer calls with as little memory. A
+    /// group whose runs fail is not.
+    pub is_on_front: bool,
+    /// Whether the recorded settings come to this.
+    pub is_recorded: bool,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// What it was for.
+    pub goal: Goal,
+    /// The number of settings that were tried, without the recorded ones.
+    pub tried: u32,
+    /// What they came to, the best for the goal first.
+    pub groups: Vec<Group>,
+    /// What to do.
+    pub advice: Advice,
+}
+
+impl Tuning {
+    /// Sorts and judges what was tried. `recorded` are the recorded settings and what they came to on the same device, of which
+    /// the process can have `capacity` bytes.
+    pub fn of(
+        goal: Goal,
+        tried: &[Tried],
+        (recorded_conf, recorded): (&str, &Outcome),
+        (bounds, capacity): (&Bounds, u64),
+    ) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places: FxHashMap<Outcome, usize> = FxHashMap::default();
+        let mut add = |outcome: &Outcome, conf: String, options: usize| {
+            let place = match places.entry(*outcome) {
+                Entry::Occupied(place) => *place.get(),
+                Entry::Vacant(vacant) => {
+                    let is_recorded = outcome == recorded;
+                    let options = options as u32;
+                    let confs = Vec::new();
+                    groups.push(Group { outcome: *outcome, confs, options, is_on_front: false, is_recorded });
+                    *vacant.insert(groups.len() - 1)
+                }
+            };
+            let group = &mut groups[place];
+            if !group.confs.contains(&conf) {
+                group.confs.push(conf);
+            }
+        };
+        // With as many options, the recorded settings are preferred.
+        add(recorded, recorded_conf.to_owned(), 0);
+        let mut by_options: Vec<&Tried> = tried.iter().collect();
+        by_options.sort_by_key(|tried| tried.candidate.options());
+        for Tried { candidate, outcome } in by_options {
+            add(outcome, candidate.conf(recorded_conf), candidate.options());
+        }
+        groups.sort_by_key(|group| goal.rank(&group.outcome, group.options as usize));
+        mark_front(&mut groups);
+        let (best_conf, best) = groups
+            .first()
+            .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
+            .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
+        let advice = Advice::of(goal, (&best_conf, &best), recorded, (bounds, capacity));
+        Self { goal, tried: tried.len() as u32, groups, advice }
+    }
+}
+
+/// Marks the groups that no other one beats in both memory and calls.
+fn mark_front(groups: &mut [Group]) {
+    let mut order: Vec<usize> = (0..groups.len()).filter(|place| groups[*place].outcome.ooms == 0).collect();
+    order.sort_by_key(|place| (groups[*place].outcome.peak_reserved, groups[*place].outcome.driver_calls()));
+    let mut fewest = u64::MAX;
+    for place in order {
+        let calls = groups[place].outcome.driver_calls();
+        if calls < fewest {
+            fewest = calls;
+            groups[place].is_on_front = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidate::Candidate;
+    use super::*;
+
+    fn outcome(peak_reserved: u64, device_allocs: u64, ooms: u64) -> Outcome {
+        Outcome { peak_reserved, device_allocs, ooms, ..Outcome::default() }
+    }
+
+    #[test]
+    fn groups_front_and_advice() {
+        const GIB: u64 = 1 << 30;
+        let plain = Candidate::default();
+        let expandable = Candidate { expandable_segments: true, ..plain.clone() };
+        let split = |mb| Candidate { max_split_size_mb: Some(mb), ..plain.clone() };
+        let both = Candidate { expandable_segments: true, ..split(64) };
+        let tried = |candidate: &Candidate, outcome| Tried { candidate: candidate.clone(), outcome };
+        let all = [
+            tried(&plain, outcome(16 * GIB, 20, 0)),
+            tried(&both, outcome(11 * GIB, 300, 0)),
+            tried(&expandable, outcome(11 * GIB, 300, 0)),
+            tried(&split(32), outcome(17 * GIB, 50, 0)),
+            tried(&split(64), outcome(12 * GIB, 10, 1)),
+        ];
+        let bounds = Bounds { requested: 10 * GIB, exact_fit: 10 * GIB, event: 7 };
+        // The goal, what was recorded, the line that is recommended, a part of its text, and the lines of the front.
+        let (kept, failed) = (outcome(16 * GIB, 20, 0), outcome(12 * GIB, 10, 1));
+        let front = ["expandable_segments:True", ""];
+        let cases = [
+            (
+                Goal::Reserved,
+                "",
+                kept,
+                Some("expandable_segments:True"),
+                "Reserves 11.0 GiB at the peak instead of 16.0 GiB.",
+            ),
+            (Goal::Calls, "", kept, None, "No setting saves as much as 1 % of the 20 calls"),
+            (Goal::Fit, "", kept, None, "The recorded settings fit"),
+            (Goal::Fit, "max_split_size_mb:64", failed, Some(""), "The request that failed is served: 16.0 GiB"),
+        ];
+        for (goal, conf, recorded, want, text) in cases {
+            let tuning = Tuning::of(goal, &all, (conf, &recorded), (&bounds, 20 * GIB));
+            assert_eq!(tuning.advice.conf.as_deref(), want, "{goal:?}");
+            assert!(tuning.advice.text.contains(text), "{goal:?}: {}", tuning.advice.text);
+            assert_eq!(tuning.groups.len(), 4);
+            assert_eq!(tuning.groups.iter().filter(|group| group.is_recorded).count(), 1);
+            let mut on_front: Vec<_> = tuning.groups.iter().filter(|group| group.is_on_front).collect();
+            on_front.sort_by_key(|group| group.outcome.peak_reserved);
+            assert_eq!(on_front.iter().map(|group| group.confs[0].as_str()).collect::<Vec<_>>(), front);
+        }
+        // Nothing fits.
+        let tuning = Tuning::of(Goal::Fit, &all[4..], ("", &failed), (&bounds, 9 * GIB));
+        assert_eq!(tuning.advice.conf, None);
+        assert_eq!(
+            tuning.advice.text,
+            "No setting helps: the run needs 10.0 GiB in live tensors at once, and the process can have 9.00 GiB."
+        );
+        let tuning = Tuning::of(Goal::Fit, &all[4..], ("", &failed), (&bounds, 12 * GIB));
+        assert!(tuning.advice.text.starts_with("None of the settings that were tried fits on 12.0 GiB"), "{tuning:?}");
+    }
+}
