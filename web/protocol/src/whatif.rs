@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use shared::query::{Axis, Packed, Window};
+use shared::whatif::tune::{Goal, Tuning};
 use shared::whatif::{Bounds, Outcome, SelfCheck};
 
 /// The run under the settings of the recording.
@@ -25,18 +26,6 @@ pub struct Wish {
     pub fraction: String,
     /// The memory of it that others hold: a size.
     pub others: String,
-}
-
-/// What settings are searched for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Goal {
-    /// The least reserved memory.
-    #[default]
-    Reserved,
-    /// The fewest calls of the driver.
-    Calls,
-    /// No request that fails.
-    Fit,
 }
 
 /// A message from the page.
@@ -104,8 +93,8 @@ pub enum FromWhatIf {
         /// Those that are known to be tried next.
         left: u32,
     },
-    /// The search has ended.
-    Tuned(Box<Tuned>),
+    /// The search has ended. The error is a sentence; it is empty if the search was ended before anything was run.
+    Tuned(Result<Box<Tuned>, String>),
     /// There is nothing to run, or the worker failed; nothing follows.
     Failed(String),
 }
@@ -130,38 +119,8 @@ pub struct Opened {
 /// What a search has found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// What was searched for.
-    pub goal: Goal,
-    /// The settings that were tried.
-    pub tried: u32,
+    /// The outcomes and the advice.
+    pub tuning: Tuning,
     /// Whether nothing was left to try.
     pub is_complete: bool,
-    /// The outcomes, the best first.
-    pub groups: Vec<Group>,
-    /// The settings to use; `None` if those of the recording are as good.
-    pub recommended: Option<Recommended>,
-    /// What they change, or why none helps: one or two sentences.
-    pub verdict: String,
-}
-
-/// Settings with the same outcome.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Group {
-    /// The settings, the simplest first.
-    pub confs: Vec<String>,
-    /// What they come to.
-    pub outcome: Outcome,
-    /// Whether no other group has both less reserved memory and fewer calls of the driver.
-    pub is_front: bool,
-    /// Whether the settings of the recording are among them.
-    pub is_recorded: bool,
-}
-
-/// Settings that a search recommends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recommended {
-    /// The settings.
-    pub conf: String,
-    /// The line to paste.
-    pub line: String,
 }

@@ -11,6 +11,8 @@ pub fn open_whatif(model: &ModelHandle) {
     let now = model.now();
     let Some(key) = now.current else { return };
     let device = now.view.device;
+    // What it may still say is of other requests.
+    model.workers().desks().close(key);
     step(model, key, WhatIfStep::Opening(device));
     let handle = model.clone();
     model.workers().requests(

@@ -1,8 +1,9 @@
 //! A device's requests under other settings: the runs, what a person is about to try, and the search for better settings.
 
-pub use protocol::whatif::{CurvesAsked, Goal, Group, RECORDED, RunCurve, Tuned, Wish};
+pub use protocol::whatif::{CurvesAsked, RECORDED, RunCurve, Tuned, Wish};
 use protocol::whatif::{FromWhatIf, Opened};
 use shared::whatif::Outcome;
+pub use shared::whatif::tune::{Goal, Group};
 
 /// The curves of all runs, with the part of the axis that they are of.
 pub type Curves = (CurvesAsked, Vec<RunCurve>);
@@ -67,6 +68,8 @@ pub enum Tune {
     },
     /// It has ended.
     Done(Box<Tuned>),
+    /// It could not be run: a sentence.
+    Refused(String),
 }
 
 /// Something that changes what is known, or what a person is about to try.
@@ -145,7 +148,9 @@ impl WhatIf {
             }
             FromWhatIf::Smallest(id, found) => self.change(id, |run| run.smallest = Some(found)),
             FromWhatIf::Tuning { tried, left } => self.tune = Tune::Running { tried, left },
-            FromWhatIf::Tuned(tuned) => self.tune = Tune::Done(tuned),
+            FromWhatIf::Tuned(Ok(tuned)) => self.tune = Tune::Done(tuned),
+            FromWhatIf::Tuned(Err(sentence)) if sentence.is_empty() => self.tune = Tune::None,
+            FromWhatIf::Tuned(Err(sentence)) => self.tune = Tune::Refused(sentence),
             FromWhatIf::Failed(sentence) => {
                 (self.failed, self.tune) = (Some(sentence), Tune::None);
             }

@@ -87,12 +87,9 @@ impl Desk {
                     self.search = Some(Searching::new(terms, &self.conf, goal));
                     Vec::new()
                 }
-                Err(sentence) => vec![FromWhatIf::Tuned(Box::new(Searching::refused(goal, sentence)))],
+                Err(sentence) => vec![FromWhatIf::Tuned(Err(sentence))],
             },
-            ToWhatIf::Cancel => {
-                let ended = self.search.take().map(|search| search.end(&self.requests, false));
-                ended.map(|tuned| FromWhatIf::Tuned(Box::new(tuned))).into_iter().collect()
-            }
+            ToWhatIf::Cancel => self.end_search(Ok(false)),
         }
     }
 
@@ -116,17 +113,23 @@ impl Desk {
         }
         if let Some(search) = &mut self.search {
             return Some(match search.step(&self.requests) {
-                Some(progress) => progress.into_iter().collect(),
-                None => {
-                    let ended = self.search.take().map(|search| search.end(&self.requests, true));
-                    ended.map(|tuned| FromWhatIf::Tuned(Box::new(tuned))).into_iter().collect()
-                }
+                Ok(Some(progress)) => vec![progress],
+                Ok(None) => self.end_search(Ok(true)),
+                Err(sentence) => self.end_search(Err(sentence)),
             });
         }
         let run = self.runs.iter_mut().find(|run| !run.is_measured)?;
         run.is_measured = true;
         let smallest = self.requests.smallest_capacity(&run.terms).map_err(|error| refused(&error));
         Some(vec![FromWhatIf::Smallest(run.id, smallest)])
+    }
+
+    /// Ends the search: with what was found and whether that is all, or with an error.
+    fn end_search(&mut self, end: Result<bool, String>) -> Vec<FromWhatIf> {
+        let Some(search) = self.search.take() else { return Vec::new() };
+        let found =
+            end.and_then(|is_complete| search.end(&self.requests, is_complete).map(Box::new).ok_or_else(String::new));
+        vec![FromWhatIf::Tuned(found)]
     }
 
     fn run(&mut self, id: u32, terms: Terms) -> FromWhatIf {
@@ -163,3 +166,7 @@ fn best(
     }
     best.ok_or(failed)
 }
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -1,74 +1,59 @@
-//! A search for better settings, one candidate at a time.
+//! A search for better settings, one run at a time, so that a person can see how far it is and end it.
 
-use protocol::whatif::{FromWhatIf, Goal, Group, Recommended, Tuned};
+use std::collections::VecDeque;
+
+use protocol::whatif::{FromWhatIf, Tuned};
 use shared::allocator::AllocatorConfig;
+use shared::whatif::tune::{Candidate, Goal, Search, Tried, Tuning};
 use shared::whatif::{Outcome, Requests, Terms};
 
 /// A search under way.
 #[derive(Debug)]
 pub struct Searching {
+    /// The settings of the recording, on the device that is searched for.
     terms: Terms,
+    conf: String,
     goal: Goal,
-    recorded: String,
-    left: Vec<String>,
-    tried: Vec<(String, Outcome)>,
+    search: Search,
+    /// What the recorded settings come to there.
+    recorded: Option<Outcome>,
+    next: VecDeque<Candidate>,
+    tried: Vec<Tried>,
 }
 
-const SIMPLE: [&str; 5] = [
-    "expandable_segments:True",
-    "max_split_size_mb:64",
-    "max_split_size_mb:256",
-    "roundup_power2_divisions:4",
-    "garbage_collection_threshold:0.8",
-];
-
 impl Searching {
-    /// Begins a search.
-    pub fn new(terms: Terms, recorded: &str, goal: Goal) -> Self {
-        let mut left = vec![recorded.to_owned(), String::new()];
-        left.extend(SIMPLE.map(str::to_owned));
-        Self { terms, goal, recorded: recorded.to_owned(), left, tried: Vec::new() }
+    /// Begins a search. `terms` are those of the recording on the device that is searched for, `conf` its settings.
+    pub fn new(terms: Terms, conf: &str, goal: Goal) -> Self {
+        let search = Search::new(terms.profile, goal, terms.fraction.is_some());
+        let (next, tried) = (VecDeque::new(), Vec::new());
+        Self { terms, conf: conf.to_owned(), goal, search, recorded: None, next, tried }
     }
 
-    /// Returns what is said of a search that can't begin.
-    pub fn refused(goal: Goal, sentence: String) -> Tuned {
-        Tuned { goal, tried: 0, is_complete: false, groups: Vec::new(), recommended: None, verdict: sentence }
-    }
-
-    /// Tries the next candidate. Returns progress; `None` if nothing is left.
-    pub fn step(&mut self, requests: &Requests) -> Option<Option<FromWhatIf>> {
-        if self.left.is_empty() {
-            return None;
-        }
-        let conf = self.left.remove(0);
-        if let Ok(config) = AllocatorConfig::from_conf(&conf, self.terms.profile)
-            && let Ok(outcome) = requests.run(&Terms { config, ..self.terms.clone() })
-        {
-            self.tried.push((conf, outcome));
-        }
-        Some(Some(FromWhatIf::Tuning { tried: self.tried.len() as u32, left: self.left.len() as u32 }))
-    }
-
-    /// Ends the search.
-    pub fn end(self, _: &Requests, is_complete: bool) -> Tuned {
-        let Self { goal, tried, recorded, .. } = self;
-        let mut groups: Vec<Group> = Vec::new();
-        let count = tried.len() as u32;
-        for (conf, outcome) in tried {
-            let is_recorded = conf == recorded;
-            match groups.iter_mut().find(|group| group.outcome == outcome) {
-                Some(group) => {
-                    group.confs.push(conf);
-                    group.is_recorded |= is_recorded;
-                }
-                None => groups.push(Group { confs: vec![conf], outcome, is_front: false, is_recorded }),
+    /// Runs the next settings. Returns how far the search is; `None` once it is over. The error is a sentence.
+    pub fn step(&mut self, requests: &Requests) -> Result<Option<FromWhatIf>, String> {
+        let run = |config| requests.run(&Terms { config, ..self.terms.clone() }).map_err(|error| error.to_string());
+        if self.recorded.is_none() {
+            self.recorded = Some(run(self.terms.config.clone())?);
+        } else {
+            if self.next.is_empty() {
+                self.next = self.search.round(&self.tried).into();
+            }
+            let Some(candidate) = self.next.pop_front() else { return Ok(None) };
+            // What a release refuses is no candidate of it.
+            if let Ok(config) = AllocatorConfig::from_conf(&candidate.conf(&self.conf), self.terms.profile) {
+                let outcome = run(config)?;
+                self.tried.push(Tried { candidate, outcome });
             }
         }
-        groups.sort_by_key(|group| group.outcome.peak_reserved);
-        let recommended = groups
-            .first()
-            .and_then(|group| group.confs.first())
-            .map(|conf| Recommended { conf: conf.clone(), line: format!("PYTORCH_CUDA_ALLOC_CONF={conf}") });
-        Tuned { goal, tried: count, is_complete, groups, recommended, verdict: String::new() }
+        Ok(Some(FromWhatIf::Tuning { tried: self.tried.len() as u32, left: self.next.len() as u32 }))
+    }
+
+    /// Ends the search; `None` if nothing was run yet.
+    pub fn end(self, requests: &Requests, is_complete: bool) -> Option<Tuned> {
+        let Self { terms, conf, goal, recorded, tried, .. } = self;
+        let had = terms.capacity.saturating_sub(terms.held_by_others);
+        let limit = terms.fraction.map_or(had, |share| had.min((terms.capacity as f64 * share) as u64));
+        let tuning = Tuning::of(goal, &tried, (&conf, &recorded?), (&requests.bounds(), limit));
+        Some(Tuned { tuning, is_complete })
     }
 }

@@ -31,10 +31,15 @@ pub fn terms(wish: &Wish, profile: &'static Profile, recorded_capacity: Option<u
     Ok(Terms { profile, config, capacity, held_by_others: others.saturating_add(context), fraction })
 }
 
+/// Letters of an error that are shown. PyTorch repeats the settings in some.
+const LONGEST: usize = 240;
+
 /// Returns PyTorch's own error on one line.
 fn refusal(error: &str) -> String {
-    let line: Vec<&str> = error.split_whitespace().collect();
-    format!("PyTorch refuses these settings: {}", line.join(" "))
+    let line = error.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+    let more = if cut.len() < line.len() { "…" } else { "" };
+    format!("PyTorch refuses these settings: {cut}{more}")
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -82,6 +87,7 @@ mod tests {
         for (wish, want) in [
             (wish("max_split_size_mb:1", "", "", ""), "PyTorch refuses these settings"),
             (wish("nonsense", "", "", ""), "PyTorch refuses these settings"),
+            (wish(&"[,:".repeat(9_999), "", "", ""), "PyTorch refuses these settings"),
             (wish("", "much", "", ""), "is not a size"),
             (wish("", "0", "", ""), "between 1 byte and 1.00 TiB"),
             (wish("", "99TiB", "", ""), "between 1 byte and 1.00 TiB"),
@@ -91,7 +97,7 @@ mod tests {
             (old, "is not a release"),
         ] {
             let error = terms(&wish, &TORCH_2_11, None).unwrap_err();
-            assert!(error.contains(want) && !error.contains('\n'), "{wish:?}: {error}");
+            assert!(error.contains(want) && !error.contains('\n') && error.len() < 400, "{wish:?}: {error}");
         }
     }
 }

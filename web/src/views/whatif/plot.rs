@@ -5,7 +5,7 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::runs::settings_text;
-use crate::model::{Group, Tuned};
+use crate::model::Group;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 160.0;
@@ -13,17 +13,16 @@ const HEIGHT: f64 = 160.0;
 const EDGE: f64 = 10.0;
 
 /// Renders the outcomes of a search.
-pub fn plot(tuned: &Tuned) -> Html {
-    let calls = |group: &Group| group.outcome.device_allocs + group.outcome.device_frees;
-    let x = Range::of(tuned.groups.iter().map(calls));
-    let y = Range::of(tuned.groups.iter().map(|group| group.outcome.peak_reserved));
+pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
+    let calls = |group: &Group| group.outcome.driver_calls();
+    let x = Range::of(groups.iter().map(calls));
+    let y = Range::of(groups.iter().map(|group| group.outcome.peak_reserved));
     let at = |group: &Group| {
         let (x, y) = (x.share(calls(group)), y.share(group.outcome.peak_reserved));
         (EDGE + x * (WIDTH - 2.0 * EDGE), HEIGHT - EDGE - y * (HEIGHT - 2.0 * EDGE))
     };
     let number = |value: f64| Decimal::of(value, 1).to_string();
-    let chosen = tuned.recommended.as_ref().map(|chosen| chosen.conf.as_str());
-    let mut front: Vec<(f64, f64)> = tuned.groups.iter().filter(|group| group.is_front).map(at).collect();
+    let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(at).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     let line: Vec<String> = front.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
     let label = format!(
@@ -38,12 +37,12 @@ pub fn plot(tuned: &Tuned) -> Html {
             <svg viewBox={format!("0 0 {WIDTH} {HEIGHT}")} role="img" aria-label={label} data-testid="tune-plot">
                 <rect class="plot-frame" x="0.5" y="0.5" width={number(WIDTH - 1.0)} height={number(HEIGHT - 1.0)} />
                 <polyline class="plot-front" points={line.join(" ")} />
-                { for tuned.groups.iter().map(|group| {
+                { for groups.iter().map(|group| {
                     let (cx, cy) = at(group);
                     let is_chosen = chosen.is_some_and(|chosen| group.confs.iter().any(|conf| conf == chosen));
                     let class = classes!(
                         "plot-point",
-                        group.is_front.then_some("is-front"),
+                        group.is_on_front.then_some("is-front"),
                         group.is_recorded.then_some("is-recorded"),
                         is_chosen.then_some("is-chosen"),
                     );

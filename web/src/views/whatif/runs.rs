@@ -101,7 +101,6 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
 fn cells(model: &ModelHandle, outcome: &Outcome, recorded: Option<&Outcome>) -> Html {
     let before = recorded.map_or(0, |recorded| recorded.peak_reserved);
     let change = outcome.peak_reserved as i64 - before as i64;
-    let calls = outcome.device_allocs + outcome.device_frees;
     html! {
         <>
             <td data-testid="whatif-reserved">{ bytes_text(outcome.peak_reserved) }</td>
@@ -109,7 +108,7 @@ fn cells(model: &ModelHandle, outcome: &Outcome, recorded: Option<&Outcome>) -> 
             <td>{ bytes_text(outcome.peak_allocated) }</td>
             <td>{ bytes_text(outcome.most_unused) }</td>
             <td>{ Count(outcome.segments_end).to_string() }</td>
-            <td title={format!("{} take memory, {} give it back", Count(outcome.device_allocs), Count(outcome.device_frees))}>{ Count(calls).to_string() }</td>
+            <td title={format!("{} take memory, {} give it back", Count(outcome.device_allocs), Count(outcome.device_frees))}>{ Count(outcome.driver_calls()).to_string() }</td>
             <td>{ Count(outcome.retries).to_string() }</td>
             <td>{ out_of_memory(model, outcome) }</td>
         </>

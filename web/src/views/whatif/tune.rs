@@ -2,6 +2,7 @@
 
 use shared::units::{Count, counted};
 use shared::whatif::CARDS;
+use shared::whatif::tune::{Advice, Tuning};
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
@@ -88,6 +89,7 @@ pub fn TuneSection() -> Html {
                 _ if whatif.wants_tune => html! { <p class="quiet" role="status">{ "The search begins once the recorded run is known." }</p> },
                 Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then closer to the best." }</p> },
                 Tune::Running { tried, left } => progress(*tried, *left),
+                Tune::Refused(sentence) => html! { <p class="is-refused" role="alert" data-testid="tune-refused">{ sentence.clone() }</p> },
                 Tune::Done(tuned) => found(&model, tuned, &shows_all),
             } }
         </section>
@@ -105,7 +107,9 @@ fn progress(tried: u32, left: u32) -> Html {
 }
 
 fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -> Html {
-    let rows = if **shows_all { tuned.groups.len() } else { ROWS };
+    let Tuning { groups, advice, tried, .. } = &tuned.tuning;
+    let line = advice.conf.as_ref().map(|conf| [VARIABLE, conf].concat());
+    let rows = if **shows_all { groups.len() } else { ROWS };
     let show_all = {
         let shows_all = shows_all.clone();
         Callback::from(move |_: MouseEvent| shows_all.set(true))
@@ -113,21 +117,21 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
     html! {
         <>
             <p role="status" data-testid="tune-verdict" data-complete={tuned.is_complete.to_string()}>
-                { tuned.verdict.clone() }
+                { advice.text.clone() }{ " " }{ advice.cost.clone() }
                 <span class="dim">
-                    { format!(" {} tried{}.", counted(tuned.tried.into(), "setting"), if tuned.is_complete { "" } else { " before the search was cancelled" }) }
+                    { format!(" {} tried{}.", counted((*tried).into(), "setting"), if tuned.is_complete { "" } else { " before the search was cancelled" }) }
                 </span>
             </p>
-            if let Some(recommended) = &tuned.recommended {
+            if let Some(line) = line {
                 <p class="whatif-line is-answer" data-testid="tune-recommended">
-                    <code>{ recommended.line.clone() }</code>
-                    <CopyButton text={recommended.line.clone()} label="Copy" class="button is-primary" />
+                    <code>{ line.clone() }</code>
+                    <CopyButton text={line} label="Copy" class="button is-primary" />
                 </p>
             }
-            if tuned.groups.len() > 1 {
-                { plot(tuned) }
+            if groups.len() > 1 {
+                { plot(groups, advice.conf.as_deref()) }
             }
-            if !tuned.groups.is_empty() {
+            if !groups.is_empty() {
                 <div class="whatif-scroll">
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
@@ -139,20 +143,20 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                             <th>{ "Out of memory" }</th>
                             <th><span class="visually-hidden">{ "Add as a run" }</span></th>
                         </tr></thead>
-                        <tbody>{ for tuned.groups.iter().take(rows).map(|group| row(model, tuned, group)) }</tbody>
+                        <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group)) }</tbody>
                     </table>
                 </div>
-                if rows < tuned.groups.len() {
-                    <button type="button" class="act" onclick={show_all}>{ format!("Show all {} outcomes", Count(tuned.groups.len() as u64)) }</button>
+                if rows < groups.len() {
+                    <button type="button" class="act" onclick={show_all}>{ format!("Show all {} outcomes", Count(groups.len() as u64)) }</button>
                 }
             }
         </>
     }
 }
 
-fn row(model: &ModelHandle, tuned: &Tuned, group: &Group) -> Html {
+fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
     let Some((first, others)) = group.confs.split_first() else { return Html::default() };
-    let is_chosen = tuned.recommended.as_ref().is_some_and(|chosen| group.confs.contains(&chosen.conf));
+    let is_chosen = advice.conf.as_ref().is_some_and(|chosen| group.confs.contains(chosen));
     let add = {
         let (model, conf) = (model.clone(), first.clone());
         Callback::from(move |_: MouseEvent| {
@@ -174,9 +178,9 @@ fn row(model: &ModelHandle, tuned: &Tuned, group: &Group) -> Html {
                 }
                 if !note.is_empty() { <span class="remark">{ note }</span> }
             </th>
-            <td>{ if group.is_front { "yes" } else { "" } }</td>
+            <td>{ if group.is_on_front { "yes" } else { "" } }</td>
             <td>{ bytes_text(group.outcome.peak_reserved) }</td>
-            <td>{ Count(group.outcome.device_allocs + group.outcome.device_frees).to_string() }</td>
+            <td>{ Count(group.outcome.driver_calls()).to_string() }</td>
             <td>{ Count(group.outcome.retries).to_string() }</td>
             <td>{ if group.outcome.ooms > 0 { "yes" } else { "no" } }</td>
             <td><button type="button" class="act" onclick={add} title="Add it to the runs above" data-testid="tune-add">{ "Add" }</button></td>
