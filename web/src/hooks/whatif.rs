@@ -78,6 +78,10 @@ pub fn find_settings(model: &ModelHandle) {
     let is_there = now.whatif().is_some_and(|whatif| whatif.recorded().is_some());
     let is_running = now.whatif().is_some_and(|whatif| matches!(whatif.tune, Tune::Running { .. }));
     model.dispatch(Action::SetTab(Tab::WhatIf));
+    if now.is_preview() {
+        // Only the whole trace can be run.
+        return;
+    }
     if !is_known && now.device().is_some_and(|device| !device.ooms.is_empty()) {
         step(model, key, WhatIfStep::Goal(Goal::Fit));
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use raster::{Pixels, Transform};
 use shared::order::Within;
-use shared::query::{Answer, Query, Window};
+use shared::query::{Answer, Axis, Query, Window};
 use shared::units::{Bytes, counted};
 use yew::prelude::*;
 
@@ -81,7 +81,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     let marked = props.marked;
     canvas.change(|picture| {
         let curves = (*curves).clone();
-        picture.scene = Some(Scene { curves, plot_area, marks, order, marked, palette });
+        picture.scene = Some(Scene { axis: asked.axis, curves, plot_area, marks, order, marked, palette });
     });
     let pointer = Pointer { model: model.clone(), canvas: canvas.clone(), gesture };
     use_gestures(Rc::new(pointer), plot_area);
@@ -94,6 +94,7 @@ pub fn Chart(props: &ChartProps) -> Html {
 
 /// What to draw, as set by the component.
 struct Scene {
+    axis: Axis,
     curves: Option<Rc<Curves>>,
     plot_area: PlotArea,
     marks: Marks,
@@ -125,8 +126,7 @@ impl Picture for ChartPicture {
             return false;
         }
         let Scene { plot_area, marks, palette, .. } = scene;
-        let axis = scene.curves.as_ref().map_or_else(Default::default, |curves| curves.0.axis);
-        marks::below(surface, plot_area, axis, marks, None, palette);
+        marks::below(surface, plot_area, scene.axis, marks, None, palette);
         runs(surface, scene);
         if let Some(range) = self.preview.or(marks.range) {
             range_band::draw(surface, plot_area.x(), plot_area.plot, range, palette);
@@ -141,7 +141,8 @@ impl Picture for ChartPicture {
 
 /// Draws the curves, that of the recording below and the marked one on top, and a number at the end of each.
 fn runs(surface: &mut dyn Surface, scene: &Scene) {
-    let Some(curves) = &scene.curves else { return };
+    // Curves of the other axis are on their way.
+    let Some(curves) = scene.curves.as_ref().filter(|curves| curves.0.axis == scene.axis) else { return };
     let (asked, curves) = (curves.0, &curves.1);
     let plot = scene.plot_area.plot;
     let mut drawn: Vec<&RunCurve> = curves.iter().filter(|curve| scene.order.contains(&curve.id)).collect();
@@ -269,8 +270,6 @@ impl Pointer {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Axis;
-
     use super::*;
     use crate::render::surface::log::SurfaceLog;
 
