@@ -1,5 +1,8 @@
 //! A run that is repeated under its own terms comes out as it was; under others it obeys what holds for every allocator.
 
+#[path = "whatif_support/hostile.rs"]
+mod hostile;
+
 use proptest::prelude::*;
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Profile, Request, TORCH_2_11, TraceEntry};
@@ -172,6 +175,13 @@ fn what_others_hold_and_a_fraction_count() {
 }
 
 proptest! {
+    #[test]
+    fn events_that_no_allocator_made_are_repeated_without_harm(
+        data in prop::collection::vec(any::<u8>(), 4..400),
+    ) {
+        hostile::repeat(&data);
+    }
+
     #[test]
     fn under_its_own_terms_a_run_comes_out_as_it_was(
         ops in prop::collection::vec(op(), 1..120),

@@ -64,7 +64,9 @@ fn the_json_has_the_agreed_shape() -> Result<()> {
     }
     let remedies = device["verdict"]["remedies"].as_array().context("no remedies")?;
     ensure!((1..=3).contains(&remedies.len()), "{remedies:?}");
-    ensure!(remedies.iter().all(|remedy| remedy["text"].is_string() && remedy["checked"] == false), "{remedies:?}");
+    ensure!(remedies.iter().all(|remedy| remedy["text"].is_string() && remedy["checked"].is_boolean()), "{remedies:?}");
+    // No setting helps this one, so none is advised.
+    ensure!(remedies.iter().all(|remedy| remedy["checked"] == false && remedy["copy"] == ""), "{remedies:?}");
     let ooms = device["ooms"].as_array().context("no list")?;
     assert_eq!(ooms.len(), 2);
     for oom in ooms {
@@ -82,6 +84,21 @@ fn the_json_has_the_agreed_shape() -> Result<()> {
     // The event that the verdict is about is an out-of-memory event of the report.
     let event = device["verdict"]["event"].as_u64();
     ensure!(ooms.iter().any(|oom| oom["event"].as_u64() == event), "{event:?}");
+    Ok(())
+}
+
+#[test]
+fn a_setting_that_would_have_helped_was_run() -> Result<()> {
+    let folder = Folder::new("doctor")?;
+    let file = folder.join("a.pickle").to_string_lossy().into_owned();
+    program::run(&["run", "variable-length", "--steps", "200", "--capacity", "13GiB", "--out", &file])?;
+    let output = doctor(&["--json", &file], b"")?;
+    let printed: Value = serde_json::from_slice(&output.stdout)?;
+    let first = &printed["files"][0]["devices"][0]["verdict"]["remedies"][0];
+    ensure!(first["checked"] == true && first["copy"] == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{first}");
+    ensure!(first["text"].as_str().is_some_and(|text| text.contains("The request fits: 0 retries, ")), "{first}");
+    let text = String::from_utf8(doctor(&[&file], b"")?.stdout)?;
+    ensure!(text.contains("checked on this trace: Let segments grow"), "{text}");
     Ok(())
 }
 

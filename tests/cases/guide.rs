@@ -5,10 +5,11 @@ use std::fs;
 use anyhow::{Result, ensure};
 use tests::workspace;
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",
     "shared/README.md",
+    "shared/src/whatif/WHATIF.md",
     "collector/README.md",
     "web/README.md",
     "tests/README.md",

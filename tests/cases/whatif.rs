@@ -52,13 +52,46 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
         (vec![text], "text.pickle"),
         (vec!["no-such-file"], "There is no such file"),
         (vec![file, "--device", "7"], "There is no device 7"),
-        (vec![file, "--conf", "max_split_size_mb:x"], "the settings"),
+        (vec![file, "--conf", "max_split_size_mb:x"], "torch 2.11 refuses the settings \"max_split_size_mb:x\": "),
         (vec![file, "--torch", "old"], "Unknown torch release"),
         (vec![file, "--capacity", "much"], "not an amount of memory"),
+        (vec![file, "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),
+        (vec![file, "--fraction", "2"], "a share is more than 0 and at most 1"),
     ] {
         let output = program::run(&[&["whatif"], arguments.as_slice()].concat())?;
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
     }
+    Ok(())
+}
+
+#[test]
+fn tuning_finds_what_would_have_saved_a_run() -> Result<()> {
+    let folder = Folder::new("tune")?;
+    let file = folder.join("a.pickle");
+    let file = file.to_str().unwrap();
+    program::run(&["run", "variable-length", "--steps", "200", "--capacity", "13GiB", "--out", file])?;
+    let output = program::run(&["tune", file, "--goal", "fit", "--json"])?;
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout)?;
+    let groups = answer["groups"].as_array().unwrap();
+    let recorded: Vec<_> = groups.iter().filter(|group| group["is_recorded"] == true).collect();
+    // As recorded it fails; what is recommended does not, and other ways of asking agree.
+    assert!(recorded.len() == 1 && recorded[0]["outcome"]["ooms"].as_u64() > Some(0), "{recorded:?}");
+    let conf = answer["advice"]["conf"].as_str().unwrap();
+    assert_eq!(groups[0]["confs"][0], conf);
+    let again = program::run(&["whatif", file, "--conf", conf, "--json"])?;
+    let again: Value = serde_json::from_slice(&again.stdout)?;
+    let outcome = &groups[0]["outcome"];
+    assert_eq!(outcome["ooms"], 0);
+    for key in ["peak_reserved", "device_allocs", "retries", "stopped_at"] {
+        assert_eq!(again["runs"][1][key], outcome[key], "{key}");
+    }
+    assert!(outcome["peak_reserved"].as_u64() >= answer["bounds"]["exact_fit"].as_u64(), "{answer}");
+    // People get the line to paste and a table; where nothing can help, they are told so.
+    let text = String::from_utf8(program::run(&["tune", file, "--card", "h100"])?.stdout)?;
+    assert!(text.contains("PYTORCH_CUDA_ALLOC_CONF=") && text.contains("= as recorded"), "{text}");
+    let text = String::from_utf8(program::run(&["tune", file, "--capacity", "100MiB"])?.stdout)?;
+    assert!(text.contains("No setting helps: the run needs "), "{text}");
     Ok(())
 }

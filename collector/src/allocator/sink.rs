@@ -28,14 +28,14 @@ impl History {
         self.entries.iter()
     }
 
-    fn push(&mut self, mut entry: TraceEntry) {
+    fn push(&mut self, mut entry: TraceEntry, now_us: i64) {
         if !self.keeps_stacks {
             entry.stack = StackId(0);
         }
         while self.entries.len() >= self.max_entries.max(1) {
             self.entries.pop_front();
         }
-        self.entries.push_back((entry, self.clock.now_us()));
+        self.entries.push_back((entry, now_us));
     }
 }
 
@@ -55,7 +55,20 @@ impl TraceSink for EventSink {
             recorder.record(entry);
         }
         if let Some(history) = &mut self.history {
-            history.push(entry);
+            let now_us = history.clock.now_us();
+            history.push(entry, now_us);
+        }
+    }
+
+    #[inline]
+    fn record_freed(&mut self, requested: TraceEntry) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_freed(requested);
+        }
+        if let Some(history) = &mut self.history {
+            let now_us = history.clock.now_us();
+            history.push(requested, now_us);
+            history.push(requested.completed(), now_us);
         }
     }
 }

@@ -9,6 +9,7 @@ mod export;
 mod listening;
 mod live;
 mod log;
+mod parallel;
 mod pull;
 mod push;
 mod read;
@@ -21,7 +22,9 @@ mod serve;
 mod setting;
 mod store;
 mod strip;
+mod subject;
 mod token;
+mod tune;
 mod whatif;
 
 use std::io::{self, Write};
@@ -58,6 +61,8 @@ enum Command {
     Replay(replay::Replay),
     /// Tell what a run would have needed under other allocator settings, or on another device
     Whatif(whatif::WhatIf),
+    /// Look for the allocator settings that serve a run best
+    Tune(tune::Tune),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
     /// Share a trace by a link, without names of users and hosts, home folders and attached texts
@@ -87,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
+        Command::Tune(tune) => tune.run(),
         Command::Strip(strip) => strip.run(),
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),

@@ -19,6 +19,8 @@ pub(super) type Counts = [u32; Action::ALL.len()];
 pub(super) enum Item {
     /// An event and its time.
     Event { entry: TraceEntry, time_us: i64 },
+    /// Two events of one time: a request for a free, and its completion.
+    Freed { requested: TraceEntry, time_us: i64 },
     /// Events that were lost before this place, by action.
     Lost(Counts),
     /// The device's segments at this place: the next list of the side channel.
@@ -74,7 +76,7 @@ impl RecorderSink {
     }
 
     #[cold]
-    fn full(&mut self, mut item: Item, action: Action) {
+    fn full(&mut self, mut item: Item, actions: &[Action]) {
         while self.when_full == WhenFull::Wait && !self.queue.is_abandoned() {
             self.side.wake();
             std::thread::yield_now();
@@ -83,21 +85,26 @@ impl RecorderSink {
                 Err(PushError::Full(back)) => item = back,
             }
         }
-        self.lose(action);
+        self.lose(actions);
     }
 
     /// Records an event with its time in microseconds since the epoch, for callers that learn of events later.
     #[inline]
     pub fn record_at(&mut self, mut entry: TraceEntry, time_us: i64) {
-        if self.is_losing && !self.resume() {
-            return self.lose(entry.action);
-        }
         if !self.keeps_stacks {
             entry.stack = StackId(0);
         }
-        let item = Item::Event { entry, time_us };
+        self.queue(Item::Event { entry, time_us }, &[entry.action]);
+    }
+
+    /// Queues an item that stands for events with these actions.
+    #[inline]
+    fn queue(&mut self, item: Item, actions: &[Action]) {
+        if self.is_losing && !self.resume() {
+            return self.lose(actions);
+        }
         if let Err(PushError::Full(item)) = self.queue.push(item) {
-            self.full(item, entry.action);
+            self.full(item, actions);
         }
     }
 
@@ -120,12 +127,14 @@ impl RecorderSink {
     }
 
     #[cold]
-    fn lose(&mut self, action: Action) {
-        if let Some(count) = self.lost.get_mut(action as usize) {
-            *count = count.saturating_add(1);
+    fn lose(&mut self, actions: &[Action]) {
+        for &action in actions {
+            if let Some(count) = self.lost.get_mut(action as usize) {
+                *count = count.saturating_add(1);
+            }
+            self.side.add_lost(action, 1);
         }
         self.is_losing = true;
-        self.side.add_lost(action, 1);
     }
 }
 
@@ -133,6 +142,15 @@ impl TraceSink for RecorderSink {
     #[inline]
     fn record(&mut self, entry: TraceEntry) {
         self.record_at(entry, self.clock.now_us());
+    }
+
+    #[inline]
+    fn record_freed(&mut self, mut requested: TraceEntry) {
+        if !self.keeps_stacks {
+            requested.stack = StackId(0);
+        }
+        let item = Item::Freed { requested, time_us: self.clock.now_us() };
+        self.queue(item, &[Action::FreeRequested, Action::FreeCompleted]);
     }
 }
 

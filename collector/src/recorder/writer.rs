@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use rtrb::Consumer;
+use shared::event::Action;
 use shared::format::EventColumns;
 use shared::limits::CHUNK_EVENTS;
 use shared::trace::{Annotation, Event, OutsideSample, Sample, Tag, TagId};
@@ -46,7 +47,8 @@ impl DeviceQueue {
 
     /// Reads items from the queue, at most as many as fit in a chunk, and returns their number.
     fn drain(&mut self, writer: &mut ChunkWriter, backpressure: &mut Backpressure) -> usize {
-        let count = self.queue.slots().min(CHUNK_EVENTS.saturating_sub(self.columns.len()).max(1));
+        // An item has up to two events.
+        let count = self.queue.slots().min((CHUNK_EVENTS.saturating_sub(self.columns.len()) / 2).max(1));
         if count == 0 {
             return 0;
         }
@@ -61,11 +63,14 @@ impl DeviceQueue {
             match item {
                 Item::Event { entry, .. } if !has_room => {
                     writer.write_events(*device, next, columns);
-                    if let Some(count) = refused.get_mut(entry.action as usize) {
-                        *count += 1;
-                    }
+                    refuse(refused, entry.action);
                 }
-                Item::Event { entry, time_us } => {
+                Item::Freed { requested, .. } if !has_room => {
+                    writer.write_events(*device, next, columns);
+                    refuse(refused, requested.action);
+                    refuse(refused, Action::FreeCompleted);
+                }
+                Item::Event { entry, time_us } | Item::Freed { requested: entry, time_us } => {
                     let tag = match *tag {
                         Some((stream, pool, known)) if (stream, pool) == (entry.stream, entry.pool) => known,
                         _ => {
@@ -76,7 +81,11 @@ impl DeviceQueue {
                         }
                     };
                     let (action, address) = (entry.action, Address(entry.address));
-                    columns.push(Event { action, address, size: entry.size, time_us, tag, stack: entry.stack });
+                    let event = Event { action, address, size: entry.size, time_us, tag, stack: entry.stack };
+                    columns.push(event);
+                    if matches!(item, Item::Freed { .. }) {
+                        columns.push(Event { action: Action::FreeCompleted, ..event });
+                    }
                 }
                 // Earlier events are written first.
                 Item::Lost(counts) => {
@@ -98,7 +107,7 @@ impl DeviceQueue {
                 }
             }
         }
-        if columns.len() >= CHUNK_EVENTS {
+        if columns.len() + 1 >= CHUNK_EVENTS {
             writer.write_events(*device, next, columns);
             writer.flush();
         }
@@ -120,6 +129,13 @@ impl DeviceQueue {
         // Together with the refused events: no event lies between the two.
         add(&mut rest, std::mem::take(&mut self.refused));
         writer.write_lost(self.device, &mut self.next, rest);
+    }
+}
+
+/// Counts an event that arrived while the output had no room.
+fn refuse(refused: &mut Counts, action: Action) {
+    if let Some(count) = refused.get_mut(action as usize) {
+        *count += 1;
     }
 }
 

@@ -11,6 +11,9 @@ use super::slab::NONE;
 use crate::trace::{self, BlockState, Segment};
 use crate::units::Stream;
 
+/// The most memory that can be taken over, segments and blocks together: 1 PiB. With more, sums of bytes could overflow.
+const MOST_ADOPTED: u64 = 1 << 50;
+
 /// A segment, or the parts of an expandable one that have memory, while it is taken over.
 struct Chain {
     free_list: u32,
@@ -31,7 +34,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// A trace doesn't tell how old segments are: their order is that of their addresses. Nor does it tell the addresses
     /// that an expandable segment reserved: it is taken to begin with its first page, and to reach as far as the settings
     /// and the next segment allow.
+    ///
+    /// # Errors
+    /// The segments hold more memory than any device has, or the driver fails.
     pub fn adopt(&mut self, segments: &[Segment], waits_for: impl Fn(u64) -> Stream) -> Result<(), DriverError> {
+        let blocks = segments.iter().flat_map(|segment| &segment.blocks).map(|block| block.size.max(block.requested));
+        let bytes = segments.iter().map(|segment| segment.size).chain(blocks);
+        if bytes.fold(0_u64, u64::saturating_add) > MOST_ADOPTED {
+            let message = "the segments at the start hold more memory than any device has".to_owned();
+            return Err(DriverError::Failed { call: "taking over segments", message });
+        }
         let mut open: Option<Chain> = None;
         for (place, segment) in segments.iter().enumerate() {
             let pool = self.pool_of_segment(segment);

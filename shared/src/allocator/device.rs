@@ -258,12 +258,26 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Reports an event at a block or range to the sink.
     #[inline]
     pub(super) fn record(&mut self, action: Action, address: u64, size: u64, free_list: u32, stack: StackId) {
-        if !S::LISTENS {
-            return;
+        if S::LISTENS {
+            let entry = self.entry(action, address, size, free_list, stack);
+            self.sink.record(entry);
         }
+    }
+
+    /// Reports to the sink a free that is completed at once.
+    #[inline]
+    pub(super) fn record_freed(&mut self, address: u64, size: u64, free_list: u32, stack: StackId) {
+        if S::LISTENS {
+            let entry = self.entry(Action::FreeRequested, address, size, free_list, stack);
+            self.sink.record_freed(entry);
+        }
+    }
+
+    #[inline]
+    fn entry(&self, action: Action, address: u64, size: u64, free_list: u32, stack: StackId) -> TraceEntry {
         let free_list = &self.free_lists[free_list];
         let pool = self.pools[free_list.pool].owner;
-        self.sink.record(TraceEntry { action, address, size, stream: free_list.stream, pool, stack });
+        TraceEntry { action, address, size, stream: free_list.stream, pool, stack }
     }
 
     /// Returns the pool of a block.

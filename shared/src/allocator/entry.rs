@@ -28,6 +28,22 @@ pub trait TraceSink {
 
     /// Receives an entry.
     fn record(&mut self, entry: TraceEntry);
+
+    /// Receives two entries at once: the request for a free, and its completion right after it, which differs in nothing but
+    /// its action. Most frees are of this kind, so a sink can save work here.
+    #[inline]
+    fn record_freed(&mut self, requested: TraceEntry) {
+        self.record(requested);
+        self.record(requested.completed());
+    }
+}
+
+impl TraceEntry {
+    /// Returns the completion of a free that was requested by this entry.
+    #[must_use]
+    pub fn completed(self) -> Self {
+        Self { action: Action::FreeCompleted, ..self }
+    }
 }
 
 /// Discards all entries, which are not even created.

@@ -35,13 +35,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let is_small = self.pools[self.free_lists[free_list].pool].is_small;
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size);
-        self.record(Action::FreeRequested, address.0, requested, free_list, asked);
         if self.is_oversize(size) {
             self.stats.oversize_allocations.decrease(1);
         }
         if !has_uses {
-            self.free_block_now(number, stack);
-        } else if self.must_defer() {
+            self.record_freed(address.0, requested, free_list, asked);
+            self.give_back(number);
+            return Ok(());
+        }
+        self.record(Action::FreeRequested, address.0, requested, free_list, asked);
+        if self.must_defer() {
             self.defer(number);
         } else {
             self.wait_for_uses(number)?;
@@ -60,16 +63,23 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.free(address, stack)
     }
 
-    /// Puts a block that nothing uses any more into its free list, merged with its cached neighbours (`free_block`).
+    /// Completes the free of a block that nothing uses any more (`free_block`).
     #[inline]
     pub(super) fn free_block_now(&mut self, number: u32, stack: StackId) {
+        let block = &self.blocks[number];
+        let asked = if stack == StackId(0) { block.stack } else { stack };
+        self.record(Action::FreeCompleted, block.address, block.requested, block.free_list, asked);
+        self.give_back(number);
+    }
+
+    /// Puts a block into its free list, merged with its cached neighbours.
+    #[inline]
+    fn give_back(&mut self, number: u32) {
         let block = &mut self.blocks[number];
-        let (address, size, requested) = (block.address, block.size, block.requested);
+        let (size, requested) = (block.size, block.requested);
         let (free_list, is_expandable) = (block.free_list, block.is_expandable());
-        let allocated_by = std::mem::take(&mut block.stack);
-        let asked = if stack == StackId(0) { allocated_by } else { stack };
+        block.stack = StackId(0);
         let (prev, next) = (block.prev, block.next);
-        self.record(Action::FreeCompleted, address, requested, free_list, asked);
 
         let mut net_blocks = 0;
         let mut net_bytes = 0;

@@ -1,4 +1,4 @@
-//! What to try, by cause. All of it is advice: nothing here was checked on the trace.
+//! What to try, by cause. All of it is advice: nothing here was checked on the trace. `whatif` can check the settings.
 
 use rustc_hash::FxHashSet;
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::CategoryReport;
 use super::diagnosis::{DiagnosisReport, FindingReport};
+use crate::allocator::Profile;
 use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings;
 use crate::analysis::folding::BestFrames;
@@ -19,6 +20,7 @@ use crate::index::Index;
 use crate::replay::{Replay, Replayed};
 use crate::trace::Snapshot;
 use crate::units::{Bytes, Count};
+use crate::whatif::{Requests, USUAL_RELEASES};
 
 /// The lines that are shown with a failure.
 const LINES: usize = 5;
@@ -91,9 +93,12 @@ impl FileDiagnosis {
         let mut devices: Vec<DiagnosisReport> = Vec::new();
         let mut best_frames = BestFrames::with(rules.folding);
         best_frames.extend(&snapshot.symbols);
-        examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
+        let torch = header.as_ref().map_or("", |header| header.torch.as_str());
+        let mut keep = |_: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
+            prove(case, torch, &mut diagnosis);
             devices.push((&diagnosis).into());
-        });
+        };
+        examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut keep);
         // What is known of a device's history stands with the device.
         found.retain(|finding| finding.code != FindingCode::OutOfMemory);
         let (of_devices, of_file): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| finding.device.is_some());
@@ -104,6 +109,23 @@ impl FileDiagnosis {
         let mut findings: Vec<FindingReport> = of_file.iter().map(FindingReport::from).collect();
         findings.extend(of_all(&mut devices));
         Self { path, findings, devices }
+    }
+}
+
+/// Checks on the trace what the verdict on a failed request advises.
+fn prove(case: &Case<'_>, torch: &str, diagnosis: &mut Diagnosis) {
+    if diagnosis.verdict.position.is_none() {
+        return;
+    }
+    let requests = Requests::of(case.trace, (case.symbols, case.tags), case.replay, case.settings);
+    let told = Profile::of(torch).map(|profile| [profile]);
+    let profiles = told.as_ref().map_or(&USUAL_RELEASES[..], |told| &told[..]);
+    let Ok(baseline) = requests.baseline(profiles, &case.settings.conf) else { return };
+    requests.prove(&mut diagnosis.verdict, &baseline, &case.settings.conf);
+    for finding in &mut diagnosis.findings {
+        if finding.code == FindingCode::OutOfMemory {
+            finding.remedies.clone_from(&diagnosis.verdict.remedies);
+        }
     }
 }
 
@@ -153,7 +175,8 @@ fn write_remedies<'a>(
             continue;
         }
         written.push(remedy);
-        writeln!(f, "    try: {}", remedy.text)?;
+        let mark = if remedy.checked { "checked on this trace" } else { "try" };
+        writeln!(f, "    {mark}: {}", remedy.text)?;
         if !remedy.copy.is_empty() {
             writeln!(f, "         {}", remedy.copy)?;
         }

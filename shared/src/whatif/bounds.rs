@@ -16,6 +16,8 @@ pub struct Bounds {
     pub exact_fit: u64,
     /// The event at which `exact_fit` was reached; 0 if at the start.
     pub event: u32,
+    /// As `exact_fit`, with each request that failed in the recording as if it had been served.
+    pub served: u64,
 }
 
 impl Bounds {
@@ -27,7 +29,7 @@ impl Bounds {
         // A block that waits for a stream can be had earlier by waiting for it, so it is not counted.
         let allocated = requests.live.iter().filter(|live| !live.is_waiting).map(|live| size(live.number));
         let (mut requested, mut rounded) = allocated.fold((0_u64, 0_u64), plus);
-        let mut bounds = Self { requested, exact_fit: rounded, event: 0 };
+        let mut bounds = Self { requested, exact_fit: rounded, event: 0, served: 0 };
         for step in &requests.steps {
             match step.act {
                 Act::Malloc(number) => {
@@ -41,9 +43,13 @@ impl Bounds {
                     let (plain, whole) = size(number);
                     (requested, rounded) = (requested.saturating_sub(plain), rounded.saturating_sub(whole));
                 }
-                Act::Failed(_) | Act::Settled(_) | Act::EmptyCache => {}
+                Act::Failed(number) => {
+                    bounds.served = bounds.served.max(plus((requested, rounded), size(number)).1);
+                }
+                Act::Settled(_) | Act::EmptyCache => {}
             }
         }
+        bounds.served = bounds.served.max(bounds.exact_fit);
         bounds
     }
 }

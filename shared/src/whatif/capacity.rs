@@ -19,8 +19,9 @@ impl Requests {
     /// As [`Self::run`].
     pub fn smallest_capacity(&self, terms: &Terms) -> Result<u64, DriverError> {
         let terms = Terms { held_by_others: 0, fraction: None, ..terms.clone() };
-        let fits =
-            |granules: u64| -> Result<bool, DriverError> { Ok(self.run(&terms.on(granules * GRANULE))?.ooms == 0) };
+        let fits = |granules: u64| -> Result<bool, DriverError> {
+            Ok(self.run(&terms.on(granules.saturating_mul(GRANULE)))?.ooms == 0)
+        };
         let ample = self.run(&terms.on(AMPLE))?;
         // What it reserves where nothing is short is nearly always enough; a small device also gives short ranges of addresses
         // to expandable segments.
@@ -29,7 +30,11 @@ impl Requests {
             enough += enough / 8 + 1;
         }
         // Less than what was live at one moment is too little, and so is less than what it began with.
-        let at_start = self.start.iter().filter(|segment| is_held(segment)).map(|segment| segment.size).sum::<u64>();
+        let at_start = self
+            .start
+            .iter()
+            .filter(|segment| is_held(segment))
+            .fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
         let least = at_start.max(self.bounds().exact_fit).div_ceil(GRANULE);
         let mut short = least.saturating_sub(1).min(enough.saturating_sub(1));
         while enough - short > 1 {
@@ -40,7 +45,7 @@ impl Requests {
                 short = middle;
             }
         }
-        Ok(enough.max(least) * GRANULE)
+        Ok(enough.max(least).saturating_mul(GRANULE))
     }
 }
 

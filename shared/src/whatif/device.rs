@@ -23,6 +23,8 @@ pub(super) struct Device {
     held: FxHashSet<Stream>,
     /// For a run that is compared with its recording: what the device answers next.
     recorded: Option<Answers>,
+    /// The bytes that were given at recorded addresses.
+    given: u64,
     /// Where the next range of addresses without memory begins. A large device has more of them than a process uses.
     next_range: u64,
 }
@@ -40,6 +42,9 @@ pub(super) struct Answers {
     released: u32,
 }
 
+/// The most bytes that are given at recorded addresses in one run: 4 EiB. With more, sums of bytes would overflow.
+const MOST_GIVEN: u64 = 1 << 62;
+
 /// The first address without memory, above all others.
 const RANGES: u64 = 1 << 56;
 
@@ -55,6 +60,7 @@ impl Device {
             adopted_bytes: segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.size)),
             held: FxHashSet::default(),
             recorded: None,
+            given: 0,
             next_range: RANGES,
         };
         new.make_room();
@@ -86,12 +92,17 @@ impl Device {
         self.memory.set_capacity(self.capacity.saturating_sub(self.held_by_others).saturating_sub(self.adopted_bytes));
     }
 
-    /// Returns the next recorded address; `None` if there is none, and the device has to choose one.
-    fn next_recorded(&mut self) -> Result<Option<Address>, DriverError> {
+    /// Returns the next recorded address, at which `size` bytes were given; `None` if there is none, and the device has to
+    /// choose one.
+    fn next_recorded(&mut self, size: u64) -> Result<Option<Address>, DriverError> {
         let Some(answers) = &mut self.recorded else { return Ok(None) };
         let released = answers.released;
         match answers.given.pop_front_if(|(_, after)| *after <= released) {
-            Some((address, _)) => Ok(Some(Address(address))),
+            Some((address, _)) => {
+                // What is released is not counted, so that this is far above what a device has.
+                self.given = self.given.saturating_add(size);
+                if self.given > MOST_GIVEN { Err(DriverError::OutOfMemory) } else { Ok(Some(Address(address))) }
+            }
             None if answers.is_failing || !answers.given.is_empty() => Err(DriverError::OutOfMemory),
             None => Ok(None),
         }
@@ -118,7 +129,7 @@ impl Driver for Device {
     }
 
     fn alloc(&mut self, size: u64) -> Result<Address, DriverError> {
-        match self.next_recorded()? {
+        match self.next_recorded(size)? {
             Some(address) => Ok(address),
             None => self.memory.alloc(size),
         }
@@ -155,7 +166,7 @@ impl Driver for Device {
     }
 
     fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), DriverError> {
-        match self.next_recorded()? {
+        match self.next_recorded(size)? {
             Some(_) => Ok(()),
             None => self.memory.map(address, size, page),
         }

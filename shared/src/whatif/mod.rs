@@ -16,12 +16,14 @@
 //! - Segments that were there at the start are as old as their addresses are high.
 //! - A private pool is never given up: when a trace doesn't name pools, they are inferred from the segments.
 
+mod baseline;
 mod bounds;
 mod capacity;
 mod cards;
 mod course;
 mod device;
 mod outcome;
+mod proof;
 mod reading;
 mod requests;
 mod runner;
@@ -29,6 +31,7 @@ mod self_check;
 mod terms;
 pub mod tune;
 
+pub use baseline::{Baseline, BaselineError, USUAL_RELEASES};
 pub use bounds::Bounds;
 pub use capacity::GRANULE;
 pub use cards::{CARDS, CONTEXT, Card};

@@ -161,7 +161,7 @@ impl Reader<'_> {
                 .any(|frame| symbols.text(symbols.frame(*frame).name).contains("empty_cache"));
             return (is_call || freed.stack != asked.stack).then_some(until);
         }
-        let taken: u64 = (until..driver.end).filter_map(event).map(|event| event.size).sum();
+        let taken = (until..driver.end).filter_map(event).fold(0_u64, |sum, event| sum.saturating_add(event.size));
         if taken == 0 && asked.action == Action::Alloc {
             // A request that was served from the cache released nothing.
             return Some(until);

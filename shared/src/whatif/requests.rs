@@ -127,6 +127,17 @@ impl Requests {
         Bounds::of(self)
     }
 
+    /// Returns the requests as bytes, for another worker.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Postcard refuses only sequences of unknown length, and memory is the only limit of a vector.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// Returns the requests that [`Self::to_bytes`] wrote; `None` for other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+
     /// Returns the approximate bytes of memory that the requests occupy.
     pub fn memory(&self) -> usize {
         size_of_val(self.steps.as_slice())

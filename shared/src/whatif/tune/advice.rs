@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, counted_as};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
@@ -37,7 +37,7 @@ impl Advice {
         let (reserved, calls) =
             ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
         let text = if recorded.ooms > 0 {
-            let retries = counted(best.retries, "retry");
+            let retries = counted_as(best.retries, "retry", "retries");
             format!("The request that failed is served: {} reserved at the peak, {retries}.", Bytes(reserved.1))
         } else {
             match goal {
@@ -56,7 +56,7 @@ impl Advice {
                     return none(format!("No setting saves as much as 1 % of the {made} of the driver."));
                 }
                 Goal::Fit if recorded.retries > best.retries => {
-                    let (before, after) = (Count(recorded.retries), counted(best.retries, "retry"));
+                    let (before, after) = (Count(recorded.retries), counted_as(best.retries, "retry", "retries"));
                     format!("It fits with {after} instead of {before}.")
                 }
                 Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
@@ -82,8 +82,8 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 }
 
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
-    let needed = Bytes(bounds.exact_fit);
-    if bounds.exact_fit > capacity {
+    let needed = Bytes(bounds.served);
+    if bounds.served > capacity {
         let had = Bytes(capacity);
         return format!(
             "No setting helps: the run needs {needed} in live tensors at once, and the process can have {had}."
@@ -91,7 +91,7 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     }
     let on = if capacity < AMPLE { format!(" on {}", Bytes(capacity)) } else { String::new() };
     format!(
-        "None of the settings that were tried fits{on}, although no more than {needed} were in live tensors at once."
+        "None of the settings that were tried fits{on}, although the run needs no more than {needed} in live tensors at once."
     )
 }
 

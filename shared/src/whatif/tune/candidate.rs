@@ -65,6 +65,12 @@ impl Candidate {
     }
 }
 
+/// Returns the recorded settings with one more, `setting`, which replaces the option of the same name.
+pub fn merged(recorded: &str, setting: &str) -> String {
+    let kept = options(recorded).filter(|option| key(option) != key(setting));
+    kept.chain([setting]).collect::<Vec<_>>().join(",")
+}
+
 /// Splits a settings string at the commas between options, not at those within a list.
 fn options(conf: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;
@@ -87,6 +93,22 @@ fn key(option: &str) -> &str {
 mod tests {
     use super::*;
     use crate::allocator::{AllocatorConfig, TORCH_2_11};
+
+    #[test]
+    fn a_setting_replaces_its_own() {
+        let cases = [
+            ("", "expandable_segments:True", "expandable_segments:True"),
+            ("expandable_segments:False", "expandable_segments:True", "expandable_segments:True"),
+            (
+                "roundup_power2_divisions:[64:2,>:4],backend:native",
+                "max_split_size_mb:64",
+                "roundup_power2_divisions:[64:2,>:4],backend:native,max_split_size_mb:64",
+            ),
+        ];
+        for (recorded, setting, want) in cases {
+            assert_eq!(merged(recorded, setting), want);
+        }
+    }
 
     #[test]
     fn the_line_to_paste() {

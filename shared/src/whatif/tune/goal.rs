@@ -22,7 +22,7 @@ impl Goal {
     pub const ALL: [Self; 3] = [Self::Reserved, Self::Calls, Self::Fit];
 
     /// Returns the rank of an outcome that `options` options lead to: the least is the best.
-    pub(super) fn rank(self, outcome: &Outcome, options: usize) -> [u64; 5] {
+    pub(in crate::whatif) fn rank(self, outcome: &Outcome, options: usize) -> [u64; 5] {
         let Outcome { ooms, retries, peak_reserved, .. } = *outcome;
         let (calls, options) = (outcome.driver_calls(), options as u64);
         match self {

@@ -122,7 +122,7 @@ mod tests {
             tried(&split(32), outcome(17 * GIB, 50, 0)),
             tried(&split(64), outcome(12 * GIB, 10, 1)),
         ];
-        let bounds = Bounds { requested: 10 * GIB, exact_fit: 10 * GIB, event: 7 };
+        let bounds = Bounds { requested: 10 * GIB, exact_fit: 10 * GIB, event: 7, served: 10 * GIB };
         // The goal, what was recorded, the line that is recommended, a part of its text, and the lines of the front.
         let (kept, failed) = (outcome(16 * GIB, 20, 0), outcome(12 * GIB, 10, 1));
         let front = ["expandable_segments:True", ""];

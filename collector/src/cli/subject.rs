@@ -1,0 +1,134 @@
+//! The run that `whatif` and `tune` repeat: one device of a file, its requests, and what it was recorded under.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use shared::allocator::{AllocatorConfig, Profile};
+use shared::import::Imported;
+use shared::replay::Replay;
+use shared::trace::Snapshot;
+use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms, USUAL_RELEASES};
+
+use super::device::choose;
+use super::read::read;
+use super::{one_line, setting};
+
+/// The options that say which run, on which device, in which release.
+#[derive(Args, Debug)]
+pub(super) struct SubjectOptions {
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// Memory of the device, such as 80GiB [default: what the process could have, where the trace tells, or more than any device
+    /// has]
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<String>,
+    /// Device to run on, by name, such as H100-80GB, less 512 MiB for the CUDA context
+    #[arg(long, value_name = "NAME", conflicts_with = "capacity")]
+    card: Option<String>,
+    /// Share of the device's memory that the process may take, as by set_per_process_memory_fraction
+    #[arg(long, value_name = "SHARE")]
+    fraction: Option<String>,
+    /// Memory of the device that others hold, such as 2GiB
+    #[arg(long, value_name = "SIZE")]
+    others: Option<String>,
+    /// PyTorch release to follow [default: that of the trace where it tells, or the one that fits it best]
+    #[arg(long, value_name = "VERSION")]
+    torch: Option<String>,
+    /// Device, by its number in the file [default: the first one with events]
+    #[arg(long, value_name = "N")]
+    device: Option<i64>,
+}
+
+/// A run that can be repeated.
+pub(super) struct Subject {
+    /// The device's number in the file.
+    pub(super) device: i64,
+    pub(super) requests: Requests,
+    pub(super) baseline: Baseline,
+    /// The recorded settings.
+    pub(super) conf: String,
+    /// The memory of the device; `None` if nothing limits it.
+    pub(super) capacity: Option<u64>,
+    held_by_others: u64,
+    pub(super) fraction: Option<f64>,
+}
+
+impl SubjectOptions {
+    /// Reads the file, and checks how far its run comes out as recorded.
+    pub(super) fn subject(&self) -> Result<Subject, String> {
+        // A slip in the options is told before a large file is read.
+        let told = self.torch.as_deref().map(setting::profile).transpose()?;
+        let capacity = self.capacity()?;
+        let fraction = self.fraction.as_deref().map(share).transpose()?;
+        let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
+        let Imported { snapshot, header, .. } = read(&self.file)?;
+        let Snapshot { mut devices, symbols, mut tags, settings, .. } = snapshot;
+        let trace = devices.swap_remove(choose(self.device, &devices)?);
+        let replay = Replay::build(&trace, &mut tags, &settings);
+        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
+        if requests.is_empty() {
+            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
+        }
+        let recorded = header.map(|header| header.torch).filter(|torch| !torch.is_empty());
+        let profiles = match (told, recorded) {
+            (Some(profile), _) => vec![profile],
+            (None, Some(torch)) => vec![setting::profile(&torch)?],
+            (None, None) => USUAL_RELEASES.to_vec(),
+        };
+        let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
+        let capacity = capacity.or(requests.capacity());
+        Ok(Subject {
+            device: trace.device,
+            requests,
+            baseline,
+            conf: settings.conf,
+            capacity,
+            held_by_others,
+            fraction,
+        })
+    }
+
+    fn capacity(&self) -> Result<Option<u64>, String> {
+        if let Some(text) = &self.capacity {
+            return setting::capacity(text).map(Some);
+        }
+        self.card.as_deref().map(|name| card(name).map(Card::usable)).transpose()
+    }
+}
+
+impl Subject {
+    /// Returns the terms of a run under some settings.
+    pub(super) fn terms(&self, conf: &str) -> Result<Terms, String> {
+        let config = config(conf, self.baseline.profile)?;
+        let capacity = self.capacity.unwrap_or(AMPLE);
+        let (held_by_others, fraction) = (self.held_by_others, self.fraction);
+        Ok(Terms { capacity, held_by_others, fraction, ..Terms::ample(self.baseline.profile, config) })
+    }
+
+    /// Returns the bytes that the process can have.
+    pub(super) fn room(&self) -> u64 {
+        let capacity = self.capacity.unwrap_or(AMPLE);
+        let share = self.fraction.map_or(capacity, |fraction| (capacity as f64 * fraction) as u64);
+        share.min(capacity.saturating_sub(self.held_by_others))
+    }
+}
+
+fn config(conf: &str, profile: &Profile) -> Result<AllocatorConfig, String> {
+    AllocatorConfig::from_conf(conf, profile)
+        .map_err(|error| format!("torch {} refuses the settings {:?}: {error}", profile.torch, one_line(conf)))
+}
+
+/// Reads a share of the memory, up to the whole.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| format!("--fraction {:?}: a share is more than 0 and at most 1, such as 0.9.", one_line(text)))
+}
+
+/// Returns the card of a name.
+pub(super) fn card(name: &str) -> Result<&'static Card, String> {
+    Card::named(name).ok_or_else(|| {
+        let known: Vec<_> = shared::whatif::CARDS.iter().map(|card| card.name).collect();
+        format!("There is no card {:?} in the list. Known: {}. Or give --capacity.", one_line(name), known.join(", "))
+    })
+}

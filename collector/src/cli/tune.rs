@@ -1,0 +1,170 @@
+//! `vramscope tune`: looks for the allocator settings that serve a run best.
+
+use std::fmt::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use shared::allocator::DriverError;
+use shared::units::{Bytes, Count, counted};
+use shared::whatif::tune::{Candidate, Goal, Search, Tried, Tuning};
+use shared::whatif::{Bounds, Outcome, SelfCheck};
+
+use super::parallel::{self, ProgressLine};
+use super::subject::{Subject, SubjectOptions};
+use super::whatif::{named, write_check};
+use super::{print, refuse};
+
+/// The rows of the table that are printed.
+const ROWS: usize = 10;
+
+/// The options of `tune`.
+#[derive(Args, Debug)]
+pub(super) struct Tune {
+    #[command(flatten)]
+    subject: SubjectOptions,
+    /// What to look for
+    #[arg(long, value_enum, default_value = "reserved")]
+    goal: GoalName,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// A goal as it is typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GoalName {
+    /// The least reserved memory at the peak
+    Reserved,
+    /// The fewest calls of the driver
+    Calls,
+    /// No request that fails, and the fewest retries
+    Fit,
+}
+
+impl From<GoalName> for Goal {
+    fn from(name: GoalName) -> Self {
+        match name {
+            GoalName::Reserved => Self::Reserved,
+            GoalName::Calls => Self::Calls,
+            GoalName::Fit => Self::Fit,
+        }
+    }
+}
+
+/// The printed result.
+#[derive(Serialize)]
+struct Printed {
+    file: String,
+    device: i64,
+    torch: &'static str,
+    /// The memory of the device; `None` if it is not limited.
+    capacity: Option<u64>,
+    selfcheck: SelfCheck,
+    bounds: Bounds,
+    #[serde(flatten)]
+    tuning: Tuning,
+}
+
+impl Tune {
+    /// Prints the answer, or why there is none.
+    pub(super) fn run(self) -> ExitCode {
+        match self.answer() {
+            Ok(printed) => {
+                let text = match self.json {
+                    true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
+                    false => text(&printed),
+                };
+                print(|out| out.write_all(text.as_bytes()))
+            }
+            Err(sentence) => refuse(&format!("{}: {sentence}", self.subject.file.display())),
+        }
+    }
+
+    fn answer(&self) -> Result<Printed, String> {
+        let subject = self.subject.subject()?;
+        let tuning = tune(&subject, self.goal.into())?;
+        let bounds = subject.requests.bounds();
+        let Subject { device, baseline, capacity, .. } = subject;
+        let file = self.subject.file.display().to_string();
+        let torch = baseline.profile.torch;
+        Ok(Printed { file, device, torch, capacity, selfcheck: baseline.check, bounds, tuning })
+    }
+}
+
+/// Searches on all cores.
+fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
+    let refused = |error: DriverError| format!("The trace can't be repeated: {error}.");
+    let run = |conf: &str| -> Result<Outcome, String> { subject.requests.run(&subject.terms(conf)?).map_err(refused) };
+    let recorded = run(&subject.conf)?;
+    let mut search = Search::new(subject.baseline.profile, goal, subject.fraction.is_some());
+    let mut tried: Vec<Tried> = Vec::new();
+    let progress = ProgressLine::new();
+    loop {
+        let round = search.round(&tried);
+        if round.is_empty() {
+            break;
+        }
+        let (before, ahead) = (tried.len(), tried.len() + round.len());
+        let show = |done: usize| progress.show(&format!("{} of {} settings", Count((before + done) as u64), ahead));
+        let try_one = |candidate: &Candidate| run(&candidate.conf(&subject.conf));
+        let outcomes = parallel::map(&round, try_one, show);
+        for (candidate, outcome) in round.into_iter().zip(outcomes) {
+            tried.push(Tried { candidate, outcome: outcome? });
+        }
+    }
+    drop(progress);
+    let bounds = subject.requests.bounds();
+    Ok(Tuning::of(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.room())))
+}
+
+fn text(printed: &Printed) -> String {
+    let mut out = String::new();
+    // Writing to a string can't fail.
+    let _ = write_text(&mut out, printed);
+    out
+}
+
+fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
+    let Printed { device, torch, capacity, selfcheck, bounds, tuning, .. } = printed;
+    write_check(out, *device, selfcheck)?;
+    let on = capacity.map_or_else(|| "any device".to_owned(), |bytes| format!("a device of {}", Bytes(bytes)));
+    let (tried, groups) = (counted(tuning.tried.into(), "setting"), counted(tuning.groups.len() as u64, "outcome"));
+    writeln!(out, "Tried {tried} on {on} as torch {torch}: {groups}.\n")?;
+    let advice = &tuning.advice;
+    if let Some(conf) = &advice.conf {
+        match conf.is_empty() {
+            true => writeln!(out, "Leave PYTORCH_CUDA_ALLOC_CONF unset.")?,
+            false => writeln!(out, "PYTORCH_CUDA_ALLOC_CONF={conf}")?,
+        }
+    }
+    writeln!(out, "{}", advice.text)?;
+    if !advice.cost.is_empty() {
+        writeln!(out, "{}", advice.cost)?;
+    }
+    writeln!(out, "Live tensors need {} at least, under any settings.\n", Bytes(bounds.exact_fit))?;
+    writeln!(out, "  {:>12}  {:>12}  {:>8}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
+    for group in
+        tuning.groups.iter().take(ROWS).chain(tuning.groups.iter().skip(ROWS).filter(|group| group.is_recorded))
+    {
+        let first = group.confs.first().map_or("", String::as_str);
+        let others = group.confs.len().saturating_sub(1);
+        let more = if others > 0 { format!(" (and {})", counted(others as u64, "other")) } else { String::new() };
+        let mark = match (group.is_recorded, group.is_on_front) {
+            (true, _) => "=",
+            (false, true) => "*",
+            (false, false) => " ",
+        };
+        let outcome = &group.outcome;
+        writeln!(
+            out,
+            "{mark} {:>12}  {:>12}  {:>8}  {:>5}  {}{more}",
+            Bytes(outcome.peak_reserved).to_string(),
+            Count(outcome.driver_calls()).to_string(),
+            Count(outcome.retries).to_string(),
+            if outcome.ooms > 0 { "yes" } else { "no" },
+            named(first),
+        )?;
+    }
+    writeln!(out, "\n= as recorded   * no other reserves less with as few calls, or needs fewer with as little memory")
+}
