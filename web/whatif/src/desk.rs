@@ -2,9 +2,9 @@
 //! settings of a search, then the least memory of each run.
 
 use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
-use shared::allocator::{AllocatorConfig, DriverError, Profile, TORCH_2_6, TORCH_2_11, TORCH_2_15};
+use shared::allocator::{DriverError, Profile};
 use shared::session::RecordedRequests;
-use shared::whatif::{Course, Requests, SelfCheck, Terms};
+use shared::whatif::{Baseline, BaselineError, Course, Requests, Terms, USUAL_RELEASES};
 
 use crate::axis::Times;
 use crate::curve::curve;
@@ -14,6 +14,14 @@ use crate::wish::terms;
 /// Said of requests that the allocator can't even begin with.
 fn refused(error: &DriverError) -> String {
     format!("This trace can't be run again: {error}.")
+}
+
+/// Returns why the run can't be repeated even as it was recorded.
+fn sentence(error: &BaselineError) -> String {
+    match error {
+        BaselineError::Settings { message, .. } => format!("The recorded settings can't be read: {message}"),
+        BaselineError::State(error) => refused(error),
+    }
 }
 
 /// What is known of one device's requests, and what is still to do.
@@ -47,12 +55,9 @@ impl Desk {
         if requests.is_empty() {
             return Err("This trace has no request for memory, so there is nothing to run again.".to_owned());
         }
-        let profiles = match Profile::of(&torch) {
-            Some(profile) => vec![profile],
-            // Of releases that fit equally well, the first one is taken.
-            None => vec![&TORCH_2_11, &TORCH_2_15, &TORCH_2_6],
-        };
-        let (profile, check) = best(&requests, profiles, &conf)?;
+        let told = Profile::of(&torch).map(|profile| vec![profile]);
+        let profiles = told.unwrap_or_else(|| USUAL_RELEASES.to_vec());
+        let Baseline { profile, check, .. } = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
         let opened = Opened {
             check,
             recorded: Wish { conf: conf.clone(), torch: profile.torch.to_owned(), ..Wish::default() },
@@ -105,6 +110,13 @@ impl Desk {
         FromWhatIf::Curves(asked, curves.collect())
     }
 
+    /// Returns how many milliseconds messages have before the next piece of work. The least memory takes many runs at once, and
+    /// a chart shall not wait for them.
+    pub fn rest_ms(&self) -> i32 {
+        const REST_MS: i32 = 200;
+        if self.asked.is_empty() && self.search.is_none() { REST_MS } else { 0 }
+    }
+
     /// Does the next piece of work. Returns what there is to say about it; `None` if there is nothing to do.
     pub fn work(&mut self) -> Option<Vec<FromWhatIf>> {
         if !self.asked.is_empty() {
@@ -141,30 +153,6 @@ impl Desk {
             Err(error) => FromWhatIf::Ran(id, Err(refused(&error))),
         }
     }
-}
-
-/// Returns the release under which most of the trace comes out as recorded.
-fn best(
-    requests: &Requests,
-    profiles: Vec<&'static Profile>,
-    conf: &str,
-) -> Result<(&'static Profile, SelfCheck), String> {
-    let mut best: Option<(&'static Profile, SelfCheck)> = None;
-    let mut failed = String::new();
-    for profile in profiles {
-        let config = match AllocatorConfig::from_conf(conf, profile) {
-            Ok(config) => config,
-            Err(error) => {
-                failed = format!("The settings of the recording can't be read: {error}");
-                continue;
-            }
-        };
-        let check = requests.check(&Terms::ample(profile, config)).map_err(|error| refused(&error))?;
-        if best.as_ref().is_none_or(|(_, known)| check.equal > known.equal) {
-            best = Some((profile, check));
-        }
-    }
-    best.ok_or(failed)
 }
 
 #[cfg(test)]

@@ -64,9 +64,12 @@ fn receive(bytes: &[u8]) {
 
 /// Does the next piece of work after the messages that have arrived by then.
 fn work_later() {
+    let rest_ms = DESK.with_borrow(|desk| desk.as_ref().map_or(0, Desk::rest_ms));
     if !IS_DUE.replace(true) {
         // It fails only for a worker that ends.
-        let _ = WORK.with(|work| scope().set_timeout_with_callback(work.as_ref().unchecked_ref()));
+        let _ = WORK.with(|work| {
+            scope().set_timeout_with_callback_and_timeout_and_arguments_0(work.as_ref().unchecked_ref(), rest_ms)
+        });
     }
 }
 
