@@ -26,7 +26,7 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
                 <span class="whatif-warning">{ format!("{said} ({}).", share(check.equal, check.requests)) }</span>
                 { " The first difference is at " }
                 <button type="button" class="link" title={first.why.clone()} onclick={sends(model, Action::ShowPosition(first.event + 1))} data-testid="whatif-difference">
-                    { format!("event {}", Count(first.event.into())) }
+                    { format!("event {}", Count((first.event + 1).into())) }
                 </button>
                 { ". The runs are exact up to there, and estimates beyond." }
             } else {

@@ -15,7 +15,7 @@ pub fn section(whatif: &WhatIf) -> Html {
         <section aria-label="Would it fit?" data-testid="whatif-fit">
             <h2>{ "Would it fit?" }</h2>
             <p class="quiet">
-                { format!("No settings need less than {}: so much was in tensors at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count(bounds.event.into())) }
+                { format!("No settings need less than {}: so much was in tensors at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             <div class="whatif-scroll">
                 <table class="whatif-table">

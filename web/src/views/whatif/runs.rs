@@ -46,16 +46,14 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                 <table class="whatif-table" data-testid="whatif-runs">
                     <thead><tr>
                         <th>{ "Run" }</th>
-                        <th>{ "Peak reserved" }</th>
-                        <th title="Beside the recorded settings">{ "Change" }</th>
+                        <th title="With the change beside the recorded settings">{ "Peak reserved" }</th>
                         <th>{ "Peak allocated" }</th>
                         <th title="The most bytes at once that were reserved and in no tensor">{ "Most unused" }</th>
+                        <th title="The least memory on which no request fails, exact to 2 MiB, and the smallest card that has it">{ "Smallest capacity" }</th>
                         <th title="Segments at the end">{ "Segments" }</th>
                         <th title="Calls that take memory from the driver, and calls that give it back">{ "Driver calls" }</th>
                         <th>{ "Retries" }</th>
                         <th>{ "Out of memory" }</th>
-                        <th title="The least memory on which no request fails, exact to 2 MiB">{ "Smallest capacity" }</th>
-                        <th>{ "Smallest card" }</th>
                         <th><span class="visually-hidden">{ "Remove" }</span></th>
                     </tr></thead>
                     <tbody>{ for whatif.runs.iter().enumerate().map(|(number, run)| row(model, whatif, number, run, marked)) }</tbody>
@@ -87,8 +85,7 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
                     </span>
                 </span>
             </th>
-            { run.outcome.as_ref().map_or_else(|| html! { <td colspan="8" class="dim">{ "running…" }</td> }, |outcome| cells(model, outcome, whatif.recorded())) }
-            { smallest(run) }
+            { run.outcome.as_ref().map_or_else(|| html! { <td colspan="8" class="dim">{ "running…" }</td> }, |outcome| cells(model, run, outcome, whatif.recorded())) }
             <td>
                 if run.id != RECORDED {
                     <button type="button" class="icon-button" aria-label={format!("Remove run {number}")} title="Remove" onclick={remove} data-testid="whatif-remove">{ icon(Symbol::Cross) }</button>
@@ -98,15 +95,18 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
     }
 }
 
-fn cells(model: &ModelHandle, outcome: &Outcome, recorded: Option<&Outcome>) -> Html {
+fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Outcome>) -> Html {
     let before = recorded.map_or(0, |recorded| recorded.peak_reserved);
     let change = outcome.peak_reserved as i64 - before as i64;
     html! {
         <>
-            <td data-testid="whatif-reserved">{ bytes_text(outcome.peak_reserved) }</td>
-            <td>{ if change == 0 { html! { "–" } } else { change_text(change) } }</td>
+            <td data-testid="whatif-reserved">
+                { bytes_text(outcome.peak_reserved) }
+                if change != 0 { <span class="whatif-second">{ change_text(change) }</span> }
+            </td>
             <td>{ bytes_text(outcome.peak_allocated) }</td>
             <td>{ bytes_text(outcome.most_unused) }</td>
+            { smallest(run) }
             <td>{ Count(outcome.segments_end).to_string() }</td>
             <td title={format!("{} take memory, {} give it back", Count(outcome.device_allocs), Count(outcome.device_frees))}>{ Count(outcome.driver_calls()).to_string() }</td>
             <td>{ Count(outcome.retries).to_string() }</td>
@@ -117,21 +117,27 @@ fn cells(model: &ModelHandle, outcome: &Outcome, recorded: Option<&Outcome>) -> 
 
 /// Renders whether a run ran out of memory, and where.
 fn out_of_memory(model: &ModelHandle, outcome: &Outcome) -> Html {
-    let place = |event: u32, text: String, title: &'static str| {
+    let place = |event: u32, before: &str, title: &'static str| {
+        let position = event + 1;
         html! {
-            <button type="button" class="link" {title} onclick={sends(model, Action::ShowPosition(event + 1))} data-testid="whatif-place">{ text }</button>
+            <button type="button" class="link" {title} onclick={sends(model, Action::ShowPosition(position))} data-testid="whatif-place">
+                { format!("{before} event {}", Count(position.into())) }
+            </button>
         }
     };
     match (outcome.stopped_at, outcome.stopped_why) {
-        (Some(event), Some(Why::Served)) => place(
-            event,
-            format!("no, goes on at event {}", Count(event.into())),
-            "A request is served that failed in the recording. What the job would have requested next is not known.",
-        ),
+        (Some(event), Some(Why::Served)) => html! {
+            <>
+                { "no" }
+                <span class="whatif-second">
+                    { place(event, "served at", "A request is served that failed in the recording. What the job would have requested next is not known, so the run ends here.") }
+                </span>
+            </>
+        },
         (Some(event), _) => place(
             event,
-            format!("at event {}", Count(event.into())),
-            "A request fails that was served in the recording. What the job would have done next is not known.",
+            "at",
+            "A request fails that was served in the recording. What the job would have done next is not known, so the run ends here.",
         ),
         (None, _) if outcome.ooms > 0 => html! { { format!("{}, as recorded", Count(outcome.ooms)) } },
         (None, _) => html! { "no" },
@@ -140,13 +146,13 @@ fn out_of_memory(model: &ModelHandle, outcome: &Outcome) -> Html {
 
 fn smallest(run: &Run) -> Html {
     match &run.smallest {
-        None => html! { <><td class="dim">{ "…" }</td><td class="dim">{ "…" }</td></> },
-        Some(Err(sentence)) => html! { <><td title={sentence.clone()}>{ "–" }</td><td>{ "–" }</td></> },
+        None => html! { <td class="dim">{ "…" }</td> },
+        Some(Err(sentence)) => html! { <td title={sentence.clone()}>{ "–" }</td> },
         Some(Ok(bytes)) => html! {
-            <>
-                <td data-testid="whatif-smallest">{ bytes_text(*bytes) }</td>
-                <td>{ Card::smallest_for(*bytes).map_or("none", |card| card.name) }</td>
-            </>
+            <td data-testid="whatif-smallest">
+                { bytes_text(*bytes) }
+                <span class="whatif-second dim">{ Card::smallest_for(*bytes).map_or("no card", |card| card.name) }</span>
+            </td>
         },
     }
 }

@@ -126,6 +126,9 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 <p class="whatif-line is-answer" data-testid="tune-recommended">
                     <code>{ line.clone() }</code>
                     <CopyButton text={line} label="Copy" class="button is-primary" />
+                    if let Some(conf) = &advice.conf {
+                        <button type="button" class="button" onclick={adds(model, conf)} title="Run it beside the recorded settings" data-testid="tune-add-recommended">{ "Add run" }</button>
+                    }
                 </p>
             }
             if groups.len() > 1 {
@@ -154,16 +157,18 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
     }
 }
 
+/// Returns a callback that adds a run under settings.
+fn adds(model: &ModelHandle, conf: &str) -> Callback<MouseEvent> {
+    let (model, conf) = (model.clone(), conf.to_owned());
+    Callback::from(move |_: MouseEvent| {
+        let draft = model.now().whatif().map(|whatif| whatif.draft.clone()).unwrap_or_default();
+        add_run(&model, &Wish { conf: conf.clone(), ..draft });
+    })
+}
+
 fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
     let Some((first, others)) = group.confs.split_first() else { return Html::default() };
     let is_chosen = advice.conf.as_ref().is_some_and(|chosen| group.confs.contains(chosen));
-    let add = {
-        let (model, conf) = (model.clone(), first.clone());
-        Callback::from(move |_: MouseEvent| {
-            let draft = model.now().whatif().map(|whatif| whatif.draft.clone()).unwrap_or_default();
-            add_run(&model, &Wish { conf: conf.clone(), ..draft });
-        })
-    };
     let note = match (group.is_recorded, is_chosen) {
         (true, _) => "as recorded",
         (_, true) => "recommended",
@@ -183,7 +188,7 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
             <td>{ Count(group.outcome.driver_calls()).to_string() }</td>
             <td>{ Count(group.outcome.retries).to_string() }</td>
             <td>{ if group.outcome.ooms > 0 { "yes" } else { "no" } }</td>
-            <td><button type="button" class="act" onclick={add} title="Add it to the runs above" data-testid="tune-add">{ "Add" }</button></td>
+            <td><button type="button" class="act" onclick={adds(model, first)} title="Add it to the runs above" data-testid="tune-add">{ "Add" }</button></td>
         </tr>
     }
 }
