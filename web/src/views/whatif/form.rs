@@ -33,7 +33,7 @@ pub fn Settings() -> Html {
     let Some(opened) = &whatif.opened else { return Html::default() };
     let draft = &whatif.draft;
     let is_full = whatif.runs.len() >= MOST_RUNS;
-    let as_recorded = opened.capacity.map_or_else(|| "as large as needed".to_owned(), |bytes| Bytes(bytes).to_string());
+    let as_recorded = opened.capacity.map_or_else(|| "no limit".to_owned(), |bytes| Bytes(bytes).to_string());
     let onsubmit = {
         let model = model.clone();
         Callback::from(move |event: SubmitEvent| {
