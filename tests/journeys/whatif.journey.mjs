@@ -109,13 +109,13 @@ test('the chart has the axis of the timeline, and a click moves the cursor', asy
   const { position } = await until('the cursor is at the start', () => status(page), (now) => now.position < before.events / 10);
   assert.notEqual(position, before.position);
   await press(page, 'w', 'w');
-  await until('the window is zoomed', async () => (await address(page)).get('window'), Boolean);
+  await until('the window is zoomed', async () => (await address(page)).get('w'), Boolean);
   await page.screenshot('whatif-zoomed');
 });
 
 test('would it fit? cards by name, and what no settings change', async (t) => {
   const page = await openPage(t);
-  const file = record(t, 'variable-length');
+  const file = record(t, 'transformer', '--steps', '6');
   await page.load(file);
   await goTo(page, 'What-if');
   await runs(page, 1);
@@ -169,7 +169,7 @@ test('settings that PyTorch refuses get one clear line, and nothing is lost', as
   for (const [conf, why] of [
     ['max_split_size_mb:1', /max_split_size_mb/],
     ['nonsense', /PyTorch refuses/],
-    ['garbage_collection_threshold:7', /garbage_collection_threshold/],
+    ['garbage_collection_threshold:7', /garbage_collect/],
     [`${'[,:'.repeat(20_000)}`, /PyTorch refuses/],
     ['<img src=x onerror=alert(1)>:\u0000\u202e', /PyTorch refuses/],
   ]) {
@@ -191,23 +191,6 @@ test('settings that PyTorch refuses get one clear line, and nothing is lost', as
   await runs(page, 2);
 });
 
-test('a job that runs is answered for what it has requested so far', async (t) => {
-  const server = await startServer(t);
-  const page = await openPage(t);
-  startJob(t, server.url, 'transformer', '--rate', '4000');
-  await at(page, 'session-open').first().click();
-  await page.reach('ready');
-  await goTo(page, 'What-if');
-  await runs(page, 1);
-  await at(page, 'whatif-again').waitFor();
-  const events = async () => number(/first ([\d,]+) events/.exec(await text(page, 'whatif-check'))[1]);
-  const before = await events();
-  await at(page, 'whatif-again').click();
-  await until('more events', async () => (/first/.test(await text(page, 'whatif-check')) ? events() : 0), (now) => now > before);
-  await runs(page, 1);
-  await page.screenshot('whatif-live');
-});
-
 test('it is all there on a narrow page, in the dark, and by keyboard', async (t) => {
   const page = await openPage(t, { width: 390, height: 844, theme: 'dark' });
   await openSample(page);
@@ -223,4 +206,21 @@ test('it is all there on a narrow page, in the dark, and by keyboard', async (t)
   for (const name of ['whatif-chart', 'whatif-runs', 'whatif-fit', 'whatif-tune']) assert.equal(await at(page, name).count(), 1, name);
   await at(page, 'whatif-tune').scrollIntoViewIfNeeded();
   await page.screenshot('whatif-narrow-dark-below');
+});
+
+test('a job that runs is answered for what it has requested so far', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  startJob(t, server.url, 'transformer', '--rate', '4000');
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await at(page, 'whatif-again').waitFor();
+  const events = async () => number(/first ([\d,]+) events/.exec(await text(page, 'whatif-check'))[1]);
+  const before = await events();
+  await at(page, 'whatif-again').click();
+  await until('more events', async () => (/first/.test(await text(page, 'whatif-check')) ? events() : 0), (now) => now > before);
+  await runs(page, 1);
+  await page.screenshot('whatif-live');
 });
