@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use shared::allocator::{AllocatorConfig, Profile};
+use shared::format::Header;
 use shared::import::Imported;
 use shared::replay::Replay;
 use shared::trace::Snapshot;
@@ -19,8 +20,8 @@ pub(super) struct SubjectOptions {
     /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// Memory of the device, such as 80GiB [default: what the process could have, where the trace tells, or more than any device
-    /// has]
+    /// Memory of the device, such as 80GiB [default: what the process could have, where a failed request or the recording tells,
+    /// or more than any device has]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
     /// Device to run on, by name, such as H100-80GB, less 512 MiB for the CUDA context
@@ -63,30 +64,9 @@ impl SubjectOptions {
         let fraction = self.fraction.as_deref().map(share).transpose()?;
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
         let Imported { snapshot, header, .. } = read(&self.file)?;
-        let Snapshot { mut devices, symbols, mut tags, settings, .. } = snapshot;
-        let trace = devices.swap_remove(choose(self.device, &devices)?);
-        let replay = Replay::build(&trace, &mut tags, &settings);
-        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
-        if requests.is_empty() {
-            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
-        }
-        let recorded = header.map(|header| header.torch).filter(|torch| !torch.is_empty());
-        let profiles = match (told, recorded) {
-            (Some(profile), _) => vec![profile],
-            (None, Some(torch)) => vec![setting::profile(&torch)?],
-            (None, None) => USUAL_RELEASES.to_vec(),
-        };
-        let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
-        let capacity = capacity.or(requests.capacity());
-        Ok(Subject {
-            device: trace.device,
-            requests,
-            baseline,
-            conf: settings.conf,
-            capacity,
-            held_by_others,
-            fraction,
-        })
+        let subject = Subject::of(snapshot, header.unwrap_or_default(), told, self.device)?;
+        let capacity = capacity.or(subject.capacity);
+        Ok(Subject { capacity, held_by_others, fraction, ..subject })
     }
 
     fn capacity(&self) -> Result<Option<u64>, String> {
@@ -98,6 +78,34 @@ impl SubjectOptions {
 }
 
 impl Subject {
+    /// Reads the run of a device, and checks how far it comes out as recorded: in a release, or in that which fits best if
+    /// the header tells none.
+    pub(super) fn of(
+        snapshot: Snapshot,
+        header: Header,
+        told: Option<&'static Profile>,
+        device: Option<i64>,
+    ) -> Result<Self, String> {
+        let Snapshot { mut devices, symbols, mut tags, settings, .. } = snapshot;
+        let trace = devices.swap_remove(choose(device, &devices)?);
+        let replay = Replay::build(&trace, &mut tags, &settings);
+        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
+        if requests.is_empty() {
+            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
+        }
+        let device = header.devices.iter().find(|known| known.number == trace.device);
+        let whole = device.map(|known| known.capacity).filter(|bytes| *bytes > 0);
+        let profiles = match (told, header.torch.as_str()) {
+            (Some(profile), _) => vec![profile],
+            (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
+            _ => USUAL_RELEASES.to_vec(),
+        };
+        let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
+        let capacity = requests.capacity().or(whole);
+        let (held_by_others, fraction) = (0, None);
+        Ok(Self { device: trace.device, requests, baseline, conf: settings.conf, capacity, held_by_others, fraction })
+    }
+
     /// Returns the terms of a run under some settings.
     pub(super) fn terms(&self, conf: &str) -> Result<Terms, String> {
         let config = config(conf, self.baseline.profile)?;

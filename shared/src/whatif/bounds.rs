@@ -46,7 +46,7 @@ impl Bounds {
                 Act::Failed(number) => {
                     bounds.served = bounds.served.max(plus((requested, rounded), size(number)).1);
                 }
-                Act::Settled(_) | Act::EmptyCache => {}
+                Act::Settled(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) => {}
             }
         }
         bounds.served = bounds.served.max(bounds.exact_fit);

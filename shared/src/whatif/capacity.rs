@@ -20,7 +20,7 @@ impl Requests {
     pub fn smallest_capacity(&self, terms: &Terms) -> Result<u64, DriverError> {
         let terms = Terms { held_by_others: 0, fraction: None, ..terms.clone() };
         let fits = |granules: u64| -> Result<bool, DriverError> {
-            Ok(self.run(&terms.on(granules.saturating_mul(GRANULE)))?.ooms == 0)
+            Ok(!self.run(&terms.on(granules.saturating_mul(GRANULE)))?.fails())
         };
         let ample = self.run(&terms.on(AMPLE))?;
         // What it reserves where nothing is short is nearly always enough; a small device also gives short ranges of addresses

@@ -150,10 +150,14 @@ impl Driver for Device {
     }
 
     fn reserve_range(&mut self, size: u64) -> Result<Address, DriverError> {
-        // The first page of a range is mapped at its first address.
+        // The first page of a range is mapped at its first address. What was given only after a release was given to another
+        // range, or this one is told apart from it.
         let known = self.recorded.as_ref();
-        if let Some(first) = known.and_then(|answers| answers.given.front().map(|(first, _)| *first).or(answers.range))
-        {
+        let first = |answers: &Answers| {
+            let now = answers.given.front().filter(|(_, after)| *after <= answers.released);
+            now.map(|(first, _)| *first).or(answers.range).or(answers.given.front().map(|(first, _)| *first))
+        };
+        if let Some(first) = known.and_then(first) {
             return Ok(Address(first));
         }
         let address = self.next_range;

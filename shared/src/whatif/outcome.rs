@@ -44,6 +44,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether a request fails: for lack of memory, or since the driver refuses something else.
+    pub fn fails(&self) -> bool {
+        self.ooms > 0 || self.stopped_why == Some(Why::Failed)
+    }
+
     /// Returns the calls that took memory from the driver or gave it back.
     pub fn driver_calls(&self) -> u64 {
         self.device_allocs.saturating_add(self.device_frees)

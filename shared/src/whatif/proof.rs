@@ -31,13 +31,13 @@ impl Requests {
             let config = AllocatorConfig::from_conf(conf, baseline.profile).ok()?;
             self.run(&Terms::ample(baseline.profile, config).on(capacity)).ok()
         };
-        let Some(recorded) = run(conf).filter(|outcome| outcome.ooms > 0) else { return };
+        let Some(recorded) = run(conf).filter(Outcome::fails) else { return };
         let (mut checked, mut advice) = (Vec::new(), Vec::new());
         let (mut has_failed, kept) = (false, verdict.remedies.clone());
         for remedy in std::mem::take(&mut verdict.remedies) {
             let setting = remedy.copy.strip_prefix(VARIABLE).map(|setting| merged(conf, setting));
             match setting.and_then(|conf| run(&conf)) {
-                Some(outcome) if outcome.ooms == 0 => checked.push(proven(remedy, &recorded, &outcome)),
+                Some(outcome) if !outcome.fails() => checked.push(proven(remedy, &recorded, &outcome)),
                 Some(_) => has_failed = true,
                 None => advice.push(remedy),
             }
@@ -63,7 +63,7 @@ impl Requests {
         });
         let best = tried.min_by_key(|tried| Goal::Fit.rank(&tried.outcome, tried.candidate.options()))?;
         let line = best.candidate.conf(conf);
-        (best.outcome.ooms == 0).then(|| {
+        (!best.outcome.fails()).then(|| {
             let text = match line.is_empty() {
                 true => "Leave out the recorded settings.".to_owned(),
                 false => format!("Set {line}."),

@@ -1,26 +1,30 @@
 //! Reads from a trace what the program asked for.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::openings::{Opening, openings};
+use super::pools::Pools;
+use super::releases::{By, Releases};
 use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
-use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE};
+use crate::allocator::rounding::SMALL_SIZE;
 use crate::event::Action;
-use crate::frames::{StackId, Symbols};
+use crate::frames::Symbols;
 use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Event, Settings, Tags};
-
-/// Events after a request that failed in which the range that was reserved for it is looked for.
-const LOOKAHEAD: usize = 1 << 12;
+use crate::units::{PoolId, Stream};
 
 /// A trace while its requests are read.
 struct Reader<'a> {
     trace: &'a DeviceTrace,
-    symbols: &'a Symbols,
     tags: &'a Tags,
     replay: &'a Replay,
-    settings: &'a Settings,
-    /// The reserved bytes before each event.
-    reserved: Vec<u64>,
+    /// The pools, if memory was released.
+    pools: Option<Pools>,
+    releases: Releases,
+    /// The private pools that the program gave up so far.
+    left: FxHashSet<PoolId>,
+    /// The first maps of ranges of addresses, once a request failed.
+    openings: Option<Vec<Opening>>,
     /// The index of each source that was met.
     sources: FxHashMap<Source, u32>,
     read: Requests,
@@ -29,27 +33,29 @@ struct Reader<'a> {
 impl Requests {
     /// Reads the requests of a device's trace. `settings` are those that it was recorded under.
     pub fn of(trace: &DeviceTrace, (symbols, tags): (&Symbols, &Tags), replay: &Replay, settings: &Settings) -> Self {
-        let (reserved, sources, read) = (Vec::new(), FxHashMap::default(), Self::default());
-        Reader { trace, symbols, tags, replay, settings, reserved, sources, read }.read()
+        let read = Self { start: replay.segments_at(0), ..Self::default() };
+        let pools = Pools::of(trace, (symbols, tags), replay, settings, &read.start);
+        let releases = Releases::of(trace, symbols, replay, settings, pools.as_ref());
+        let (left, sources) = (FxHashSet::default(), FxHashMap::default());
+        Reader { trace, tags, replay, pools, releases, left, openings: None, sources, read }.read()
     }
 }
 
 impl Reader<'_> {
     fn read(mut self) -> Requests {
-        self.read.start = self.replay.segments_at(0);
-        self.reserved = self.reserved();
+        if let Some(pools) = &self.pools {
+            for (segment, pool) in self.read.start.iter_mut().zip(pools.at_start()) {
+                segment.pool = pool;
+            }
+        }
         self.read_allocations();
-        let failed = |(event, before): (Event, &u64)| {
-            (event.action == Action::Oom).then(|| before.saturating_add(event.address.0))
-        };
-        self.read.capacity = self.trace.events.iter().zip(&self.reserved).find_map(failed);
-        let (mut driver_from, mut has_frees, mut asked_last) = (None, false, None);
+        self.read.capacity = self.releases.capacity;
+        let (mut driver_from, mut asked_last) = (None, None);
         for (event, found) in (0..).zip(self.trace.events.iter()) {
             let from = driver_from.unwrap_or(event);
             match found.action {
                 Action::SegmentAlloc | Action::SegmentMap | Action::SegmentFree | Action::SegmentUnmap => {
                     driver_from.get_or_insert(event);
-                    has_frees |= matches!(found.action, Action::SegmentFree | Action::SegmentUnmap);
                     continue;
                 }
                 Action::Snapshot | Action::UserDefined | Action::Annotate | Action::Other => continue,
@@ -57,14 +63,26 @@ impl Reader<'_> {
             }
             let is_request = matches!(found.action, Action::Alloc | Action::Oom);
             // What the program released itself comes before what this request took.
-            let released = has_frees.then(|| self.released(from..event, is_request));
-            let own_from = released.flatten().map_or(from, |until| {
-                self.empty_cache(from..until);
-                until
-            });
-            let releases = released == Some(None) || found.action == Action::Oom;
-            (driver_from, has_frees) = (None, false);
+            let by = self.releases.before(event);
+            let own_from = match by {
+                Some(By::Program(until)) => {
+                    self.release(from..until);
+                    until
+                }
+                Some(By::Request | By::RequestAhead) => {
+                    self.leave_pools(from..event);
+                    from
+                }
+                None => from,
+            };
+            let releases = by == Some(By::Request) || found.action == Action::Oom;
+            // What was reserved before a stream was done is a request's that waited.
+            let is_under_way = by == Some(By::RequestAhead) || by.is_none() && found.action == Action::FreeCompleted;
+            driver_from = driver_from.filter(|_| is_under_way);
             let Some(act) = self.act(event, &found) else { continue };
+            if let (Act::Malloc(number), Some(By::Request)) = (act, by) {
+                self.expect_range(number, from, &found);
+            }
             // A request that makes room waits for all streams. What was done with then was not before.
             let is_settled = |step: &&Step| matches!(step.act, Act::Settled(_)) && Some(step.event) > asked_last;
             let steps = &mut self.read.steps;
@@ -76,16 +94,68 @@ impl Reader<'_> {
             }
         }
         // Released after the last request.
-        if let (Some(from), true) = (driver_from, has_frees) {
-            self.empty_cache(from..self.trace.events.len() as u32);
+        let end = self.trace.events.len() as u32;
+        let is_release = |event: &Event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap);
+        if let Some(from) = driver_from
+            && self.trace.events.iter_from(from as usize).any(|event| is_release(&event))
+        {
+            self.release(from..end);
         }
+        self.read.recorded.ranges.sort_unstable();
         self.read
     }
 
-    /// Adds a call of `empty_cache` that released what these events say.
-    fn empty_cache(&mut self, driver: std::ops::Range<u32>) {
-        self.read.steps.push(Step { event: driver.end, act: Act::EmptyCache });
-        self.note(driver);
+    /// Adds the calls that released what these events say: ends of private pools, and `empty_cache`, which releases the
+    /// default pool's memory first and then that of pools that were given up.
+    fn release(&mut self, driver: std::ops::Range<u32>) {
+        let mut next = driver.start;
+        while next < driver.end {
+            let (from, pool) = (next, self.pool_of_release(next));
+            let is_end = |reader: &Self, pool: PoolId| pool.is_private() && !reader.left.contains(&pool);
+            if is_end(self, pool) {
+                next = (from..driver.end).find(|event| self.pool_of_release(*event) != pool).unwrap_or(driver.end);
+                self.give_up(pool, next, Act::EndPool);
+                self.note(from..next);
+                continue;
+            }
+            // It goes on as long as no private pool comes twice, and nothing of the default pool after a private one.
+            let mut seen = Vec::new();
+            next = (from..driver.end)
+                .find(|event| {
+                    let pool = self.pool_of_release(*event);
+                    let is_next =
+                        seen.last().is_none_or(|last| *last == pool || pool.is_private() && !seen.contains(&pool));
+                    seen.push(pool);
+                    !is_next
+                })
+                .unwrap_or(driver.end);
+            self.leave_pools(from..next);
+            self.read.steps.push(Step { event: next, act: Act::EmptyCache });
+            self.note(from..next);
+        }
+    }
+
+    /// Gives up the private pools of which a request or `empty_cache` released something.
+    fn leave_pools(&mut self, driver: std::ops::Range<u32>) {
+        for event in driver.clone() {
+            let pool = self.pool_of_release(event);
+            if pool.is_private() {
+                self.give_up(pool, driver.end, Act::LeavePool);
+            }
+        }
+    }
+
+    /// Gives up a private pool, unless it was given up already or is used later.
+    fn give_up(&mut self, pool: PoolId, event: u32, act: impl FnOnce(u32) -> Act) {
+        let is_over = self.pools.as_ref().is_none_or(|pools| pools.is_over(pool, event));
+        if is_over && self.left.insert(pool) {
+            let source = self.source(Source { stream: Stream::default(), pool });
+            self.read.steps.push(Step { event, act: act(source) });
+        }
+    }
+
+    fn pool_of_release(&self, event: u32) -> PoolId {
+        self.pools.as_ref().map(|pools| pools.of_release(event)).unwrap_or_default()
     }
 
     /// Notes what the recording has of the next request or `empty_cache`.
@@ -103,8 +173,10 @@ impl Reader<'_> {
     fn read_allocations(&mut self) {
         let allocations = &self.replay.allocations;
         self.read.asked.reserve(allocations.len());
-        for allocation in allocations.iter() {
-            let source = Source { stream: self.tags.get(allocation.tag).stream, pool: self.replay.pool(&allocation) };
+        for (number, allocation) in (0..).zip(allocations.iter()) {
+            let inferred = self.pools.as_ref().and_then(|pools| pools.of_allocation(number));
+            let pool = inferred.unwrap_or_else(|| self.replay.pool(&allocation));
+            let source = Source { stream: self.tags.get(allocation.tag).stream, pool };
             self.ask(allocation.requested, source);
         }
         for number in self.replay.active_at(0) {
@@ -115,75 +187,17 @@ impl Reader<'_> {
     }
 
     fn ask(&mut self, size: u64, source: Source) {
-        let sources = &mut self.read.sources;
-        let source = *self.sources.entry(source).or_insert_with(|| {
-            sources.push(source);
-            sources.len() as u32 - 1
-        });
+        let source = self.source(source);
         self.read.asked.push(Asked { size, source });
     }
 
-    /// Returns the reserved bytes before each event.
-    fn reserved(&self) -> Vec<u64> {
-        let mut now = self.replay.reserved_at_start();
-        let mut before = Vec::with_capacity(self.trace.events.len() + 1);
-        for event in self.trace.events.iter() {
-            before.push(now);
-            match event.action {
-                Action::SegmentAlloc | Action::SegmentMap => now = now.saturating_add(event.size),
-                Action::SegmentFree | Action::SegmentUnmap => now = now.saturating_sub(event.size),
-                _ => {}
-            }
-        }
-        before.push(now);
-        before
-    }
-
-    /// Returns up to where events of the driver are those of an `empty_cache`; `None` if they belong to the request that
-    /// follows, which released memory to make room, or collected garbage.
-    fn released(&self, driver: std::ops::Range<u32>, is_request: bool) -> Option<u32> {
-        let (symbols, settings) = (self.symbols, self.settings);
-        let event = |n: u32| self.trace.events.get(n as usize);
-        let is_free =
-            |n: &u32| event(*n).is_some_and(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
-        let last = driver.clone().rfind(is_free)?;
-        let until = last + 1;
-        if !is_request {
-            return Some(until);
-        }
-        let asked = event(driver.end)?;
-        let freed = event(last)?;
-        // The allocator notes the stack of the request with what it releases for it.
-        if freed.stack != StackId(0) && asked.stack != StackId(0) {
-            let is_call = symbols
-                .stack(freed.stack)
-                .iter()
-                .any(|frame| symbols.text(symbols.frame(*frame).name).contains("empty_cache"));
-            return (is_call || freed.stack != asked.stack).then_some(until);
-        }
-        let taken = (until..driver.end).filter_map(event).fold(0_u64, |sum, event| sum.saturating_add(event.size));
-        if taken == 0 && asked.action == Action::Alloc {
-            // A request that was served from the cache released nothing.
-            return Some(until);
-        }
-        // A request that the cache could serve released nothing either.
-        let could_serve = |freed: &Event| {
-            let native_small = if freed.action == Action::SegmentFree { SMALL_BUFFER } else { LARGE_BUFFER - 1 };
-            let is_small = freed.size <= native_small;
-            let is_same_stream = self.tags.get(freed.tag).stream == self.tags.get(asked.tag).stream;
-            // A block that is never split serves only requests close to its size.
-            let most = settings.max_split_size.filter(|most| asked.size < *most).unwrap_or(u64::MAX);
-            is_same_stream && is_small == (asked.size <= SMALL_SIZE) && (asked.size..most).contains(&freed.size)
-        };
-        if driver.clone().filter(is_free).filter_map(event).any(|freed| could_serve(&freed)) {
-            return Some(until);
-        }
-        // Only a request that the device had no room for released anything, or one that collected garbage. Without the stacks,
-        // and without a request that failed, a trace doesn't tell how much room there was.
-        let before = self.reserved.get(driver.start as usize).copied().unwrap_or_default();
-        let had_room = self.read.capacity.is_none_or(|capacity| before.saturating_add(taken) <= capacity);
-        let is_own = asked.action == Action::Oom || !had_room || settings.garbage_collection_threshold > 0.0;
-        (!is_own).then_some(until)
+    /// Returns the index of a source.
+    fn source(&mut self, source: Source) -> u32 {
+        let sources = &mut self.read.sources;
+        *self.sources.entry(source).or_insert_with(|| {
+            sources.push(source);
+            sources.len() as u32 - 1
+        })
     }
 
     fn act(&mut self, event: u32, found: &Event) -> Option<Act> {
@@ -211,13 +225,17 @@ impl Reader<'_> {
         let source = Source { stream: tag.stream, pool: tag.pool.unwrap_or_default() };
         let number = self.read.asked.len() as u32;
         self.ask(found.size, source);
-        // A range that was reserved for it, and got no memory then, gets some later.
-        let range = self.trace.events.iter_from(event as usize).take(LOOKAHEAD).find(|later| {
-            let is_small = later.size < LARGE_BUFFER;
-            let is_same_stream = self.tags.get(later.tag).stream == tag.stream;
-            later.action == Action::SegmentMap && is_same_stream && is_small == (found.size <= SMALL_SIZE)
-        });
-        self.read.recorded.ranges.extend(range.map(|range| (number, range.address.0)));
+        self.expect_range(number, event, found);
         number
+    }
+
+    /// Notes where a request that the device had no room for may have had a range of addresses reserved, from an event on. A
+    /// range that got no memory then gets some later.
+    fn expect_range(&mut self, number: u32, from: u32, found: &Event) {
+        let openings = self.openings.get_or_insert_with(|| openings(self.trace, self.tags, &self.read));
+        let kind = (self.tags.get(found.tag).stream, found.size <= SMALL_SIZE);
+        let first = openings.partition_point(|opening| opening.event < from);
+        let range = openings.iter().skip(first).find(|opening| opening.kind == kind);
+        self.read.recorded.ranges.extend(range.map(|range| (number, range.address)));
     }
 }

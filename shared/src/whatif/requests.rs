@@ -22,12 +22,17 @@ pub(super) enum Act {
     Settled(u32),
     /// It called `empty_cache`.
     EmptyCache,
+    /// It gave up a private pool, whose cached memory went at once (`MemPool`): an index into [`Requests::sources`].
+    EndPool(u32),
+    /// It gave up a private pool, whose cached memory goes when the cache is released (`CUDAGraph`): an index into
+    /// [`Requests::sources`].
+    LeavePool(u32),
 }
 
 impl Act {
     /// Whether the recording has an answer of the allocator to compare with.
     pub(super) fn is_answered(self) -> bool {
-        self.is_request() || self == Self::EmptyCache
+        self.is_request() || matches!(self, Self::EmptyCache | Self::EndPool(_))
     }
 
     /// Whether it asks for memory.
@@ -76,7 +81,8 @@ pub(super) struct Recorded {
     pub(super) lengths: Vec<u32>,
     /// Action, address and bytes.
     pub(super) entries: Vec<(Action, u64, u64)>,
-    /// For requests that failed, in order of their numbers: the address of the range that was reserved for them.
+    /// For requests that the device had no room for, in order of their numbers: the address of the range that may have been
+    /// reserved for them.
     pub(super) ranges: Vec<(u32, u64)>,
 }
 

@@ -108,6 +108,14 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 self.allocator.empty_cache(StackId(0))?;
                 Ok(Done::Same)
             }
+            Act::LeavePool(source) | Act::EndPool(source) => {
+                let pool = self.requests.sources.get(source as usize).copied().unwrap_or_default().pool;
+                let _: Result<(), MisuseError> = self.allocator.release_pool(pool);
+                if matches!(step.act, Act::EndPool(_)) {
+                    self.allocator.empty_pool_cache(pool, StackId(0))?;
+                }
+                Ok(Done::Same)
+            }
         }
     }
 

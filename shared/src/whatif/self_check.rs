@@ -41,9 +41,11 @@ impl Requests {
     /// Repeats the run under the terms of its recording, and compares each answer with the recorded one. Only the release and
     /// the settings of the terms count.
     pub fn check(&self, terms: &Terms) -> Result<SelfCheck, DriverError> {
-        // The device refuses what the recording shows as refused, and nothing else.
-        let terms = Terms { capacity: AMPLE, held_by_others: 0, fraction: None, ..terms.clone() };
-        let device = Device::recorded(AMPLE);
+        // The device refuses what the recording shows as refused, and nothing else. How large it is decides how many addresses
+        // an expandable segment has.
+        let capacity = self.capacity.unwrap_or(AMPLE);
+        let terms = Terms { capacity, held_by_others: 0, fraction: None, ..terms.clone() };
+        let device = Device::recorded(capacity);
         let mut runner = Runner::new(self, &terms, (device, &self.start, 0), Vec::new())?;
         let (mut found, mut lengths, mut entries) =
             (SelfCheck::default(), self.recorded.lengths.iter(), self.recorded.entries.as_slice());
@@ -84,10 +86,10 @@ impl Requests {
                 _ => {}
             }
         }
-        if let Act::Failed(number) = step.act {
-            answers.is_failing = true;
+        if let Act::Failed(number) | Act::Malloc(number) = step.act {
+            answers.is_failing = matches!(step.act, Act::Failed(_));
             let ranges = &self.recorded.ranges;
-            let place = ranges.binary_search_by_key(&number, |(failed, _)| *failed);
+            let place = ranges.binary_search_by_key(&number, |(short, _)| *short);
             answers.range = place.ok().and_then(|place| ranges.get(place)).map(|(_, address)| *address);
         }
         answers

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Count, counted, counted_as};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
-const WORTH: u64 = 100;
+pub(super) const WORTH: u64 = 100;
 
 /// What a search recommends, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,14 +29,14 @@ impl Advice {
         (bounds, capacity): (&Bounds, u64),
     ) -> Self {
         let none = |text: String| Self { conf: None, text, cost: String::new() };
-        if best.ooms > 0 {
+        if best.fails() {
             return none(does_not_fit(bounds, capacity));
         }
         let live = format!("{} were in live tensors at the peak, which no setting changes", Bytes(bounds.exact_fit));
         let saves = |before: u64, after: u64| before > after && before - after >= (before / WORTH).max(1);
         let (reserved, calls) =
             ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
-        let text = if recorded.ooms > 0 {
+        let text = if recorded.fails() {
             let retries = counted_as(best.retries, "retry", "retries");
             format!("The request that failed is served: {} reserved at the peak, {retries}.", Bytes(reserved.1))
         } else {
