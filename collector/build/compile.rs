@@ -34,6 +34,9 @@ pub(crate) const PAGE: Module = Module { package: "web", name: "page", flags: &[
 pub(crate) const ENGINE: Module =
     Module { package: "engine", name: "engine", flags: &["-C", "target-feature=+simd128"] };
 
+/// Runs a trace's requests again, in a worker. Compiled for speed; no SIMD would help it.
+pub(crate) const WHATIF: Module = Module { package: "whatif", name: "whatif", flags: &[] };
+
 /// Compiles a module. Returns the path of its WebAssembly.
 pub(crate) fn compile(module: &Module) -> Result<PathBuf> {
     let profile = if is_release()? { module.name } else { "web-dev" };

@@ -1,9 +1,9 @@
-//! The page's build: two WebAssembly modules, their JavaScript glue, and the static files beside them.
+//! The page's build: three WebAssembly modules, their JavaScript glue, and the static files beside them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::compile::{self, Module, compile};
@@ -23,10 +23,11 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     let parts = out.join("parts");
     // Nothing of an earlier page may stay.
     empty(&parts)?;
-    for module in [compile::PAGE, compile::ENGINE] {
+    for module in [compile::PAGE, compile::ENGINE, compile::WHATIF] {
         bind(&module, &compile(&module)?, &parts)?;
     }
     copy(&workspace.join("web/static"), &parts)?;
+    write_rerun(&parts)?;
 
     let dist = out.join("dist");
     empty(&dist)?;
@@ -48,6 +49,14 @@ fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
         .out_name(module.name)
         .generate(folder)
         .with_context(|| format!("writing the JavaScript glue of the package `{}`", module.package))
+}
+
+/// Writes the script that runs the what-if module in a worker: that of the engine, with another module.
+fn write_rerun(folder: &Path) -> Result<()> {
+    let engine = fs::read_to_string(folder.join("worker.js")).context("reading worker.js")?;
+    let rerun = engine.replacen("\"./engine.js\"", "\"./whatif.js\"", 1);
+    ensure!(rerun != engine, "worker.js does not import ./engine.js");
+    fs::write(folder.join("rerun.js"), rerun).context("writing rerun.js")
 }
 
 /// Makes sure that a folder exists and is empty.

@@ -6,12 +6,12 @@ mod support;
 
 use std::time::Instant;
 
-use shared::allocator::AllocatorConfig;
+use shared::allocator::{AllocatorConfig, Profile};
 use shared::import::Imported;
 use shared::replay::Replay;
 use shared::units::{Bytes, Count};
 use shared::whatif::tune::{Goal, Search, Tried};
-use shared::whatif::{Requests, Terms, USUAL_RELEASES};
+use shared::whatif::{Requests, Terms};
 
 fn main() {
     for file in support::files() {
@@ -38,7 +38,9 @@ fn measure(Imported { mut snapshot, .. }: Imported) {
     let tables = (&snapshot.symbols, &snapshot.tags);
     let requests = timed("requests", || Requests::of(trace, tables, &replay, &snapshot.settings));
     println!("  {} requests in {}", Count(requests.len() as u64), Bytes(requests.memory() as u64));
-    let baseline = match timed("self-check", || requests.baseline(&USUAL_RELEASES, &conf)) {
+    let baseline = match timed("self-check", || {
+        requests.baseline(&Profile::candidates(&snapshot.settings, &snapshot.marks), &conf)
+    }) {
         Ok(baseline) => baseline,
         Err(error) => return println!("  {error}"),
     };

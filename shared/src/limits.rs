@@ -598,6 +598,9 @@ pub const LINK_ZOOMS: usize = 512;
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;
 
+/// Values of a parameter that one sweep runs: more than a table or a plot shows apart, and minutes of work.
+pub const SWEEP_VALUES: u64 = 256;
+
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 

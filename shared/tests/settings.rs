@@ -4,15 +4,26 @@
 //! the settings without any string, as pairs in the snapshot's order. Every other line is an array: the strings that
 //! were set one after the other while the program ran; the error of each, or `"crash"`; which settings differ from the
 //! first line afterwards; the error when the first string is set at the start (`null`: none, `"unset"`: not tried,
-//! since an environment cannot hold it); and which settings differ then, where that is not the same.
+//! since an environment cannot hold it); and which settings differ then, where that is not the same. The results for
+//! all 600 strings are stored for 2.6, 2.11 and 2.15; of the others, a part, mostly of strings that differ from the
+//! release before. A string whose effect is undefined may have any result.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use shared::allocator::{AllocatorConfig, ConfigError, Profile, parse};
 
-const FIXTURES: [(&str, &str); 3] = [
+const FIXTURES: [(&str, &str); 12] = [
+    ("2.4", include_str!("fixtures/settings/2.4.jsonl")),
+    ("2.5", include_str!("fixtures/settings/2.5.jsonl")),
     ("2.6", include_str!("fixtures/settings/2.6.jsonl")),
+    ("2.7", include_str!("fixtures/settings/2.7.jsonl")),
+    ("2.8", include_str!("fixtures/settings/2.8.jsonl")),
+    ("2.9", include_str!("fixtures/settings/2.9.jsonl")),
+    ("2.10", include_str!("fixtures/settings/2.10.jsonl")),
     ("2.11", include_str!("fixtures/settings/2.11.jsonl")),
+    ("2.12", include_str!("fixtures/settings/2.12.jsonl")),
+    ("2.13", include_str!("fixtures/settings/2.13.jsonl")),
+    ("2.14", include_str!("fixtures/settings/2.14.jsonl")),
     ("2.15", include_str!("fixtures/settings/2.15.jsonl")),
 ];
 
@@ -44,7 +55,7 @@ fn check(profile: &Profile, base: &[(String, Value)], row: &Value) {
     let torch = profile.torch;
     if row[1] == "crash" {
         assert!(errors.iter().any(Option::is_some), "torch {torch} crashes on {confs:?}");
-    } else {
+    } else if !errors.iter().flatten().any(ConfigError::is_undefined) {
         let errors: Vec<_> = errors.iter().map(|error| error.as_ref().map(told)).collect();
         assert_eq!(serde_json::json!(errors), row[1], "errors of torch {torch} while it runs: {confs:?}");
         assert_eq!(changes(&config, profile, base), row[2], "settings of torch {torch} while it runs: {confs:?}");
@@ -66,8 +77,11 @@ fn check(profile: &Profile, base: &[(String, Value)], row: &Value) {
         Value::String(none) if none == "unset" => {}
         Value::String(crash) if crash == "crash" => assert!(start.is_err(), "torch {torch} crashes on {:?}", confs[0]),
         error => {
-            let got = start.err().map(|error| told(&error));
-            assert_eq!(got.as_deref(), error.as_str(), "error at the start of torch {torch}: {:?}", confs[0]);
+            let got = start.err();
+            if !got.as_ref().is_some_and(ConfigError::is_undefined) {
+                let got = got.as_ref().map(told);
+                assert_eq!(got.as_deref(), error.as_str(), "error at the start of torch {torch}: {:?}", confs[0]);
+            }
         }
     }
 }
@@ -80,7 +94,7 @@ fn settings_strings_are_read_as_pytorch_reads_them() {
         let base: Vec<(String, Value)> = serde_json::from_str(lines.next().unwrap()).unwrap();
         assert_eq!(settings(&AllocatorConfig::default(), profile), base, "settings of torch {torch} by default");
         let rows: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert!(rows.len() > 500, "the fixture of torch {torch} is cut short");
+        assert!(rows.len() >= 100, "the fixture of torch {torch} is cut short");
         for row in &rows {
             check(profile, &base, row);
         }
@@ -99,7 +113,7 @@ fn the_divisions_serialize_in_the_order_of_their_boundaries() {
 
 #[test]
 fn sizes_that_no_snapshot_shows_follow_the_large_segment() {
-    // Up to torch 2.7 it stays until it is named again; since then every call sets it to the large segment's size.
+    // Up to torch 2.9 it stays until it is named again; since then every call sets it to the large segment's size.
     let cases = [
         ("2.6", "max_non_split_rounding_mb:100", "", 100),
         ("2.11", "max_non_split_rounding_mb:100", "", 20),

@@ -1,4 +1,4 @@
-//! The page in a real browser, and what its two modules weigh.
+//! The page in a real browser, and what its modules weigh.
 
 use anyhow::{Context, Result};
 use tests::browser::run_journeys;
@@ -7,9 +7,10 @@ use tests::server::Server;
 
 /// Each WebAssembly module with its JavaScript glue, and the bytes of Brotli that it stays below. The page has a tab for
 /// heatmaps, curves, range selection, the verdict card, comparisons of steps, the dialogs of rules, sharing and uploads, and
-/// what opens links, URLs and messages, above the 350,000 bytes that it began with. The engine makes copies of traces with
-/// their previews and hashes files, above its first 600,000.
-const BUDGETS: [(&str, usize); 2] = [("page", 500_000), ("engine", 670_000)];
+/// what opens links, URLs and messages, above the 350,000 bytes that it began with. The what-if tab added 25,000 to its
+/// 500,000: the table of runs, the form, the chart, the cards and the search, each with its words. The engine makes copies of traces with
+/// their previews and hashes files, above its first 600,000. What-if is loaded when its tab is first used.
+const BUDGETS: [(&str, usize); 3] = [("page", 525_000), ("engine", 670_000), ("whatif", 150_000)];
 
 #[test]
 #[ignore = "needs Chromium and a program with the page: tests/run has both"]
@@ -20,11 +21,11 @@ fn journeys() -> Result<()> {
 
 #[test]
 #[ignore = "needs a program with the page: tests/run has it"]
-fn both_modules_stay_within_their_budgets() -> Result<()> {
+fn all_modules_stay_within_their_budgets() -> Result<()> {
     let server = Server::start()?;
     // The scripts that name the modules, and those that name the scripts.
     let mut text = server.get("/")?.text();
-    for script in ["boot-", "worker-"] {
+    for script in ["boot-", "worker-", "rerun-"] {
         text += &server.get(&address(&text, script)?)?.text();
     }
     for (name, budget) in BUDGETS {

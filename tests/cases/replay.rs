@@ -76,7 +76,8 @@ fn a_release_without_a_profile_uses_the_nearest_older_one_with_a_warning() -> Re
     let cases = [
         ("2.6", "2.6", ""),
         ("2.11.0+cu128", "2.11", ""),
-        ("2.7", "2.6", "using 2.6, the nearest older one"),
+        ("2.7.1", "2.7", ""),
+        ("2.16", "2.15", "using 2.15, the nearest older one"),
         ("9.1", "2.15", "using 2.15"),
     ];
     for (torch, want, warning) in cases {

@@ -68,6 +68,10 @@ fn each_workload_ends_as_described() -> Result<()> {
         (&["checkpoint-save", "--capacity", "22GiB"], "spike", true, "checkpoint.py:47 held 7.54 GiB for the moment"),
         (&["checkpoint-save", "--capacity", "24GiB"], "spike", true, "checkpoint.py:47 held 9.27 GiB for the moment"),
         (&["checkpoint-save", "--capacity", "27GiB"], "spike", true, "checkpoint.py:47 held 12.3 GiB for the moment"),
+        (&["checkpoint-save", "copy=pinned"], "none", false, "at the peak, 20.6 GiB was allocated"),
+        (&["checkpointing"], "none", false, "at the peak, 33.0 GiB was allocated"),
+        (&["checkpointing", "--capacity", "24GiB"], "full", true, "live tensors held 23.4 GiB of 24.0 GiB"),
+        (&["empty-cache"], "none", false, "at the peak, 7.88 GiB was allocated"),
         (&["model-switch"], "retries", false, "had to wait until cached memory was released"),
         (
             &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
@@ -177,6 +181,66 @@ fn choices_have_their_effect() -> Result<()> {
 }
 
 #[test]
+fn a_workload_is_tuned_and_run_again() -> Result<()> {
+    // The settings serve the request that failed; the run under them tells what follows.
+    let cases = [
+        (["leak", "--capacity", "16GiB", "--steps", "300"], false),
+        (["checkpoint-save", "--capacity", "27GiB", "--steps", "6"], true),
+    ];
+    for (arguments, ends) in cases {
+        let tuned = run(&[&arguments[..], &["--tune=fit"]].concat())?;
+        assert_eq!(tuned["file"], arguments[0]);
+        assert!(tuned["tried"].as_u64() > Some(50), "{arguments:?}");
+        assert_eq!(tuned["selfcheck"]["first_difference"], Value::Null);
+        let again = &tuned["rerun"];
+        assert_eq!(again["conf"], tuned["advice"]["conf"]);
+        assert_eq!(again["error"].is_null(), ends, "{arguments:?}: {again}");
+        let conf = again["conf"].as_str().context("no settings")?;
+        let own = run(&[&arguments[..], &["--conf", conf]].concat())?;
+        assert_eq!(again["peak_reserved"], own["reserved"]["peak"], "{arguments:?}");
+        assert_eq!(again["ooms"], own["num_ooms"], "{arguments:?}");
+    }
+    // Nothing helps: there is nothing to run again.
+    let tuned = run(&["alternating", "--tune"])?;
+    assert_eq!((&tuned["advice"]["conf"], &tuned["rerun"]), (&Value::Null, &Value::Null));
+    Ok(())
+}
+
+#[test]
+fn stories_that_go_two_ways_compare_them() -> Result<()> {
+    let note = |arguments: &[&str]| -> Result<(Value, String)> {
+        let report = run(arguments)?;
+        let note = report["notes"][0].as_str().context("no note")?.to_owned();
+        Ok((report, note))
+    };
+    // The device has no copy of what goes through pinned memory, and the program hardly waits.
+    let (pinned, said) = note(&["checkpoint-save", "copy=pinned"])?;
+    assert!(said.starts_with("Saved 3 checkpoints of 13.2 GiB through pinned host memory: 18.8 GiB of it"), "{said}");
+    let lines = pinned["trace"]["devices"][0].to_string();
+    assert!(!lines.contains("checkpoint.py"), "{lines}");
+    let tensor = run(&["checkpoint-save", "copy=tensor"])?;
+    assert_eq!(bytes(&pinned, "/allocated/peak"), bytes(&tensor, "/allocated/peak"));
+    assert!(bytes(&pinned, "/elapsed_us") < bytes(&tensor, "/elapsed_us") * 2 / 3);
+
+    let (_, said) = note(&["checkpointing"])?;
+    let want = "holds up to 33.0 GiB, or 21.8 GiB if it keeps only the input of each layer. It then makes 1,117 tensors a step \
+                instead of 805";
+    assert!(said.contains(want), "{said}");
+    let (_, every) = note(&["checkpointing", "every=4", "layers=12"])?;
+    assert!(every.contains("if it keeps only the input of every 4 layers"), "{every}");
+    // Too few steps to compare.
+    assert_eq!(run(&["checkpointing", "--steps", "1"])?["notes"], serde_json::json!([]));
+
+    let (emptied, said) = note(&["empty-cache"])?;
+    assert!(said.contains("0 driver calls on average without empty_cache, and 140 with it"), "{said}");
+    assert!(bytes(&emptied, "/num_device_free") > 400);
+    let (rarely, _) = note(&["empty-cache", "every=3"])?;
+    assert!(bytes(&rarely, "/num_device_free") < bytes(&emptied, "/num_device_free") / 2);
+    assert_eq!(run(&["empty-cache", "--steps", "2"])?["notes"], serde_json::json!([]));
+    Ok(())
+}
+
+#[test]
 fn a_run_is_reproducible_and_its_file_can_be_read() -> Result<()> {
     let folder = Folder::new("run")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
@@ -245,7 +309,7 @@ fn a_run_that_is_killed_leaves_its_recording() -> Result<()> {
 fn the_list_names_every_workload_and_parameter() -> Result<()> {
     let workloads = run(&["--list"])?;
     let workloads = workloads["workloads"].as_array().context("no workloads")?;
-    assert!(workloads.len() >= 10);
+    assert!(workloads.len() >= 12);
     let text = String::from_utf8(program::run(&["run", "--list"])?.stdout)?;
     for workload in workloads {
         let name = workload["name"].as_str().context("no name")?;
@@ -271,6 +335,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["run", "leak", "--capacity", "2TiB"], "not an amount of memory"),
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
         (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
+        (&["run", "leak", "--tune", "--driver", "cuda"], "leave out --driver cuda"),
         (&["run", "leak", "--torch", "1.9"], "Unknown torch release"),
         (&["run", "leak", "--out", "trace.txt"], "unknown kind of file"),
         (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
@@ -295,6 +360,20 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["budget", "--checkpoint", "every-x"], "Write none, full or every-4"),
         (&["budget", "--checkpoint", "every-0"], "checkpoint must be between 1 and"),
         (&["budget", "--simulate", "--optimizer", "none"], "vramscope run kv-serving"),
+        (&["budget", "--conf", "expandable_segments:True"], "--conf needs --simulate or --card"),
+        (&["budget", "--card", "A100"], "There is no card \"A100\" in the list"),
+        (&["budget", "--lora-rank", "8.5"], "not a whole number"),
+        (&["budget", "--lora-rank", "8", "--lora-targets", "q,query"], "there is no matrix \"query\""),
+        (&["budget", "--lora-rank", "8", "--lora-targets", "qkv,q"], "name it, or q, k and v"),
+        (&["budget", "--lora-rank", "8", "--lora-targets", "gate"], "the target gate needs a gated MLP"),
+        (&["budget", "--quantize", "nf4"], "Give --lora-rank 8, --optimizer none or --quantize none"),
+        (&["budget", "--zero", "4", "--data", "2"], "zero must be between 0 and 3"),
+        (&["budget", "--zero", "300", "--data", "2"], "--zero must be 0, 1, 2 or 3"),
+        (&["budget", "--zero", "1"], "data must be more than 1"),
+        (&["budget", "--tensor", "5"], "heads (32) must be a multiple of tensor (5)"),
+        (&["budget", "--pipeline", "1,5"], "is ambiguous"),
+        (&["budget", "--params", "7B", "--tensor", "2"], "describe the shape"),
+        (&["budget", "--sequence-parallel"], "tensor must be more than 1"),
     ];
     for (arguments, want) in cases {
         let output = program::run(arguments)?;
@@ -328,6 +407,33 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
         &["--block", "parallel-one-norm", "--attention", "plain", "--dropout", "--kv-heads", "1"],
         &[&LLAMA[..], &["--bias", "none"], &MIXTURE, &["--experts", "8"]].concat(),
         &[&LLAMA[..], &MIXTURE, &["--experts", "6", "--shared-experts", "2", "--checkpoint", "full"]].concat(),
+        // Adapters and quantised weights.
+        &[&LLAMA[..], &["--lora-rank", "16"]].concat(),
+        &[&LLAMA[..], &["--lora-rank", "8", "--lora-targets", "all", "--precision", "bf16", "--dropout"]].concat(),
+        &["--lora-rank", "8", "--lora-targets", "qkv,down", "--block", "parallel-one-norm", "--quantize", "int8"],
+        &["--lora-rank", "8", "--lora-targets", "o", "--block", "parallel-one-norm", "--quantize", "nf4"],
+        &[&LLAMA[..], &MIXTURE, &["--experts", "4", "--shared-experts", "1", "--lora-rank", "4"]].concat(),
+        &[
+            &LLAMA[..],
+            &MIXTURE,
+            &["--experts", "4", "--lora-rank", "4", "--lora-targets", "up,down", "--checkpoint", "full"],
+        ]
+        .concat(),
+        // Devices.
+        &["--micro-batches", "3"],
+        &["--tensor", "4"],
+        &[&LLAMA[..], &["--tensor", "2", "--kv-heads", "2"]].concat(),
+        &["--tensor", "2", "--sequence-parallel", "--dropout", "--attention", "plain", "--checkpoint", "every-2"],
+        &["--pipeline", "2"],
+        &["--pipeline", "4", "--micro-batches", "9", "--embeddings", "untied", "--checkpoint", "full"],
+        &["--data", "4"],
+        &["--data", "4", "--zero", "1", "--precision", "fp32"],
+        &["--data", "4", "--zero", "2", "--micro-batches", "2"],
+        &["--data", "3", "--zero", "3"],
+        &[&LLAMA[..], &["--data", "4", "--zero", "3", "--checkpoint", "full", "--tensor", "2"]].concat(),
+        &[&LLAMA[..], &["--data", "4", "--zero", "3", "--lora-rank", "8", "--quantize", "nf4-double"]].concat(),
+        &[&LLAMA[..], &MIXTURE, &["--experts", "8", "--data", "4", "--expert-parallel", "4", "--zero", "2"]].concat(),
+        &[&LLAMA[..], &MIXTURE, &["--experts", "8", "--data", "4", "--expert-parallel", "2", "--zero", "3"]].concat(),
     ];
     for more in cases {
         let printed = printed(&[&small, *more].concat())?;
@@ -364,6 +470,32 @@ fn a_config_gives_the_shape_and_options_override_it() -> Result<()> {
     assert_eq!(plan["config"]["model_type"], "mixtral");
     assert_eq!(plan["model"]["experts"]["count"], 8);
 
+    // Quantised weights in the file count, and can be overridden.
+    let quantized = folder.join("quantized.json");
+    let format = r#""quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"},"#;
+    fs::write(&quantized, mixtral.replacen('{', &format!("{{{format}"), 1))?;
+    let quantized = quantized.to_str().context("no path")?;
+    let plan = printed(&["budget", "--config", quantized, "--optimizer", "none"])?;
+    assert_eq!(plan["plan"]["quantized"], 46_440_382_464_u64);
+    let taken = plan["config"]["taken"].as_array().context("nothing was taken")?;
+    assert!(taken.iter().any(|taken| taken["option"] == "quantize" && taken["value"] == "nf4"), "{taken:?}");
+    let refused = program::run(&["budget", "--config", quantized])?;
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("quantised weights can't be trained"));
+    let plan = printed(&["budget", "--config", quantized, "--quantize", "none"])?;
+    assert_eq!(plan["plan"]["quantized"], 0);
+    fs::write(
+        folder.join("gptq.json"),
+        mixtral.replacen('{', r#"{"quantization_config": {"quant_method": "gptq", "bits": 4},"#, 1),
+    )?;
+    let gptq = folder.join("gptq.json").to_string_lossy().into_owned();
+    let refused = program::run(&["budget", "--config", &gptq])?;
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("the formulas know bitsandbytes"));
+    assert!(
+        printed(&["budget", "--config", &gptq, "--quantize", "int8", "--lora-rank", "8"])?["plan"]["quantized"]
+            .as_u64()
+            > Some(0)
+    );
+
     // Without experts it is a Mistral 7B.
     let plan = printed(&["budget", "--config", path, "--experts", "0", "--vocab", "32k"])?;
     assert_eq!(plan["plan"]["params"], 7_241_732_096_u64);
@@ -385,6 +517,93 @@ fn a_config_gives_the_shape_and_options_override_it() -> Result<()> {
 }
 
 #[test]
+fn a_card_has_a_largest_batch_that_is_proven() -> Result<()> {
+    let small = ["budget", "--layers", "8", "--hidden", "2048", "--heads", "16", "--seq", "1024", "--card", "t4-16gb"];
+    let cases: &[&[&str]] = &[
+        &[],
+        &["--checkpoint", "full"],
+        &["--lora-rank", "8", "--quantize", "nf4"],
+        &["--tensor", "2", "--pipeline", "2"],
+        &["--data", "8", "--zero", "3", "--conf", "expandable_segments:True"],
+    ];
+    for more in cases {
+        let fit = &printed(&[&small, *more].concat())?["fit"];
+        assert_eq!((&fit["card"], &fit["fits"]), (&"T4-16GB".into(), &true.into()), "{more:?}");
+        let batch = |row: &Value| row["value"].as_str().and_then(|text| text.parse::<u64>().ok()).context("no batch");
+        let simulated = &fit["simulated"];
+        assert_eq!(simulated["found"], "between", "{more:?} {fit}");
+        let (fits, fails) = (batch(&simulated["fits"])?, batch(&simulated["fails"])?);
+        assert_eq!(fits + 1, fails, "{more:?}");
+        let planned = fit["planned"]["batch"].as_u64().context("no planned batch")?;
+        assert!(
+            fits <= planned + planned / 10 && fits >= planned * 7 / 10,
+            "{more:?}: {planned} planned, {fits} simulated"
+        );
+        // The same two batches, simulated one by one.
+        let capacity = fit["usable_bytes"].to_string();
+        let devices = if more.contains(&"--pipeline") { continue } else { more };
+        for (batch, has_failed) in [(fits, false), (fails, true)] {
+            let batch = batch.to_string();
+            let own = printed(
+                &[&small[..9], *devices, &["--simulate", "--capacity", &capacity, "--batch", &batch]].concat(),
+            )?;
+            assert_eq!(!own["simulation"]["error"].is_null(), has_failed, "{more:?} {batch}");
+        }
+    }
+    // What is too large, and what is not simulated.
+    let llama = ["budget", "--layers", "80", "--hidden", "8192", "--heads", "64", "--card", "H100"];
+    let fit = &printed(&llama)?["fit"];
+    assert_eq!((&fit["fits"], &fit["planned"]["batch"]), (&false.into(), &0.into()));
+    assert_eq!(fit["simulated"]["found"], "below");
+    let text = String::from_utf8(program::run(&[&llama[..], &["--optimizer", "none"]].concat())?.stdout)?;
+    for part in
+        ["By formula it does not fit on H100-80GB", "not even a batch of 1 fits", "not simulated: A simulation trains"]
+    {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_divided_model_says_what_a_device_has() -> Result<()> {
+    let text = String::from_utf8(
+        program::run(&[
+            "budget",
+            "--data",
+            "2",
+            "--tensor",
+            "4",
+            "--pipeline",
+            "2",
+            "--micro-batches",
+            "8",
+            "--zero",
+            "1",
+        ])?
+        .stdout,
+    )?;
+    for part in [
+        "16 devices (2 data-parallel, 4 tensor-parallel, 2 stages); each step has 16 sequences",
+        "A device of the first of 2 stages, which needs most, has W = ",
+        "W = 838,582,272 weights = L (4had + 3ad + 6h + 2hf + f) + vh, where",
+        "L = 16 layers, a = 8 heads",
+        "2 × 4W/2",
+        "2 × (L (sb (",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let text = String::from_utf8(program::run(&["budget", "--lora-rank", "8", "--quantize", "nf4"])?.stdout)?;
+    for part in [
+        "T = 4,194,304 weights of adapters = L (4rh), 0.064 % of P",
+        "Q = 6,442,450,944 quantised weights",
+        "2 (P - Q) + Q/2 + 4Q/64",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
     let cases: &[(&[&str], &[&str])] = &[
         // A run in which nothing is wrong has none.
@@ -392,6 +611,8 @@ fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
         (&["variable-length", "lengths=padded", "--steps", "8"], &[]),
         (&["variable-length", "--conf", "expandable_segments:True"], &[]),
         (&["checkpoint-save", "copy=tensor"], &[]),
+        (&["checkpoint-save", "copy=pinned"], &[]),
+        (&["checkpointing"], &[]),
         // Leaks, large and small.
         (&["leak"], &["leak", "out_of_memory", "retries"]),
         (&["leak", "--steps", "60"], &["leak"]),
@@ -409,6 +630,7 @@ fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
         (&["leak", "--steps", "2", "--capacity", "1MiB"], &["out_of_memory"]),
         // The rest, one by one.
         (&["checkpoint-save"], &["spike"]),
+        (&["empty-cache"], &["driver_calls"]),
         (&["resnet-sweep"], &["driver_calls", "out_of_memory", "retries"]),
         (&["model-switch"], &["retries"]),
         (&["model-switch", "empty-cache=yes"], &["driver_calls"]),

@@ -19,7 +19,7 @@ import sys
 import settings
 import sizes
 from profiles import PROFILES
-from releases import POOL_MAY_END_BESIDE_OTHERS_SINCE, POOL_OPTIONS_SINCE, has
+from releases import POOL_MAY_END_BESIDE_OTHERS_SINCE, POOL_OPTION_SINCE, has
 
 M = 1 << 20
 
@@ -128,10 +128,11 @@ class Writer:
         p = self.r.choice(again) if again and self.r.random() < 0.1 else fresh
         options = {k: self.r.random() < 0.6 for k in ("use_on_oom", "no_split") if self.r.random() < 0.35}
         # A release without these options refuses to make the pool; sometimes that is tried.
-        if not has(self.torch, POOL_OPTIONS_SINCE) and self.r.random() < 0.9:
-            options = {}
+        unknown = {k for k, since in POOL_OPTION_SINCE.items() if not has(self.torch, since)}
+        if unknown and self.r.random() < 0.9:
+            options = {k: v for k, v in options.items() if k not in unknown}
         self.add("pool_new", p, options) if options or self.r.random() < 0.1 else self.add("pool_new", p)
-        if p not in self.pools and (has(self.torch, POOL_OPTIONS_SINCE) or not options):
+        if p not in self.pools and not unknown & options.keys():
             self.pools.append(p)
 
     def pool_begin(self):

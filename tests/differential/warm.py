@@ -10,6 +10,7 @@ what a fresh process gives. `farm.py --verify` shows it for every case of a fold
 """
 
 import ctypes
+import gc
 import os
 import random
 import resource
@@ -66,6 +67,9 @@ def main():
     # A part of PyTorch that every script needs and that is loaded late. It does not start CUDA.
     import torch.cuda.memory  # noqa: F401
 
+    # Before 2.9 a capture begins with a collection of garbage, which would go through all of PyTorch's own objects.
+    gc.collect()
+    gc.freeze()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     answers.write("ready " + torch.__version__ + "\n")

@@ -30,7 +30,7 @@ test('a narrow page stacks what stands side by side elsewhere', async (t) => {
   const page = await openPage(t, { width: 390, height: 844 });
   assert.deepEqual(await outside(page), [], 'the start page');
   await openSample(page);
-  for (const tab of ['Timeline', 'Segments', 'Flame', 'Events', 'Findings']) {
+  for (const tab of ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'What-if']) {
     await goTo(page, tab);
     assert.deepEqual(await outside(page), [], tab);
     await isAbove(page, page.tab.getByRole('tabpanel'), at(page, 'details-pane'));

@@ -54,6 +54,7 @@ test('an exported page opens from disk without a network, and every view works',
     ['Flame', 'flame-canvas'],
     ['Events', 'events'],
     ['Findings', 'findings'],
+    ['What-if', 'whatif-runs'],
     ['Timeline', 'timeline-canvas'],
   ]) {
     await goTo(page, name);

@@ -36,40 +36,55 @@ function wasm(part, url) {
   return new Response(plain, { headers: { "Content-Type": "application/wasm" } });
 }
 
-// The engine, downloaded and compiled once for all workers, off this thread.
-let engine = null;
+// The workers' modules, each downloaded and compiled once for all its workers, off this thread.
+const compiled = new Map();
 
-function compileEngine() {
-  engine ??= WebAssembly.compileStreaming(wasm("engine", new URL("./engine_bg.wasm", import.meta.url)));
-  // The next worker tries again.
-  engine.catch(() => (engine = null));
-  return engine;
+function compile(part, url) {
+  if (!compiled.has(part)) {
+    const module = WebAssembly.compileStreaming(wasm(part, url));
+    compiled.set(part, module);
+    // The next worker tries again.
+    module.catch(() => compiled.delete(part));
+  }
+  return compiled.get(part);
 }
 
-// The workers' script. Scripts of other files can't be workers of a page from disk, but what the page makes can.
-function workerUrl() {
-  const element = inside("worker");
-  if (element) return URL.createObjectURL(new Blob([fromBase64(element.textContent)], { type: "text/javascript" }));
+const compileEngine = () => compile("engine", new URL("./engine_bg.wasm", import.meta.url));
+// Loaded when it is first used.
+const compileWhatIf = () => compile("whatif", new URL("./whatif_bg.wasm", import.meta.url));
+
+// A script that runs in workers. Scripts of other files can't be workers of a page from disk, but what the page makes can.
+function script(part, url) {
+  const element = inside(part);
+  if (!element) return url;
+  return URL.createObjectURL(new Blob([fromBase64(element.textContent)], { type: "text/javascript" }));
+}
+
+function engineScript() {
   const url = new URL("./worker.js", import.meta.url);
   // A worker has a policy of its own. The server lets it connect to the site that this page's address names.
   const elsewhere = new URLSearchParams(location.search).get("url");
   if (elsewhere) url.search = new URLSearchParams({ url: elsewhere });
-  return url;
+  return script("worker", url);
 }
 
-let workers = null;
-
-// Starts a worker. Messages to it may be sent at once: it keeps them until the engine runs.
-function startWorker() {
-  workers ??= workerUrl();
-  // Chromium starts no module from what a page on disk has made. The script inside the page imports nothing.
-  const worker = new Worker(workers, { type: inside("worker") ? "classic" : "module" });
-  compileEngine().then(
-    (module) => worker.postMessage(module),
-    (error) => worker.dispatchEvent(new ErrorEvent("error", { message: `engine: ${error}`, cancelable: true })),
-  );
-  return worker;
+// Returns a function that starts a worker. Messages to it may be sent at once: it keeps them until its module runs.
+function starter(makeScript, compileModule) {
+  let made = null;
+  return () => {
+    made ??= makeScript();
+    // Chromium starts no module from what a page on disk has made. The script inside the page imports nothing.
+    const worker = new Worker(made, { type: inside("worker") ? "classic" : "module" });
+    compileModule().then(
+      (module) => worker.postMessage(module),
+      (error) => worker.dispatchEvent(new ErrorEvent("error", { message: `engine: ${error}`, cancelable: true })),
+    );
+    return worker;
+  };
 }
+
+const startWorker = starter(engineScript, compileEngine);
+const startWhatIf = starter(() => script("rerun", new URL("./rerun.js", import.meta.url)), compileWhatIf);
 
 // Characters of base64 that are decoded at once: some ten milliseconds. A multiple of four.
 const PIECE = 1 << 22;
@@ -97,7 +112,7 @@ try {
   const page = init({ module_or_path: wasm("page", new URL("./page_bg.wasm", import.meta.url)) });
   compileEngine();
   await page;
-  start_page(startWorker, inside("trace") ? readTrace : undefined);
+  start_page(startWorker, startWhatIf, inside("trace") ? readTrace : undefined);
 } catch (error) {
   crashed(String(error));
 }

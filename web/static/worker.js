@@ -1,4 +1,6 @@
 // Runs the engine in a worker, for one file or one session. The page sends the compiled module first.
+//
+// The build makes rerun.js of it, which runs the module `whatif` in the same way.
 import init, { start_worker } from "./engine.js";
 
 let memory = null;

@@ -55,7 +55,8 @@ pub fn out_of_memory(
     let process = in_use.map_or_else(String::new, |bytes| {
         format!("Including non-PyTorch memory, this process has {} memory in use. ", OutOfMemory::size(bytes))
     });
-    format!("{head} is free. {process}{tail} {advice}")
+    let space = if advice.is_empty() { "" } else { " " };
+    format!("{head} is free. {process}{tail}{space}{advice}")
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Release {
         }
     }
 
-    /// Returns the releases that have a profile: `2.6, 2.11, 2.15`.
+    /// Returns the releases that have a profile: `2.4, 2.5, 2.6`.
     pub fn known() -> String {
         Profile::ALL.map(|profile| profile.torch).join(", ")
     }
@@ -61,11 +61,13 @@ mod tests {
     fn a_running_release_always_has_a_profile() {
         let cases = [
             ("2.11.0+cu130", Some(("2.11", true))),
-            ("2.12.1", Some(("2.11", false))),
+            ("2.12.1", Some(("2.12", true))),
+            ("2.16.0", Some(("2.15", false))),
             ("2.15.0a0+git123", Some(("2.15", true))),
             ("2.6.0", Some(("2.6", true))),
-            ("2.4.1", Some(("2.6", false))),
-            ("1.13", Some(("2.6", false))),
+            ("2.4.1", Some(("2.4", true))),
+            ("2.3.1", Some(("2.4", false))),
+            ("1.13", Some(("2.4", false))),
             ("2", None),
             ("newest", None),
             ("", None),
@@ -75,7 +77,8 @@ mod tests {
             assert_eq!(found, want, "{torch}");
         }
         assert!(
-            Release::of("2.4.1").is_err_and(|error| error.to_string().contains("Known releases are 2.6, 2.11, 2.15;"))
+            Release::of("2.3.1")
+                .is_err_and(|error| error.to_string().contains("Known releases are 2.4, 2.5, 2.6, 2.7, 2.8,"))
         );
     }
 }

@@ -23,8 +23,10 @@ mod setting;
 mod store;
 mod strip;
 mod subject;
+mod sweep;
 mod token;
 mod tune;
+mod tuned_run;
 mod whatif;
 
 use std::io::{self, Write};
@@ -54,9 +56,11 @@ enum Command {
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
-    Budget(budget::Budget),
+    Budget(Box<budget::Budget>),
     /// Run a workload on a simulated device or a GPU, and report on its memory
     Run(run::Run),
+    /// Run a workload for each value of a parameter, and find the largest that fits
+    Sweep(sweep::Sweep),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
     /// Tell what a run would have needed under other allocator settings, or on another device
@@ -90,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
+        Command::Sweep(sweep) => sweep.run(),
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
         Command::Tune(tune) => tune.run(),

@@ -61,7 +61,13 @@ mod tests {
     fn results_keep_the_order_of_the_items() {
         let items: Vec<u64> = (0..100).collect();
         let seen = AtomicUsize::new(0);
-        let doubled = map(&items, |item| item * 2, |_| drop(seen.fetch_add(1, Ordering::Relaxed)));
+        let doubled = map(
+            &items,
+            |item| item * 2,
+            |_| {
+                seen.fetch_add(1, Ordering::Relaxed);
+            },
+        );
         assert_eq!(doubled, items.iter().map(|item| item * 2).collect::<Vec<_>>());
         assert_eq!(seen.into_inner(), 100);
         assert!(map(&[0_u8; 0], |_| (), |_| ()).is_empty());

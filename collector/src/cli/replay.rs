@@ -17,7 +17,7 @@ pub(super) struct Replay {
     /// Script in JSON, plain or .gz; `-` reads standard input
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
-    /// PyTorch release to follow: 2.6, 2.11 or 2.15
+    /// PyTorch release to follow: 2.4 to 2.15
     #[arg(long, value_name = "VERSION", default_value = "2.11")]
     torch: String,
 }

@@ -16,6 +16,8 @@ use shared::units::counted;
 
 use super::live::{self, Delivery, Live, To};
 use super::setting::{self, Driver};
+use super::tune::GoalName;
+use super::tuned_run::TunedRun;
 use super::{one_line, print, refuse};
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
@@ -70,6 +72,10 @@ pub(super) struct Run {
     /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
     #[arg(long, value_name = "SHARE", value_parser = setting::share)]
     warn_at: Option<f64>,
+    /// Look for the allocator settings that serve the workload best, and run it again under them
+    #[arg(long, value_enum, value_name = "GOAL", num_args = 0..=1, require_equals = true, default_missing_value = "reserved",
+          conflicts_with_all = ["to", "out", "warn_at"])]
+    tune: Option<GoalName>,
     /// Print JSON for programs; with --to, followed by a line {"session", "events_sent", "events_lost"}
     #[arg(long)]
     json: bool,
@@ -81,6 +87,12 @@ impl Run {
         if self.list {
             let text = if self.json { list_for_programs() } else { list() };
             return print(|out| out.write_all(text.as_bytes()));
+        }
+        if let Some(goal) = self.tune {
+            return match self.tuned(goal) {
+                Ok(tuned) => print(|out| out.write_all(tuned.text(self.json).as_bytes())),
+                Err(sentence) => refuse(&sentence),
+            };
         }
         match self.execute() {
             Ok(Finished { report, has_failed, delivery }) => {
@@ -99,8 +111,8 @@ impl Run {
         }
     }
 
-    /// Runs the workload.
-    fn execute(&self) -> Result<Finished, String> {
+    /// Returns the workload, its parameters, the number of steps and the settings.
+    fn chosen(&self) -> Result<(&'static Workload, Choices, u64, Setup), String> {
         let known = || Workload::ALL.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
         let Some(name) = self.name.as_deref() else {
             return Err(format!("Name a workload: {}. vramscope run --list describes them.", known()));
@@ -110,13 +122,28 @@ impl Run {
         };
         let choices = Choices::read(workload.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
         workload.check(&choices).map_err(|error| format!("{name}: {error}."))?;
-        let steps = self.steps.unwrap_or(workload.steps);
         let capacity = match &self.capacity {
             Some(text) => setting::capacity(text)?,
             None => workload.capacity,
         };
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
-        let mut setup = Setup { capacity, seed: self.seed, profile, config };
+        let setup = Setup { capacity, seed: self.seed, profile, config };
+        Ok((workload, choices, self.steps.unwrap_or(workload.steps), setup))
+    }
+
+    /// Looks for settings.
+    fn tuned(&self, goal: GoalName) -> Result<TunedRun, String> {
+        if self.driver == Driver::Cuda {
+            return Err("--tune runs the workload on a simulated device: leave out --driver cuda.".to_owned());
+        }
+        let (workload, choices, steps, setup) = self.chosen()?;
+        TunedRun::new(workload, &choices, steps, &setup, goal)
+    }
+
+    /// Runs the workload.
+    fn execute(&self) -> Result<Finished, String> {
+        let (workload, choices, steps, mut setup) = self.chosen()?;
+        let capacity = setup.capacity;
         let (outcome, delivery) = match self.driver {
             Driver::Sim => self.execute_on(ClockedSim::new(capacity), workload, &choices, steps, &setup)?,
             Driver::Cuda => {
@@ -128,11 +155,11 @@ impl Run {
         };
         let has_failed = matches!(outcome.error, Some(JobError::Driver(_) | JobError::Misuse(_)));
         let heading = Heading {
-            name: name.to_owned(),
+            name: workload.name.to_owned(),
             choices: choices.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             driver: self.driver.to_string(),
             capacity: setup.capacity,
-            torch: profile.torch,
+            torch: setup.profile.torch,
             conf: self.conf.clone(),
             seed: self.seed,
         };

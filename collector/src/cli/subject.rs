@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use shared::allocator::{AllocatorConfig, Profile};
+use shared::format::Header;
 use shared::import::Imported;
 use shared::replay::Replay;
 use shared::trace::Snapshot;
-use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms, USUAL_RELEASES};
+use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
 use super::device::choose;
 use super::read::read;
@@ -63,32 +64,9 @@ impl SubjectOptions {
         let fraction = self.fraction.as_deref().map(share).transpose()?;
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
         let Imported { snapshot, header, .. } = read(&self.file)?;
-        let Snapshot { mut devices, symbols, mut tags, settings, .. } = snapshot;
-        let trace = devices.swap_remove(choose(self.device, &devices)?);
-        let replay = Replay::build(&trace, &mut tags, &settings);
-        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
-        if requests.is_empty() {
-            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
-        }
-        let header = header.unwrap_or_default();
-        let device = header.devices.iter().find(|known| known.number == trace.device);
-        let whole = device.map(|known| known.capacity).filter(|bytes| *bytes > 0);
-        let profiles = match (told, header.torch.as_str()) {
-            (Some(profile), _) => vec![profile],
-            (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
-            _ => USUAL_RELEASES.to_vec(),
-        };
-        let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
-        let capacity = capacity.or(requests.capacity()).or(whole);
-        Ok(Subject {
-            device: trace.device,
-            requests,
-            baseline,
-            conf: settings.conf,
-            capacity,
-            held_by_others,
-            fraction,
-        })
+        let subject = Subject::of(snapshot, &header.unwrap_or_default(), told, self.device)?;
+        let capacity = capacity.or(subject.capacity);
+        Ok(Subject { capacity, held_by_others, fraction, ..subject })
     }
 
     fn capacity(&self) -> Result<Option<u64>, String> {
@@ -100,6 +78,34 @@ impl SubjectOptions {
 }
 
 impl Subject {
+    /// Reads the run of a device, and checks how far it comes out as recorded: in a release, or in that which fits best if
+    /// the header tells none.
+    pub(super) fn of(
+        snapshot: Snapshot,
+        header: &Header,
+        told: Option<&'static Profile>,
+        device: Option<i64>,
+    ) -> Result<Self, String> {
+        let Snapshot { mut devices, symbols, mut tags, settings, marks, .. } = snapshot;
+        let trace = devices.swap_remove(choose(device, &devices)?);
+        let replay = Replay::build(&trace, &mut tags, &settings);
+        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
+        if requests.is_empty() {
+            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
+        }
+        let device = header.devices.iter().find(|known| known.number == trace.device);
+        let whole = device.map(|known| known.capacity).filter(|bytes| *bytes > 0);
+        let profiles = match (told, header.torch.as_str()) {
+            (Some(profile), _) => vec![profile],
+            (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
+            _ => Profile::candidates(&settings, &marks),
+        };
+        let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
+        let capacity = requests.capacity().or(whole);
+        let (held_by_others, fraction) = (0, None);
+        Ok(Self { device: trace.device, requests, baseline, conf: settings.conf, capacity, held_by_others, fraction })
+    }
+
     /// Returns the terms of a run under some settings.
     pub(super) fn terms(&self, conf: &str) -> Result<Terms, String> {
         let config = config(conf, self.baseline.profile)?;

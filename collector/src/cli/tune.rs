@@ -33,7 +33,7 @@ pub(super) struct Tune {
 
 /// A goal as it is typed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum GoalName {
+pub(super) enum GoalName {
     /// The least reserved memory at the peak
     Reserved,
     /// The fewest calls of the driver
@@ -54,7 +54,8 @@ impl From<GoalName> for Goal {
 
 /// The printed result.
 #[derive(Serialize)]
-struct Printed {
+pub(super) struct Printed {
+    /// The file, or the name of a workload.
     file: String,
     device: i64,
     torch: &'static str,
@@ -71,10 +72,7 @@ impl Tune {
     pub(super) fn run(self) -> ExitCode {
         match self.answer() {
             Ok(printed) => {
-                let text = match self.json {
-                    true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
-                    false => text(&printed),
-                };
+                let text = printed.text(self.json);
                 print(|out| out.write_all(text.as_bytes()))
             }
             Err(sentence) => refuse(&format!("{}: {sentence}", self.subject.file.display())),
@@ -82,13 +80,31 @@ impl Tune {
     }
 
     fn answer(&self) -> Result<Printed, String> {
-        let subject = self.subject.subject()?;
-        let tuning = tune(&subject, self.goal.into())?;
+        Printed::new(self.subject.file.display().to_string(), self.subject.subject()?, self.goal)
+    }
+}
+
+impl Printed {
+    /// Searches for the settings of a run.
+    pub(super) fn new(file: String, subject: Subject, goal: GoalName) -> Result<Self, String> {
+        let tuning = tune(&subject, goal.into())?;
         let bounds = subject.requests.bounds();
         let Subject { device, baseline, capacity, .. } = subject;
-        let file = self.subject.file.display().to_string();
         let torch = baseline.profile.torch;
-        Ok(Printed { file, device, torch, capacity, selfcheck: baseline.check, bounds, tuning })
+        Ok(Self { file, device, torch, capacity, selfcheck: baseline.check, bounds, tuning })
+    }
+
+    /// Returns the recommended settings, if any help.
+    pub(super) fn conf(&self) -> Option<&str> {
+        self.tuning.advice.conf.as_deref()
+    }
+
+    /// Returns the answer as JSON, or as text for people.
+    pub(super) fn text(&self, is_json: bool) -> String {
+        match is_json {
+            true => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            false => text(self),
+        }
     }
 }
 

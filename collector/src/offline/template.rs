@@ -89,10 +89,12 @@ impl Page<'_> {
     fn boot(&mut self, path: &str) -> Result<String, String> {
         let boot = self.text(path)?;
         let script = bundle(&boot, &self.text(&named(&boot, "page-", ".js")?)?)?;
-        let worker = self.text(&named(&boot, "worker-", ".js")?)?;
-        let worker = bundle(&worker, &self.text(&named(&worker, "engine-", ".js")?)?)?;
-        self.block("worker", worker.as_bytes());
-        for (id, start) in [("page", "page_bg-"), ("engine", "engine_bg-")] {
+        for (id, start, glue) in [("worker", "worker-", "engine-"), ("rerun", "rerun-", "whatif-")] {
+            let worker = self.text(&named(&boot, start, ".js")?)?;
+            let worker = bundle(&worker, &self.text(&named(&worker, glue, ".js")?)?)?;
+            self.block(id, worker.as_bytes());
+        }
+        for (id, start) in [("page", "page_bg-"), ("engine", "engine_bg-"), ("whatif", "whatif_bg-")] {
             let packed = packed(self.asset(&named(&boot, start, ".wasm")?)?);
             self.block(id, &packed);
         }
@@ -189,7 +191,7 @@ mod tests {
 </html>
 "#;
     const BOOT: &str = r#"import init, { start_page } from "./page-0.js";
-const files = ["./engine_bg-0.wasm", "./worker-0.js", "./page_bg-0.wasm"];
+const files = ["./engine_bg-0.wasm", "./worker-0.js", "./page_bg-0.wasm", "./rerun-0.js", "./whatif_bg-0.wasm"];
 "#;
     const GLUE: &str = "export function start_page() {}\nexport { initSync, __wbg_init as default };\n";
 
@@ -211,6 +213,9 @@ const files = ["./engine_bg-0.wasm", "./worker-0.js", "./page_bg-0.wasm"];
             asset("worker-0.js", "import init, { start_worker } from \"./engine-0.js\";\n"),
             asset("engine-0.js", "export function start_worker() {}\n"),
             asset("engine_bg-0.wasm", "the engine's module"),
+            asset("rerun-0.js", "import init, { start_worker } from \"./whatif-0.js\";\n"),
+            asset("whatif-0.js", "export function start_worker() {}\n"),
+            asset("whatif_bg-0.wasm", "the what-if module"),
         ]
     }
 

@@ -17,8 +17,10 @@ pub(super) struct MemPool {
 /// A `CUDAGraph`.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
-    /// Its number from 1, which is also its pool's id.
+    /// Its number from 1.
     pub(super) number: u64,
+    /// Its pool, once its capture was tried. The default one before that.
+    pub(super) pool: PoolId,
     /// The stream that was current before the capture.
     pub(super) outer: Stream,
     /// Whether the capture has begun.
@@ -47,13 +49,16 @@ pub(super) struct Objects {
     /// The number of the graph whose capture is in progress. A capture that fails to end stays in progress until the
     /// next begins.
     pub(super) captured_for: Option<u64>,
-    /// Numbers of pools and graphs created so far, which give the ids of the next ones.
+    /// Number of pools created so far, which gives the id of the next one.
     pub(super) pools_made: u64,
+    /// Number of graphs created so far.
     pub(super) graphs_made: u64,
+    /// Number of captures so far, which gives the id of the next one's pool.
+    pub(super) captures: u64,
     /// Number of live graphs whose capture was begun. They share the state of the random number generator.
     pub(super) graphs_begun: u32,
-    /// The state of the random number generator, allocated by the first live graph.
-    pub(super) random_state: Vec<Address>,
+    /// The states of the random number generator that captures allocated, by the number of the graph they belong to.
+    pub(super) random_states: BTreeMap<u64, Vec<Address>>,
 }
 
 impl Objects {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use shared::allocator::sim::SimDriver;
 use shared::allocator::{
-    AllocError, AllocatorConfig, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, PoolOptions, Profile,
-    Request, TraceEntry,
+    AllocError, AllocatorConfig, DeviceAllocator, DriverError, Filter, FreeError, Lending, MisuseError, PoolOptions,
+    Profile, RandomState, Request, TraceEntry,
 };
 use shared::frames::StackId;
 use shared::units::{Address, PoolId, Stream};
@@ -18,6 +18,8 @@ use super::streams::Streams;
 
 /// No stacks are recorded.
 const NO_STACK: StackId = StackId(0);
+/// The owner of the random number generator's state that all graphs share. Graphs are numbered from 1.
+const SHARED: u64 = 0;
 /// The only thread.
 const THREAD: u64 = 0;
 
@@ -204,7 +206,7 @@ impl ScriptRunner {
                 )));
             }
             Size::Unreadable => {
-                let kind = self.allocator.profile().size_type;
+                let kind = self.allocator.profile().size_overflow;
                 return Err(Raised(format!(
                     "TypeError: empty(): argument 'size' failed to unpack the object at pos 1 with error \"Overflow \
                      when unpacking {kind}"
@@ -218,17 +220,21 @@ impl ScriptRunner {
                 if !matches!(error, AllocError::Driver(_)) {
                     self.malloc.push((index, None));
                 }
-                let AllocError::OutOfMemory(oom) = &error else { return Err(error.into()) };
-                let in_use = self.allocator.driver().used();
-                let is_expandable = self.allocator.config().expandable_segments;
-                let text = out_of_memory(oom, 0, Some(in_use), is_expandable, self.allocator.profile());
-                return Err(Raised(format!("oom: {text}")));
+                return Err(self.refused(error));
             }
         };
         // The new tensor exists before the old one of that name is freed.
         let old = self.objects.tensors.insert(name.clone(), address);
         self.malloc.push((index, Some(relative(address.0))));
         self.free(old)
+    }
+
+    /// Returns the exception of a request that failed.
+    fn refused(&self, error: AllocError) -> Raised {
+        let AllocError::OutOfMemory(oom) = &error else { return error.into() };
+        let in_use = self.allocator.driver().used();
+        let is_expandable = self.allocator.config().expandable_segments;
+        Raised(format!("oom: {}", out_of_memory(oom, 0, Some(in_use), is_expandable, self.allocator.profile())))
     }
 
     fn free(&mut self, address: Option<Address>) -> Result<(), Raised> {
@@ -239,8 +245,11 @@ impl ScriptRunner {
     }
 
     fn pool_new(&mut self, name: &Name, use_on_oom: Option<bool>, no_split: Option<bool>) -> Result<(), Raised> {
-        let unknown = [("use_on_oom", use_on_oom), ("no_split", no_split)].into_iter().find(|(_, said)| said.is_some());
-        if let (Some((option, _)), false) = (unknown, self.allocator.profile().pools_have_options) {
+        let Some(known) = self.allocator.profile().pool_options else {
+            return Err(Raised("AttributeError: module 'torch.cuda' has no attribute 'MemPool'".to_owned()));
+        };
+        let said = [("use_on_oom", use_on_oom), ("no_split", no_split)];
+        if let Some((option, _)) = said.iter().find(|(option, said)| said.is_some() && !known.contains(option)) {
             return Err(Raised(format!("TypeError: MemPool.__init__() got an unexpected keyword argument '{option}'")));
         }
         self.objects.pools_made += 1;
@@ -250,7 +259,9 @@ impl ScriptRunner {
             no_split: no_split.unwrap_or(false),
             has_allocator: false,
         };
-        self.allocator.create_pool(pool.id, options);
+        if self.allocator.profile().pools_end {
+            self.allocator.create_pool(pool.id, options);
+        }
         match self.objects.pools.insert(name.clone(), pool) {
             Some(old) => self.drop_pool(old),
             None => Ok(()),
@@ -282,7 +293,9 @@ impl ScriptRunner {
 
     fn close_pool(&mut self, name: &Name, pool: MemPool) -> Result<(), Raised> {
         self.allocator.end_allocate_to_pool(pool.id)?;
-        self.allocator.release_pool(pool.id)?;
+        if self.allocator.profile().pools_end {
+            self.allocator.release_pool(pool.id)?;
+        }
         self.allocator.set_pool_context(pool.outer);
         self.drop_pool(pool)?;
         self.objects.entered_in.remove(name).map_or(Ok(()), |graph| self.drop_graph(&graph))
@@ -290,10 +303,12 @@ impl ScriptRunner {
 
     /// Deletes a pool after its last reference is gone.
     fn drop_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
-        if self.objects.holds_pool(pool.id) {
+        if self.objects.holds_pool(pool.id) || !self.allocator.profile().pools_end {
             return Ok(());
         }
-        self.allocator.set_pool_options(pool.id, PoolOptions::default())?;
+        if self.allocator.profile().lending == Lending::BeforeRetries {
+            self.allocator.set_pool_options(pool.id, PoolOptions::default())?;
+        }
         self.allocator.release_pool(pool.id)?;
         Ok(self.allocator.empty_pool_cache(pool.id, NO_STACK)?)
     }
@@ -301,7 +316,14 @@ impl ScriptRunner {
     fn graph_begin(&mut self, name: &Name) -> Result<(), Raised> {
         self.objects.graphs_made += 1;
         let number = self.objects.graphs_made;
-        let graph = Graph { number, outer: self.current, is_begun: false, is_captured: false, pools: Vec::new() };
+        let graph = Graph {
+            number,
+            pool: PoolId::default(),
+            outer: self.current,
+            is_begun: false,
+            is_captured: false,
+            pools: Vec::new(),
+        };
         let before = self.objects.last_graph.replace(graph.clone());
         if let Some(before) = before {
             self.drop_graph(&before)?;
@@ -311,20 +333,44 @@ impl ScriptRunner {
         }
         self.allocator.driver_mut().synchronize();
         self.allocator.empty_cache(NO_STACK)?;
+        self.objects.captures += 1;
+        let pool = PoolId(self.objects.captures, 0);
+        self.objects.graph_mut(number).for_each(|graph| graph.pool = pool);
         self.make_current(self.streams.capture);
-        if self.allocator.profile().graphs_keep_random_state && self.objects.random_state.is_empty() {
-            for _ in 0..2 {
-                let request = Request { size: 8, stream: self.current, thread: THREAD, stack: NO_STACK };
-                let address = self.allocator.malloc(request)?;
-                self.objects.random_state.push(address);
-            }
+        let random_state = self.allocator.profile().random_state;
+        if random_state == RandomState::Shared && !self.objects.random_states.contains_key(&SHARED) {
+            self.allocate_random_state(SHARED, self.current)?;
         }
         self.objects.graphs_begun += 1;
         self.objects.graph_mut(number).for_each(|graph| graph.is_begun = true);
         self.objects.captured_for = Some(number);
         let capture = self.streams.capture;
         let filter = Filter::Capture(Box::new(move |stream| stream == capture));
-        Ok(self.allocator.begin_allocate_to_pool(PoolId(number, 0), filter)?)
+        self.allocator.begin_allocate_to_pool(pool, filter)?;
+        if random_state == RandomState::OfGraph {
+            self.allocate_random_state(number, Stream(0))?;
+        }
+        Ok(())
+    }
+
+    /// Allocates what the random number generator needs for a capture.
+    fn allocate_random_state(&mut self, owner: u64, stream: Stream) -> Result<(), Raised> {
+        let mut state = Vec::new();
+        for _ in 0..2 {
+            let request = Request { size: 8, stream, thread: THREAD, stack: NO_STACK };
+            match self.allocator.malloc(request) {
+                Ok(address) => state.push(address),
+                Err(error) => {
+                    let refused = self.refused(error);
+                    state.into_iter().try_for_each(|address| self.free(Some(address)))?;
+                    return Err(refused);
+                }
+            }
+        }
+        self.objects.random_states.insert(owner, state);
+        // The request's stream is not the program's.
+        self.allocator.set_current_stream(self.current);
+        Ok(())
     }
 
     fn graph_end(&mut self, name: &Name) -> Result<(), Raised> {
@@ -335,7 +381,7 @@ impl ScriptRunner {
             }
             return Err(Raised("RuntimeError: Capture must end on the same stream it began on.".to_owned()));
         }
-        self.allocator.end_allocate_to_pool(PoolId(graph.number, 0))?;
+        self.allocator.end_allocate_to_pool(graph.pool)?;
         self.objects.graph_mut(graph.number).for_each(|graph| graph.is_captured = true);
         self.objects.captured_for = None;
         self.make_current(graph.outer);
@@ -348,16 +394,16 @@ impl ScriptRunner {
             return Ok(());
         }
         if graph.is_captured || (graph.is_begun && self.allocator.profile().unfinished_graphs_release) {
-            self.allocator.release_pool(PoolId(graph.number, 0))?;
+            self.allocator.release_pool(graph.pool)?;
         }
         for pool in &graph.pools {
             self.allocator.release_pool(*pool)?;
         }
         self.objects.graphs_begun -= u32::from(graph.is_begun);
-        if self.objects.graphs_begun == 0 {
-            for address in std::mem::take(&mut self.objects.random_state) {
-                self.allocator.free(address, NO_STACK)?;
-            }
+        let own = self.objects.random_states.remove(&graph.number).unwrap_or_default();
+        let shared = (self.objects.graphs_begun == 0).then(|| self.objects.random_states.remove(&SHARED)).flatten();
+        for address in shared.into_iter().flatten().chain(own.into_iter().rev()) {
+            self.allocator.free(address, NO_STACK)?;
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) expandable: Slab<ExpandableSegment>,
     /// What the first page showed about how pages can be created.
     pub(super) handles: Handles,
-    /// Number of segments created so far: the age rank of the next one.
+    /// Number of segments, or of blocks, created so far: the age rank of the next one.
     pub(super) births: u32,
     /// Bytes taken from the driver (`total_allocated_memory`).
     pub(super) reserved: u64,
@@ -174,8 +174,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// Returns `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
     pub fn memory_stats(&self) -> Vec<(String, i64)> {
-        let pools = || self.private_reserved.iter().map(|(pool, array)| (*pool, array.stats())).collect();
-        self.stats().entries(self.profile.counts_rejections.then(pools).as_ref())
+        let pools = self.private_reserved.iter().map(|(pool, array)| (*pool, array.stats())).collect();
+        self.stats().entries(self.profile, &pools)
     }
 
     /// Returns the bytes taken from the driver.
@@ -208,7 +208,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Changes the settings at run time, as a later `PYTORCH_CUDA_ALLOC_CONF` would. Settings that the text does not
     /// name are reset or kept as PyTorch does. On an error, the settings before the mistake are in force.
     pub fn set_config(&mut self, conf: &str) -> Result<(), ConfigError> {
-        parse(conf, self.profile, &mut self.config)
+        let parsed = parse(conf, self.profile, &mut self.config);
+        self.is_undefined |= parsed.as_ref().is_err_and(ConfigError::is_undefined);
+        parsed
     }
 
     /// Limits the bytes that may be taken from the driver to a share of all memory (`set_per_process_memory_fraction`).
@@ -303,7 +305,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let block = &self.blocks[number];
         let order = match self.profile.tie_break {
             TieBreak::Address => 0,
-            TieBreak::SegmentAge => block.born,
+            TieBreak::BlockAge | TieBreak::SegmentAge => block.born,
         };
         Free { size: block.size, order, address: block.address, block: number }
     }
@@ -344,6 +346,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     pub(super) fn birth(&mut self) -> u32 {
         self.births = self.births.saturating_add(1);
         self.births
+    }
+
+    /// Returns the age rank of a part of a block with this rank.
+    #[inline]
+    pub(super) fn birth_of_part(&mut self, whole: u32) -> u32 {
+        if self.profile.tie_break == TieBreak::BlockAge { self.birth() } else { whole }
     }
 
     /// Counts bytes that were taken from the driver for a pool.

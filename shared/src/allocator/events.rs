@@ -36,12 +36,18 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Prepares a request: blocks whose streams have reached their events are cached again.
     #[inline]
     pub(super) fn before_search(&mut self, request: &Request) -> Result<(), DriverError> {
-        if self.deferred.is_empty() && self.waiting.is_empty() {
+        if self.deferred.is_empty() && self.waiting.is_empty() && !self.profile.reuse_needs_capture {
             return Ok(());
         }
         if self.is_open(request.stream) {
             self.process_events(request.stack)
         } else if self.config.graph_capture_record_stream_reuse {
+            if self.profile.reuse_needs_capture && !self.is_capturing(request.stream) {
+                return Err(DriverError::Failed {
+                    call: "status == cudaStreamCaptureStatusActive",
+                    message: "Invalid stream capture status".to_owned(),
+                });
+            }
             self.free_safe_deferred(request)
         } else {
             Ok(())

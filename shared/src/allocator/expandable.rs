@@ -119,6 +119,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.blocks[number].mapped = true;
         if mapped < whole {
             let next = self.blocks[number].next;
+            let born = self.birth_of_part(born);
             let rest = Block {
                 expandable,
                 born,
@@ -182,6 +183,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.remove_free(number);
         if first > start {
             let prev = self.blocks[number].prev;
+            let born = self.birth_of_part(born);
             let head = Block { expandable, born, prev, next: number, ..Block::new(start, first - start, free_list) };
             let head = self.blocks.insert(head);
             if prev != NONE {
@@ -192,6 +194,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         if end > last {
             let next = self.blocks[number].next;
+            let born = self.birth_of_part(born);
             let tail = Block { expandable, born, prev: number, next, ..Block::new(last, end - last, free_list) };
             let tail = self.blocks.insert(tail);
             if next != NONE {

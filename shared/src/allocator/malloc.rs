@@ -6,6 +6,8 @@ use super::driver::{Driver, DriverError};
 use super::entry::{TraceEntry, TraceSink};
 use super::error::{AllocError, OutOfMemory};
 use super::free_set::{Free, FreeSet};
+use super::pool::PoolOptions;
+use super::profile::Lending;
 use super::rounding::{LARGE_REMAINDER, MIN_BLOCK, SMALL_SIZE, TOO_LARGE, round_size, segment_size};
 use super::slab::{NONE, Slab};
 use crate::event::Action;
@@ -94,7 +96,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             Attempt::Rejected => return Err(AllocError::Rejected(params.request.size)),
             Attempt::NoMemory => {}
         }
-        if let Some(block) = self.take_from_willing_pools(params) {
+        let lending = self.profile.lending;
+        if lending == Lending::BeforeRetries
+            && let Some(block) = self.take_from_willing_pools(params)?
+        {
             return Ok(Some(block));
         }
         let mut last = Attempt::NoMemory;
@@ -107,6 +112,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         match last {
             Attempt::Block(block) => Ok(Some(block)),
+            Attempt::NoMemory if lending == Lending::AfterRetries => Ok(self.take_from_willing_pools(params)?),
             Attempt::NoMemory => Ok(None),
             Attempt::Rejected => Err(AllocError::Rejected(params.request.size)),
         }
@@ -162,7 +168,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             self.stats.num_oom_rejections += 1;
             return Ok(Attempt::Rejected);
         }
-        if params.expandable {
+        let stays_native = self.profile.private_segments_are_native && self.pools[params.pool].owner.is_private();
+        if params.expandable && !stays_native {
+            if self.profile.contexts_refuse_expandable && self.pool_context.is_some() {
+                return Err(DriverError::Failed {
+                    call: "torch.cuda.MemPool",
+                    message: "it does not support expandable_segments".to_owned(),
+                });
+            }
             let Some(block) = self.grow_expandable(params)? else { return Ok(Attempt::NoMemory) };
             self.count_private_segment(params.pool);
             return Ok(Attempt::Block(block));
@@ -195,21 +208,33 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// Takes a cached block from a pool that lends its blocks before a request of the default pool fails.
-    fn take_from_willing_pools(&mut self, params: &mut Params) -> Option<u32> {
+    fn take_from_willing_pools(&mut self, params: &mut Params) -> Result<Option<u32>, DriverError> {
         if self.pools[params.pool].owner.is_private() {
-            return None;
+            return Ok(None);
         }
-        let halves = |id| self.private.get(&id).map(|private| (private.small, private.large));
-        let willing: Vec<(u32, u32)> = self.willing.keys().filter_map(halves).collect();
-        for (small, large) in willing {
-            let pool = if params.rounded <= SMALL_SIZE { small } else { large };
-            let there = Params { pool, expandable: false, ..*params };
+        let keeps_willing = self.profile.lending == Lending::AfterRetries;
+        let willing: Vec<PoolId> = self.willing.keys().collect();
+        for id in willing {
+            let Some(private) = self.private.get(&id) else {
+                if keeps_willing {
+                    // A pool that has ended stays willing there: it begins again, empty, and ends at once.
+                    self.create_pool(id, PoolOptions { use_on_oom: true, ..PoolOptions::default() });
+                    self.drop_user(id);
+                }
+                continue;
+            };
+            if keeps_willing && private.use_count == 0 {
+                let message = format!("pool {id} has ended");
+                return Err(DriverError::Failed { call: "it->second->use_count > 0", message });
+            }
+            let pool = if params.rounded <= SMALL_SIZE { private.small } else { private.large };
+            let there = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
             if let Some(block) = self.free_block(&there) {
                 *params = there;
-                return Some(block);
+                return Ok(Some(block));
             }
         }
-        None
+        Ok(None)
     }
 
     /// Returns whether the rest of a block goes back to its pool (`should_split`).
@@ -274,12 +299,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// back into its free list.
     #[inline]
     fn split(&mut self, rest: u32, size: u64) -> u32 {
+        let born = self.birth_of_part(self.blocks[rest].born);
         let old = &mut self.blocks[rest];
         let head = Block {
             prev: old.prev,
             next: rest,
             expandable: old.expandable,
-            born: old.born,
+            born,
             segment_stack: std::mem::take(&mut old.segment_stack),
             ..Block::new(old.address, size, old.free_list)
         };
@@ -322,7 +348,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             rounded,
             device_free: info.free,
             device_total: info.total,
-            limit: self.limit,
+            limit: self.limit.filter(|_| self.profile.tells_limit),
             short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,

@@ -40,7 +40,10 @@ pub use error::{AllocError, MisuseError, OutOfMemory};
 pub use free::FreeError;
 pub use parse::{ConfigError, ErrorKind, parse};
 pub use pool::PoolOptions;
-pub use profile::{CaptureGuard, Profile, Separators, SourceLines, TORCH_2_6, TORCH_2_11, TORCH_2_15, TieBreak};
+pub use profile::{
+    CaptureGuard, Lending, Profile, RandomState, Separators, SourceLines, TORCH_2_4, TORCH_2_5, TORCH_2_6, TORCH_2_7,
+    TORCH_2_8, TORCH_2_9, TORCH_2_10, TORCH_2_11, TORCH_2_12, TORCH_2_13, TORCH_2_14, TORCH_2_15, TieBreak,
+};
 pub use routes::Filter;
 pub use settings::{DivisionTable, SettingValue};
 pub use stats::{Stat, StatArray, Stats};

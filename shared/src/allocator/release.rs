@@ -41,7 +41,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             let pass: Vec<Free> = self.cached_blocks(LARGE).filter(|free| unsplit(self, free)).collect();
             for free in pass {
                 let block_age = age(self, &free);
-                if !self.blocks[free.block].is_expandable() && block_age >= threshold {
+                if !self.is_passed_over(free.block) && block_age >= threshold {
                     has_freed = true;
                     reclaimed += free.size;
                     total_age -= block_age;
@@ -63,7 +63,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let wanted = params.rounded.max(max_split);
         let Some(free_list) = self.pools[params.pool].free_list(params.request.stream) else { return Ok(false) };
         let free = &self.free_lists[free_list].blocks;
-        if let Some(found) = free.first_fit(wanted).filter(|found| !self.blocks[found.block].is_expandable()) {
+        if let Some(found) = free.first_fit(wanted).filter(|found| !self.is_passed_over(found.block)) {
             return self.release_whole(found.block, params.request.stack).map(|released| released > 0);
         }
         let first = free.first_fit(wanted).unwrap_or(Free { size: wanted, order: 0, address: 0, block: 0 });
@@ -74,18 +74,23 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             && this.size >= max_split
         {
             next = self.free_lists[free_list].blocks.before(&this);
-            if !self.blocks[this.block].is_expandable() {
+            if !self.is_passed_over(this.block) {
                 released += self.release_whole(this.block, params.request.stack)?;
             }
         }
         Ok(released >= wanted)
     }
 
+    /// Returns whether a block stays when cached memory is released by age or by size.
+    fn is_passed_over(&self, number: u32) -> bool {
+        self.profile.releases_pass_over_expandable && self.blocks[number].is_expandable()
+    }
+
     /// Releases a cached segment and returns its bytes. A block that is only part of a segment stays and counts as 0
     /// bytes.
     fn release_whole(&mut self, number: u32, stack: StackId) -> Result<u64, DriverError> {
         let block = &self.blocks[number];
-        if block.is_split() {
+        if block.is_split() && !block.is_expandable() {
             self.is_undefined = true;
             return Ok(0);
         }
@@ -202,7 +207,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Releases a cached segment (`release_block`).
     fn release_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
         let block = &self.blocks[number];
-        debug_assert!(!block.is_expandable() && block.prev == NONE && block.next == NONE, "only whole segments go");
+        if block.is_expandable() {
+            return Err(DriverError::Failed {
+                call: "!block->expandable_segment_",
+                message: "cannot release an expandable segment".to_owned(),
+            });
+        }
+        debug_assert!(block.prev == NONE && block.next == NONE, "only whole segments go");
         let (address, size, free_list, taken_by) = (block.address, block.size, block.free_list, block.segment_stack);
         let pool = self.free_lists[free_list].pool;
         self.stats.num_device_free += 1;

@@ -98,13 +98,21 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// Counts a user of a private pool as gone (`releasePool`). Without users, its cached memory may be released.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
-        let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
+        if !self.private.contains_key(&id) {
+            return Err(MisuseError::UnknownPool(id));
+        }
+        self.drop_user(id);
+        Ok(())
+    }
+
+    /// Counts a user of a private pool as gone, if the pool exists.
+    pub(super) fn drop_user(&mut self, id: PoolId) {
+        let Some(private) = self.private.get_mut(&id) else { return };
         private.use_count = private.use_count.saturating_sub(1);
         if private.use_count == 0 {
             self.freeable.entry(id, || ());
             self.is_undefined |= self.profile.has_pool_contexts && self.pool_context == Some(id);
         }
-        Ok(())
     }
 
     /// Returns the number of users of a private pool; 0 if it does not exist.

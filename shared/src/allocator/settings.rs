@@ -43,7 +43,7 @@ impl AllocatorConfig {
     /// Returns `allocator_settings` of a snapshot: names and values in the order of the release. Settings that the
     /// release does not have are left out.
     pub fn settings(&self, profile: &Profile) -> Vec<(&'static str, SettingValue<'_>)> {
-        let has = |key| !profile.unknown_settings.contains(&key);
+        let has = |key| profile.knows_setting(key);
         let whole = |bytes: u64| SettingValue::Whole(bytes.cast_signed());
         let mut settings = vec![
             ("PYTORCH_CUDA_ALLOC_CONF", SettingValue::Text(&self.conf)),

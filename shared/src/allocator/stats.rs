@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::profile::Profile;
 use crate::units::PoolId;
 
 /// One quantity over time (`c10::CachingAllocator::Stat`).
@@ -246,7 +247,7 @@ pub struct Stats {
     pub num_alloc_retries: i64,
     /// Requests that failed.
     pub num_ooms: i64,
-    /// Requests that were rejected before the driver was asked (torch 2.15).
+    /// Requests that were rejected before the driver was asked (torch 2.12 and later).
     pub num_oom_rejections: i64,
     /// How often the allocator waited for all streams.
     pub num_sync_all_streams: i64,
@@ -259,9 +260,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Returns the flat names of `torch.cuda.memory_stats()` with their values, sorted by name. With `private_pools`,
-    /// includes the counters that torch 2.15 added: rejections, and the reserved bytes of each private pool.
-    pub fn entries(&self, private_pools: Option<&BTreeMap<PoolId, StatArray>>) -> Vec<(String, i64)> {
+    /// Returns the flat names of `torch.cuda.memory_stats()` with their values, sorted by name: those that the release
+    /// has. `private_pools` is the reserve of each private pool.
+    pub fn entries(&self, profile: &Profile, private_pools: &BTreeMap<PoolId, StatArray>) -> Vec<(String, i64)> {
         let arrays = [
             ("allocation", &self.allocation),
             ("segment", &self.segment),
@@ -288,9 +289,11 @@ impl Stats {
             ("num_sync_all_streams", self.num_sync_all_streams),
         ];
         entries.extend(scalars.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(pools) = private_pools {
+        if profile.counts_rejections {
             entries.push(("num_oom_rejections".to_owned(), self.num_oom_rejections));
-            for (pool, array) in pools {
+        }
+        if profile.counts_private_reserve {
+            for (pool, array) in private_pools {
                 push_array(&mut entries, &format!("reserved_bytes_by_private_pools.{}_{}", pool.0, pool.1), array);
             }
         }
@@ -313,6 +316,7 @@ fn push_stat(entries: &mut Vec<(String, i64)>, name: &str, stat: Stat) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::profile::{TORCH_2_11, TORCH_2_12, TORCH_2_15};
     use super::*;
 
     #[test]
@@ -343,10 +347,10 @@ mod tests {
     #[test]
     fn the_names_are_those_of_memory_stats() {
         let stats = Stats::default();
-        assert_eq!(stats.entries(None).len(), 122);
         let pools = BTreeMap::from([(PoolId(0, 1), StatArray::default())]);
-        let all = stats.entries(Some(&pools));
-        assert_eq!(all.len(), 122 + 1 + 12);
+        let count = |profile| stats.entries(profile, &pools).len();
+        assert_eq!([&TORCH_2_11, &TORCH_2_12, &TORCH_2_15].map(count), [122, 122 + 1, 122 + 1 + 12]);
+        let all = stats.entries(&TORCH_2_15, &pools);
         assert!(all.is_sorted());
         assert!(all.iter().any(|(name, _)| name == "inactive_split_bytes.large_pool.freed"));
     }

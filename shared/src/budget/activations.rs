@@ -4,9 +4,11 @@
 //! section 4.1, with the bytes of a number as a variable: `s` tokens, `b` sequences, hidden size `h`, `a` heads, MLP
 //! size `f`, `e` bytes a number.
 
+use super::lora::Matrix;
 use super::method::Attention;
 use super::model::Model;
-use super::sum::Letter::{ActiveExperts, Batch, Experts, Ffn, HeadWidth, Heads, Hidden, KvHeads, Seq, SharedExperts};
+use super::shape::Block;
+use super::sum::Letter::{ActiveExperts, Batch, Ffn, HeadWidth, Heads, Hidden, KvHeads, Rank, Seq, SharedExperts};
 use super::sum::Sum;
 
 /// Returns the activations of one layer for each token: `8eh + 2ef + 2h` for a GPT with dropout, which with the scores is
@@ -18,23 +20,47 @@ use super::sum::Sum;
 /// matrices, of the activation function, and of the multiplication: `4ef`. Each active expert keeps that much, its input
 /// and its result: `A (2eh + 4ef)`, however the router spreads the tokens. The router keeps 32-bit probabilities of all
 /// experts, and a 32-bit weight and a 64-bit index of each active one: `4E + 12A`.
+///
+/// Frozen matrices need no input for their gradients, so that the outputs of norms and the MLP's last product are kept only
+/// for adapters. Each adapter keeps what is between its two matrices: `er`.
 pub(super) fn token_activations(model: &Model) -> Sum {
     let e = model.precision.element();
-    let mut sum = Sum::default().plus(e * (model.block.norms() + model.block.sums()), &[Hidden]);
+    let residual = model.residual_letter();
+    let mut sum = Sum::default().plus(e * (kept_norms(model) + model.block.sums()), &[residual]);
     let (query, key) = (model.query_letters(), model.key_letters());
     // Queries and the attention's output; keys and values.
     sum = sum.plus(2 * e, query).plus(2 * e, key);
-    let wide = e * model.mlp.kept();
+    let product = u64::from(model.keeps_input_of(&[Matrix::Down]));
+    let wide = e * (model.mlp.kept() - 1 + product);
+    let (outside, inside) = model.adapters_passed();
     sum = match model.experts {
-        None => sum.plus(wide, &[Ffn]),
-        Some(experts) => sum
-            .plus(2 * e, &[ActiveExperts, Hidden])
-            .plus(wide, &[ActiveExperts, Ffn])
-            .plus(if experts.shared > 0 { wide } else { 0 }, &[SharedExperts, Ffn])
-            .plus(4, &[Experts])
-            .plus(12, &[ActiveExperts]),
+        None => sum.plus(wide, &[Ffn]).plus(e * (outside + inside), &[Rank]),
+        Some(experts) => {
+            let input = u64::from(model.keeps_input_of(&[Matrix::Gate, Matrix::Up]));
+            let shared = u64::from(experts.shared > 0);
+            sum.plus((1 + input) * e, &[ActiveExperts, Hidden])
+                .plus(wide, &[ActiveExperts, Ffn])
+                .plus(shared * wide, &[SharedExperts, Ffn])
+                .plus(4, &[model.routed_letter()])
+                .plus(12, &[ActiveExperts])
+                .plus(e * outside, &[Rank])
+                .plus(e * inside, &[ActiveExperts, Rank])
+                .plus(shared * e * inside, &[SharedExperts, Rank])
+        }
     };
-    sum.plus_apart(if model.dropout { 2 } else { 0 }, &[Hidden])
+    sum.plus_apart(if model.dropout { 2 } else { 0 }, &[residual])
+}
+
+/// Returns how many outputs of a layer's norms are kept.
+fn kept_norms(model: &Model) -> u64 {
+    let attention = model.keeps_input_of(&[Matrix::Query, Matrix::Key, Matrix::Value, Matrix::Fused]);
+    // A router reads the norm's output too, and keeps it if it is trained. Shared experts read it like a single MLP.
+    let reads_norm = model.experts.is_none_or(|experts| experts.shared > 0 || model.lora.is_none());
+    let mlp = reads_norm && model.keeps_input_of(&[Matrix::Gate, Matrix::Up]);
+    match model.block {
+        Block::ParallelOneNorm => u64::from(attention || mlp),
+        Block::Sequential | Block::Parallel => u64::from(attention) + u64::from(mlp),
+    }
 }
 
 /// Returns what attention keeps of the scores of one layer. Plain attention keeps the softmax of all scores, and with
@@ -75,10 +101,17 @@ pub(super) fn cached(model: &Model) -> Sum {
 }
 
 /// Returns the activations before the first layer and after the last: the outputs of the embedding and of the last
-/// norm, `2esbh`, and the embedding's dropout mask, `sbh` (their section 4.3).
+/// norm, `2esbh`, and the embedding's dropout mask, `sbh` (their section 4.3). A stage of a pipeline has its input instead
+/// of the embedding's output, and the last norm is on the last stage. A frozen output layer needs no input.
 pub fn embedding_activations(model: &Model) -> u128 {
-    let mask = u128::from(model.dropout);
-    (2 * u128::from(model.precision.element()) + mask) * stream(model)
+    let (norm, mask) = ends(model);
+    (u128::from(model.precision.element()) * u128::from(1 + norm) + u128::from(mask)) * stream(model)
+}
+
+/// Returns whether the last norm's output is kept, and whether the embedding's dropout mask is.
+pub(super) fn ends(model: &Model) -> (u64, u64) {
+    let norm = model.share.has_head && model.lora.is_none();
+    (u64::from(norm), u64::from(model.dropout && model.share.has_embedding))
 }
 
 /// Returns the inputs of all segments of `every` layers, and the last one's output: `⌈L/k⌉ esbh`.
@@ -95,9 +128,9 @@ pub fn logits(model: &Model) -> u128 {
     tokens * u128::from(model.precision.element() + 2 * model.precision.loss())
 }
 
-/// Returns the numbers in the residual stream: `sbh`.
+/// Returns the numbers in the residual stream: `sbh`, or `sbg` if tokens are divided.
 pub(super) fn stream(model: &Model) -> u128 {
-    u128::from(model.seq) * u128::from(model.batch) * u128::from(model.hidden)
+    u128::from(model.seq) * u128::from(model.batch) * u128::from(model.residual_width())
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use super::lora::{Lora, TargetError};
 use super::method::{Attention, Checkpointing, Optimizer, Precision};
+use super::parallel::{Parallel, ParallelError, Share};
+use super::quantization::Quantization;
 use super::shape::{Biases, Block, Experts, Mlp, Norm};
 
 /// A transformer and how it is trained or run.
@@ -54,6 +57,15 @@ pub struct Model {
     pub dropout: bool,
     /// Tokens whose keys and values are cached, over all sequences; 0 for no cache.
     pub kv_tokens: u64,
+    /// Adapters that are trained instead of the weights.
+    pub lora: Option<Lora>,
+    /// How the matrices of the layers are stored, if in fewer bits.
+    pub quantization: Option<Quantization>,
+    /// How the model is divided among devices.
+    pub parallel: Parallel,
+    /// Which part of the model this is.
+    #[serde(skip)]
+    pub share: Share,
 }
 
 /// Invalid model shape.
@@ -74,12 +86,55 @@ pub enum ModelError {
     /// The numbers are in range, but the model has too many weights to compute with.
     #[error("the shape has {0} weights, and at most {MOST_WEIGHTS} can be planned")]
     Weights(u128),
+    /// The model has no such matrix.
+    #[error(transparent)]
+    Targets(#[from] TargetError),
+    /// The model can't be divided so.
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
+    /// Only adapters of quantised weights can be trained.
+    #[error("quantised weights can't be trained: add adapters, or leave out the optimizer")]
+    Quantized,
 }
 
 /// The most weights of a shape: far above any model, and low enough that all bytes fit into 64 bits.
 const MOST_WEIGHTS: u128 = 1 << 60;
 
 impl Model {
+    /// Returns a GPT in mixed precision with Adam and tiled attention, without dropout. Its embedding is also its output
+    /// layer, and its MLP is four times as wide as the residual stream.
+    pub const fn gpt(layers: u64, hidden: u64, heads: u64, vocab: u64, seq: u64, batch: u64) -> Self {
+        Self {
+            layers,
+            hidden,
+            heads,
+            kv_heads: heads,
+            head_dim: None,
+            ffn: 4 * hidden,
+            vocab,
+            mlp: Mlp::Plain,
+            norm: Norm::Layer,
+            block: Block::Sequential,
+            biases: Biases::ALL,
+            is_tied: true,
+            positions: 0,
+            experts: None,
+            seq,
+            batch,
+            params: None,
+            precision: Precision::Mixed,
+            optimizer: Optimizer::Adam,
+            attention: Attention::Flash,
+            checkpointing: Checkpointing::None,
+            dropout: false,
+            kv_tokens: 0,
+            lora: None,
+            quantization: None,
+            parallel: Parallel::ONE,
+            share: Share::WHOLE,
+        }
+    }
+
     /// The upper bound of each number. Together they keep all results below 2^127, and are far above any model.
     const BOUNDS: [(&'static str, u64); 6] = [
         ("layers", 1 << 16),
@@ -125,6 +180,20 @@ impl Model {
         if !self.heads.is_multiple_of(self.kv_heads) {
             return Err(ModelError::KvHeads(self.heads, self.kv_heads));
         }
+        if let Some(lora) = self.lora {
+            in_range("lora-rank", lora.rank, 1 << 16)?;
+            lora.check(self)?;
+        }
+        if self.quantization.is_some() && self.lora.is_none() && self.optimizer != Optimizer::Inference {
+            return Err(ModelError::Quantized);
+        }
+        let Parallel { data, tensor, pipeline, micro_batches, expert, .. } = self.parallel;
+        for (name, number) in [("data", data), ("tensor", tensor), ("pipeline", pipeline), ("expert-parallel", expert)]
+        {
+            in_range(name, number, 1 << 16)?;
+        }
+        in_range("micro-batches", micro_batches, 1 << 16)?;
+        self.parallel.check(self)?;
         match self.wide_shape_params() {
             weights if weights > MOST_WEIGHTS => Err(ModelError::Weights(weights)),
             _ => Ok(()),
@@ -161,31 +230,8 @@ pub(super) mod tests {
     use super::*;
 
     /// GPT-3's shape (Brown et al. 2020, table 2.1) with the batch and vocabulary of Korthikanti et al., table 3.
-    pub(in super::super) const GPT3: Model = Model {
-        layers: 96,
-        hidden: 12_288,
-        heads: 96,
-        kv_heads: 96,
-        head_dim: None,
-        ffn: 4 * 12_288,
-        vocab: 51_200,
-        mlp: Mlp::Plain,
-        norm: Norm::Layer,
-        block: Block::Sequential,
-        biases: Biases::ALL,
-        is_tied: true,
-        positions: 0,
-        experts: None,
-        seq: 2_048,
-        batch: 1,
-        params: None,
-        precision: Precision::Mixed,
-        optimizer: Optimizer::Adam,
-        attention: Attention::Plain,
-        checkpointing: Checkpointing::None,
-        dropout: true,
-        kv_tokens: 0,
-    };
+    pub(in super::super) const GPT3: Model =
+        Model { attention: Attention::Plain, dropout: true, ..Model::gpt(96, 12_288, 96, 51_200, 2_048, 1) };
 
     #[test]
     fn the_shape_of_gpt3_has_its_weights() {

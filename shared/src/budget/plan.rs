@@ -3,67 +3,14 @@
 use serde::Serialize;
 
 use super::activations::{
-    cached, embedding_activations, layer_activations, logits, scores, segment_inputs, stream, token_activations,
+    cached, embedding_activations, ends, layer_activations, logits, scores, segment_inputs, stream, token_activations,
     token_working,
 };
+use super::held::Held;
 use super::method::{Checkpointing, Optimizer};
 use super::model::Model;
+use super::part::Part;
 use super::shape::{Block, Mlp};
-
-/// What memory is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Part {
-    /// The weights that the model computes with.
-    Weights,
-    /// 32-bit copies of the weights.
-    MasterWeights,
-    /// Gradients of the weights.
-    Gradients,
-    /// The optimizer's state between steps.
-    OptimizerState,
-    /// What the forward pass keeps for the backward pass, and what is recomputed.
-    Activations,
-    /// The output layer and the loss.
-    Logits,
-    /// Temporary memory of the optimizer's step.
-    OptimizerStep,
-    /// Cached keys and values.
-    KvCache,
-    /// Temporary memory of operations, and input.
-    Working,
-}
-
-impl Part {
-    /// All parts, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Weights,
-        Self::MasterWeights,
-        Self::Gradients,
-        Self::OptimizerState,
-        Self::Activations,
-        Self::Logits,
-        Self::OptimizerStep,
-        Self::KvCache,
-        Self::Working,
-    ];
-
-    /// Returns the name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Weights => "weights",
-            Self::MasterWeights => "master weights",
-            Self::Gradients => "gradients",
-            Self::OptimizerState => "optimizer state",
-            Self::Activations => "activations",
-            Self::Logits => "logits and loss",
-            Self::OptimizerStep => "optimizer step",
-            Self::KvCache => "KV cache",
-            Self::Working => "working memory",
-        }
-    }
-}
 
 /// The memory of one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,10 +34,32 @@ pub struct Moment {
     pub bytes: u64,
 }
 
-/// The memory that a model needs.
+/// What the device that needs most has of a model that is divided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DevicePlan {
+    /// The stage of the pipeline, from 0.
+    pub stage: u64,
+    /// Its share of the model, with the numbers that the formulas of the parts mean.
+    pub model: Model,
+    /// Its weights, before ZeRO divides them.
+    pub weights: u64,
+    /// The formula of these.
+    pub weights_formula: String,
+}
+
+/// What is trained instead of the weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AdapterPlan {
+    /// Numbers in the adapters of the whole model.
+    pub weights: u64,
+    /// The formula of these.
+    pub formula: String,
+}
+
+/// The memory that a model needs on one device. If it is divided among several, on the one that needs most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// Number of weights.
+    /// Number of weights of the whole model, without adapters.
     pub params: u64,
     /// The formula of the shape's number of weights.
     pub params_formula: String,
@@ -98,6 +67,12 @@ pub struct Plan {
     pub params_sources: Vec<&'static str>,
     /// Number of weights that process one token, if the model has experts and no other number of weights was given.
     pub active_params: Option<u64>,
+    /// The adapters, if only these are trained.
+    pub adapters: Option<AdapterPlan>,
+    /// Number of quantised weights of the device.
+    pub quantized: u64,
+    /// The device that needs most, if the weights are divided among several.
+    pub device: Option<DevicePlan>,
     /// The parts that take any memory.
     pub parts: Vec<PartPlan>,
     /// Moments of a step, in order.
@@ -106,66 +81,86 @@ pub struct Plan {
     pub peak_bytes: u64,
 }
 
-const ZERO: &str = "Rajbhandari et al. 2020, ZeRO, section 3.1";
 const KORTHIKANTI: &str = "Korthikanti et al. 2022, Reducing Activation Recomputation";
 const AFTER_KORTHIKANTI: &str = "counted as Korthikanti et al. 2022 do, tensor by tensor for this shape";
 const CHECKPOINTS: &str = "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost";
 const LOSS: &str = "torch.nn.functional.cross_entropy; Korthikanti et al. 2022 count 4sbv of it";
-const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes a tensor for each weight";
 const CACHE: &str = "Pope et al. 2022, Efficiently Scaling Transformer Inference, section 2";
 
 impl Plan {
     /// Plans a training step after the first, when the optimizer's state exists. Gradients are freed between steps, as
     /// `zero_grad()` does. Without an optimizer, plans the forward pass.
     pub fn new(model: &Model) -> Self {
-        let (p, e) = (u128::from(model.weights()), u128::from(model.precision.element()));
-        let state = u128::from(model.precision.state());
+        let mut shares = model.shares().into_iter().map(|share| (Self::of(model, &share), share));
+        let first = shares.next().unwrap_or_else(|| (Self::of(model, model), *model));
+        let is_more = |(plan, _): &(Self, Model), than: &(Self, Model)| plan.peak_bytes > than.0.peak_bytes;
+        let (mut plan, share) = shares.fold(first, |most, other| if is_more(&other, &most) { other } else { most });
+        plan.device = model.parallel.divides_weights().then(|| DevicePlan {
+            stage: if share.share.has_embedding { 0 } else { model.parallel.pipeline - 1 },
+            model: share,
+            weights: share.weights(),
+            weights_formula: share.shape_formula(),
+        });
+        plan
+    }
+
+    /// Plans a device's share.
+    pub(super) fn of(whole: &Model, model: &Model) -> Self {
+        let e = u128::from(model.precision.element());
         let trains = model.optimizer != Optimizer::Inference;
-        let states = u128::from(model.optimizer.states());
-        let master = if trains { u128::from(model.precision.master()) } else { 0 };
         let kept = kept(model);
 
         let mut parts = Parts::default();
-        let weights = parts.add(Part::Weights, p * e, format!("{e}P"), ZERO);
-        let master = parts.add(Part::MasterWeights, master * p, format!("{master}P"), ZERO);
-        let gradients = if trains { e * p } else { 0 };
-        let gradients = parts.add(Part::Gradients, gradients, format!("{e}P"), ZERO);
-        let optimizer = states * state * p;
-        let optimizer = parts.add(Part::OptimizerState, optimizer, format!("{states} × {state}P"), ZERO);
-        parts.add(Part::Activations, kept.after_forward.max(kept.in_backward), kept.formula, kept.source);
+        let held = Held::of(model, &mut parts);
+        let flying = u128::from(if trains { model.share.in_flight } else { 1 });
+        let before = (flying - 1) * kept.after_forward;
+        let most = before + kept.after_forward.max(kept.in_backward);
+        parts.add(Part::Activations, most, kept.formula, kept.source);
+        let has_head = model.share.has_head;
         let loss =
             if trains { logits(model) } else { logits(model) / (e + 2 * u128::from(model.precision.loss())) * e };
         let formula = match trains {
             true => format!("sbv ({e} + 2 × {})", model.precision.loss()),
             false => format!("{e}sbv"),
         };
-        let loss = parts.add(Part::Logits, loss, formula, LOSS);
-        // The square roots of Adam's second moments; other optimizers work in place.
-        let roots = if model.optimizer == Optimizer::Adam { state * p } else { 0 };
-        let roots = parts.add(Part::OptimizerStep, roots, format!("{state}P"), FOREACH);
+        let loss = parts.add(Part::Logits, if has_head { loss } else { 0 }, formula, LOSS);
         let cache = cached(model).value(model) * u128::from(model.kv_tokens);
         let formula = format!("{} × tokens", cached(model));
         let cache = parts.add(Part::KvCache, cache, formula, CACHE);
 
-        let always = weights + master + optimizer + cache;
-        let mut moments = vec![("end of the forward pass", always + kept.after_forward + loss)];
+        let always = held.always + cache;
+        // From the second batch of a step on, its gradients are added to those of the first.
+        let added = if trains && model.parallel.micro_batches > model.share.in_flight { held.gradients } else { 0 };
+        let mut moments =
+            vec![("end of the forward pass", always + added + held.gathered + before + kept.after_forward + loss)];
         if trains {
             // The first gradient is that of the output layer, which may be the embedding's. The caller of the model holds
             // the logits until the backward pass has ended.
-            let head = e * u128::from(model.vocab) * u128::from(model.hidden);
-            let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
-            moments.push(("start of the backward pass", always + kept.in_backward + head + held));
-            moments.push(("end of the backward pass", always + gradients + kept.last + held));
-            moments.push(("optimizer step", always + gradients + roots));
+            let is_head_trained = has_head && model.lora.is_none();
+            let head = if is_head_trained { e * u128::from(model.vocab) * u128::from(model.hidden) } else { 0 };
+            let tokens = u128::from(model.seq) * u128::from(model.batch);
+            let logits = if has_head { e * tokens * u128::from(model.vocab) } else { 0 };
+            let start = always + held.gathered + before + kept.in_backward + logits;
+            moments.push(("start of the backward pass", start + added + head));
+            let end = always + held.gathered + held.gradients + held.unreduced + before + kept.last + logits;
+            moments.push(("end of the backward pass", end));
+            moments.push(("optimizer step", always + held.gradients + held.step));
         }
+        parts.0.sort_by_key(|part| part.part as u8);
         let moments: Vec<Moment> =
             moments.into_iter().map(|(name, bytes)| Moment { name, bytes: clamped(bytes) }).collect();
         let peak_bytes = moments.iter().map(|moment| moment.bytes).max().unwrap_or(0);
         Self {
-            params: model.weights(),
-            params_formula: model.shape_formula(),
-            params_sources: model.shape_sources(),
-            active_params: model.active_weights(),
+            params: whole.weights(),
+            params_formula: whole.shape_formula(),
+            params_sources: whole.shape_sources(),
+            active_params: whole.active_weights(),
+            adapters: whole.lora.map(|_| AdapterPlan {
+                weights: clamped(whole.trained().all()),
+                formula: format!("L ({})", whole.adapter_sum(true)),
+            }),
+            quantized: model.quantized_weights(),
+            device: None,
             parts: parts.0,
             moments,
             peak_bytes,
@@ -180,11 +175,11 @@ impl Plan {
 
 /// The parts, while they are added up.
 #[derive(Default)]
-struct Parts(Vec<PartPlan>);
+pub(super) struct Parts(Vec<PartPlan>);
 
 impl Parts {
     /// Adds a part if it takes any memory, and returns its bytes.
-    fn add(&mut self, part: Part, bytes: u128, formula: String, source: &'static str) -> u128 {
+    pub(super) fn add(&mut self, part: Part, bytes: u128, formula: String, source: &'static str) -> u128 {
         if bytes > 0 {
             self.0.push(PartPlan { part, bytes: clamped(bytes), formula, source });
         }
@@ -192,7 +187,7 @@ impl Parts {
     }
 }
 
-/// The activations at three moments.
+/// The activations of one batch at three moments.
 struct Kept {
     /// At the end of the forward pass.
     after_forward: u128,
@@ -200,6 +195,7 @@ struct Kept {
     in_backward: u128,
     /// When the backward pass reaches the first layer.
     last: u128,
+    /// Of all batches whose activations are held at once.
     formula: String,
     source: &'static str,
 }
@@ -218,32 +214,44 @@ fn kept(model: &Model) -> Kept {
     }
     let one = format!("sb ({}) + {}", token_activations(model), scores(model));
     let is_gpt = model.mlp == Mlp::Plain && model.experts.is_none() && model.block == Block::Sequential;
-    let source = if is_gpt { KORTHIKANTI } else { AFTER_KORTHIKANTI };
-    let ends = if model.dropout { format!("{}sbh", 2 * e + 1) } else { format!("{}sbh", 2 * e) };
+    let source = if is_gpt && model.lora.is_none() { KORTHIKANTI } else { AFTER_KORTHIKANTI };
+    let (norm, mask) = ends(model);
+    let h = model.residual_letter().symbol();
+    let times = match model.share.in_flight {
+        1 => String::new(),
+        batches => format!("{batches} × "),
+    };
     match model.checkpointing {
         Checkpointing::None => {
             let all = layer * u128::from(model.layers) + outside;
-            let formula = format!("L ({one}) + {ends}");
+            let outside = e * u128::from(1 + norm) + u128::from(mask);
+            let formula = format!("L ({one}) + {outside}sb{h}");
+            let formula = if times.is_empty() { formula } else { format!("{times}({formula})") };
             Kept { after_forward: all, in_backward: all, last: layer, formula, source }
         }
         Checkpointing::Every(k) => {
             let inputs = segment_inputs(model, k);
             // The last layer's output and its norm are freed before a segment is recomputed.
-            let mask = if model.dropout { stream(model) } else { 0 };
+            let mask_bytes = if mask > 0 { stream(model) } else { 0 };
             let again = layer * u128::from(k.min(model.layers));
-            let mask_formula = if model.dropout { " + sbh" } else { "" };
+            let mask = if mask > 0 { format!(" + sb{h}") } else { String::new() };
+            let inputs_formula = format!("⌈L/{k}⌉ {e}sb{h}{mask}");
+            let formula = match times.is_empty() {
+                true => format!("{inputs_formula} + {k} ({one})"),
+                false => format!("{times}({inputs_formula}) + {k} ({one})"),
+            };
             Kept {
                 after_forward: inputs + outside,
-                in_backward: inputs + mask + again,
+                in_backward: inputs + mask_bytes + again,
                 last: again,
-                formula: format!("⌈L/{k}⌉ {e}sbh{mask_formula} + {k} ({one})"),
+                formula,
                 source: CHECKPOINTS,
             }
         }
     }
 }
 
-fn clamped(bytes: u128) -> u64 {
+pub(super) fn clamped(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 

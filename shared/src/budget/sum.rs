@@ -34,11 +34,17 @@ pub enum Letter {
     ActiveExperts,
     /// Experts that process every token, `S`.
     SharedExperts,
+    /// Experts that the router chooses among, if a device has only some of them, `R`.
+    RoutedExperts,
+    /// The part of the hidden size that a device holds for each token, if tokens are divided, `g`.
+    Residual,
+    /// Rank of the adapters, `r`.
+    Rank,
 }
 
 impl Letter {
     /// All letters, in the order in which they are explained.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Layers,
         Self::Hidden,
         Self::Heads,
@@ -52,6 +58,9 @@ impl Letter {
         Self::Experts,
         Self::ActiveExperts,
         Self::SharedExperts,
+        Self::RoutedExperts,
+        Self::Residual,
+        Self::Rank,
     ];
 
     /// Returns the letter.
@@ -70,6 +79,9 @@ impl Letter {
             Self::Experts => 'E',
             Self::ActiveExperts => 'A',
             Self::SharedExperts => 'S',
+            Self::RoutedExperts => 'R',
+            Self::Residual => 'g',
+            Self::Rank => 'r',
         }
     }
 
@@ -89,6 +101,9 @@ impl Letter {
             Self::Experts => "experts per layer",
             Self::ActiveExperts => "active experts per token",
             Self::SharedExperts => "shared experts per layer",
+            Self::RoutedExperts => "experts per layer on all devices",
+            Self::Residual => "hidden size, divided",
+            Self::Rank => "rank of the adapters",
         }
     }
 
@@ -108,6 +123,15 @@ impl Letter {
             Self::Experts => model.experts.map_or(0, |experts| experts.count),
             Self::ActiveExperts => model.experts.map_or(0, |experts| experts.active),
             Self::SharedExperts => model.experts.map_or(0, |experts| experts.shared),
+            Self::RoutedExperts => model.share.routed.unwrap_or(0),
+            Self::Residual => {
+                if model.share.tokens > 1 {
+                    model.residual_width()
+                } else {
+                    0
+                }
+            }
+            Self::Rank => model.lora.map_or(0, |lora| lora.rank),
         }
     }
 }

@@ -12,11 +12,13 @@ pub struct Linear {
     pub matrix: u64,
     /// Numbers in the bias; 0 if there is none.
     pub bias: u64,
+    /// Rows of the matrix.
+    pub outputs: u64,
 }
 
 impl Linear {
     fn new(inputs: u64, outputs: u64, has_bias: bool) -> Self {
-        Self { matrix: inputs * outputs, bias: if has_bias { outputs } else { 0 } }
+        Self { matrix: inputs * outputs, bias: if has_bias { outputs } else { 0 }, outputs }
     }
 
     /// Returns the tensors: the matrix, and the bias if there is one.
@@ -48,7 +50,7 @@ impl Model {
 
     /// Returns the weights of a layer's router, if it has experts.
     pub fn router(&self) -> Option<Linear> {
-        self.experts.map(|experts| Linear::new(self.hidden, experts.count, false))
+        self.experts.map(|_| Linear::new(self.hidden, self.routed_experts(), false))
     }
 
     /// Returns the number of MLPs in a layer: all experts, or one.
@@ -79,14 +81,24 @@ impl Model {
 
     /// Returns the tensors before the layers: the embedding, and learned positions.
     pub fn first_tensors(&self) -> impl Iterator<Item = u64> {
-        [self.vocab * self.hidden, self.positions * self.hidden].into_iter().filter(|numbers| *numbers > 0)
+        let here = if self.share.has_embedding { 1 } else { 0 };
+        let all = [here * self.vocab * self.hidden, here * self.positions * self.hidden];
+        all.into_iter().filter(|numbers| *numbers > 0)
     }
 
     /// Returns the tensors after the layers: the last norm, and the output layer unless it is the embedding.
     pub fn last_tensors(&self) -> impl Iterator<Item = u64> {
-        let head = if self.is_tied { 0 } else { self.vocab * self.hidden };
-        let bias = if self.biases.head { self.vocab } else { 0 };
-        self.norm_tensors().chain([head, bias].into_iter().filter(|numbers| *numbers > 0))
+        let head = if self.has_own_head() { self.vocab * self.hidden } else { 0 };
+        let bias = if self.biases.head && self.share.has_head { self.vocab } else { 0 };
+        let norms = if self.share.has_head { self.norm.tensors() } else { 0 };
+        let hidden = self.hidden;
+        (0..norms).map(move |_| hidden).chain([head, bias].into_iter().filter(|numbers| *numbers > 0))
+    }
+
+    /// Returns whether a device has the output layer beside the embedding, or without it: the last stage of a pipeline has
+    /// a copy.
+    fn has_own_head(&self) -> bool {
+        self.share.has_head && (!self.is_tied || !self.share.has_embedding)
     }
 
     /// Returns the numbers of all tensors, in order.
@@ -100,7 +112,10 @@ impl Model {
     /// `L (2h² + 2hkd + 2h + 3hf) + 2vh + h` for a llama with grouped keys.
     pub fn shape_formula(&self) -> String {
         let (layer, ends) = self.shape_sums();
-        format!("L ({layer}) + {ends}")
+        match ends.to_string().as_str() {
+            "" => format!("L ({layer})"),
+            ends => format!("L ({layer}) + {ends}"),
+        }
     }
 
     /// Returns where the parts of the shape are described.
@@ -138,16 +153,28 @@ impl Model {
         layer = match self.experts {
             None => mlp(layer, 1, &[]),
             Some(experts) => {
-                let routed = mlp(layer, 1, &[Experts]).plus(1, &[Experts, Hidden]);
+                let routed = mlp(layer, 1, &[Experts]).plus(1, &[self.routed_letter(), Hidden]);
                 mlp(routed, u64::from(experts.shared > 0), &[SharedExperts])
             }
         };
+        let share = self.share;
+        let (first, last) = (u64::from(share.has_embedding), u64::from(share.has_head));
         let ends = Sum::default()
-            .plus(2 - bias(self.is_tied), &[Vocab, Hidden])
-            .plus(u64::from(self.positions > 0), &[Positions, Hidden])
-            .plus(self.norm.tensors(), &[Hidden])
-            .plus(bias(self.biases.head), &[Vocab]);
+            .plus(first + u64::from(self.has_own_head()), &[Vocab, Hidden])
+            .plus(first * u64::from(self.positions > 0), &[Positions, Hidden])
+            .plus(last * self.norm.tensors(), &[Hidden])
+            .plus(last * bias(self.biases.head), &[Vocab]);
         (layer, ends)
+    }
+
+    /// Returns the letter of the experts that the router chooses among.
+    pub(super) fn routed_letter(&self) -> Letter {
+        if self.share.routed.is_some() { Letter::RoutedExperts } else { Experts }
+    }
+
+    /// Returns the letter of the residual stream that a device holds for each token.
+    pub(super) fn residual_letter(&self) -> Letter {
+        if self.share.tokens > 1 { Letter::Residual } else { Hidden }
     }
 
     /// Returns the letters of the width of all queries: `h` if they are as wide as the residual stream, or else `ad`.
@@ -176,13 +203,22 @@ impl Model {
         self.params.unwrap_or_else(|| self.shape_params())
     }
 
+    /// Returns the numbers of one expert.
+    pub(super) fn expert_weights(&self) -> u64 {
+        let widening = (0..self.mlp.widening()).flat_map(|_| self.widening().tensors());
+        widening.chain(self.narrowing().tensors()).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the numbers outside of the layers, and those of one layer.
+    pub(super) fn ends_and_layer(&self) -> (u128, u128) {
+        let (layer, ends) = self.shape_sums();
+        (ends.value(self), layer.value(self))
+    }
+
     /// Returns the number of weights that process one token, if the shape has experts and their number follows from it.
     pub fn active_weights(&self) -> Option<u64> {
         let experts = self.experts.filter(|_| self.params.is_none())?;
-        let expert: u64 = (0..self.mlp.widening())
-            .flat_map(|_| self.widening().tensors())
-            .chain(self.narrowing().tensors())
-            .fold(0, u64::saturating_add);
+        let expert = self.expert_weights();
         let idle = u128::from(self.layers) * u128::from(experts.count.saturating_sub(experts.active));
         let active = self.wide_shape_params().saturating_sub(idle.saturating_mul(u128::from(expert)));
         Some(u64::try_from(active).unwrap_or(u64::MAX))

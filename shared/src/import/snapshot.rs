@@ -79,6 +79,8 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
             keywords::HOST_TRACES => lists.push((None, rows(&mut builder, value))),
             _ => {}
         }
+        snapshot.marks.annotations |= key == keywords::EXTERNAL_ANNOTATIONS;
+        snapshot.marks.host |= key == keywords::HOST_SEGMENTS;
         notes.last_key = Some(key);
     }
     lists.retain(|(_, rows)| !rows.is_empty());
@@ -95,6 +97,7 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
             None => notes.homeless_annotations += 1,
         }
     }
+    snapshot.marks.add(builder.marks);
     notes.malformed = builder.malformed;
     snapshot.devices = devices
         .take_sorted()

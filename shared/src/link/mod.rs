@@ -47,12 +47,14 @@ pub enum Tab {
     Findings,
     /// The fragmentation over time.
     Heatmap,
+    /// The requests under other settings.
+    WhatIf,
 }
 
 impl Tab {
     /// The tabs in the order of the page.
-    pub const ALL: [Self; 6] =
-        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap];
+    pub const ALL: [Self; 7] =
+        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap, Self::WhatIf];
 
     /// Returns the tab's name in links and test ids.
     pub const fn name(self) -> &'static str {
@@ -63,6 +65,7 @@ impl Tab {
             Self::Events => "events",
             Self::Findings => "findings",
             Self::Heatmap => "heatmap",
+            Self::WhatIf => "whatif",
         }
     }
 }

@@ -220,8 +220,8 @@ fn size_form(text: &str) -> Option<(Comparison, &str)> {
     is_number.then_some((comparison, rest))
 }
 
-/// Parses a number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; `K` is `KiB`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
+/// Parses a number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; `K` is `KiB`. The error is a sentence.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '_'))).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number = number.replace([',', '_'], "");
@@ -244,7 +244,7 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     match number.parse::<f64>() {
         Ok(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
         Ok(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
-        _ => Err(format!("“{text}” is not a size: write a number, as in >100MiB.")),
+        _ => Err(format!("“{text}” is not a size: write a number, as in 100MiB.")),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::event::Action;
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::replay::Replay;
 use crate::trace::{
-    Annotation, Block, DeviceTrace, Event, Events, HostMemory, Loss, Segment, Snapshot, Tag, TagId, Tags,
+    Annotation, Block, DeviceTrace, Event, Events, HostMemory, Loss, Marks, Segment, Snapshot, Tag, TagId, Tags,
 };
 
 /// A device's events between two positions, and its segments at the end.
@@ -76,6 +76,7 @@ impl<'a> Copy<'a> {
                 settings: rewriter.settings(settings),
                 // Recordings don't hold pinned host memory.
                 host: HostMemory::default(),
+                marks: Marks::default(),
             },
             strings: [vec![None; symbols.string_count()], vec![None; symbols.string_count()]],
             frames: vec![None; symbols.frame_count()],

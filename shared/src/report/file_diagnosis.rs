@@ -18,9 +18,9 @@ use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
-use crate::trace::Snapshot;
+use crate::trace::{Marks, Snapshot};
 use crate::units::{Bytes, Count};
-use crate::whatif::{Requests, USUAL_RELEASES};
+use crate::whatif::Requests;
 
 /// The lines that are shown with a failure.
 const LINES: usize = 5;
@@ -94,8 +94,8 @@ impl FileDiagnosis {
         let mut best_frames = BestFrames::with(rules.folding);
         best_frames.extend(&snapshot.symbols);
         let torch = header.as_ref().map_or("", |header| header.torch.as_str());
-        let mut keep = |_: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
-            prove(case, torch, &mut diagnosis);
+        let mut keep = |snapshot: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
+            prove(case, (torch, &snapshot.marks), &mut diagnosis);
             devices.push((&diagnosis).into());
         };
         examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut keep);
@@ -113,14 +113,14 @@ impl FileDiagnosis {
 }
 
 /// Checks on the trace what the verdict on a failed request advises.
-fn prove(case: &Case<'_>, torch: &str, diagnosis: &mut Diagnosis) {
+fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: &mut Diagnosis) {
     if diagnosis.verdict.position.is_none() {
         return;
     }
     let requests = Requests::of(case.trace, (case.symbols, case.tags), case.replay, case.settings);
-    let told = Profile::of(torch).map(|profile| [profile]);
-    let profiles = told.as_ref().map_or(&USUAL_RELEASES[..], |told| &told[..]);
-    let Ok(baseline) = requests.baseline(profiles, &case.settings.conf) else { return };
+    let told = Profile::of(torch).map(|profile| vec![profile]);
+    let profiles = told.unwrap_or_else(|| Profile::candidates(case.settings, marks));
+    let Ok(baseline) = requests.baseline(&profiles, &case.settings.conf) else { return };
     requests.prove(&mut diagnosis.verdict, &baseline, &case.settings.conf);
     for finding in &mut diagnosis.findings {
         if finding.code == FindingCode::OutOfMemory {

@@ -11,6 +11,7 @@
 use super::Session;
 use super::device::Device;
 use super::live_device::{Capacity, LiveDevice};
+use super::requests::RecordedRequests;
 use crate::format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
 use crate::import::{Encoding, Format, ImportError};
 use crate::index::Index;
@@ -163,6 +164,12 @@ impl LiveSession {
     /// Answers a question about one device, given by its index in the summary, as of the last refresh.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         self.stream.session.answer(device, query)
+    }
+
+    /// Returns the requests of a device, given by its index in the summary, as of the last refresh.
+    pub fn requests(&self, device: usize) -> Option<RecordedRequests> {
+        let torch = self.stream.recording.header.as_ref().map(|header| header.torch.clone()).unwrap_or_default();
+        Some(RecordedRequests { torch, ..self.stream.session.requests(device)? })
     }
 
     /// Returns the session as of the last refresh.

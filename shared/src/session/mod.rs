@@ -20,6 +20,7 @@ mod heatmap;
 mod lines;
 mod live;
 mod live_device;
+mod requests;
 mod search;
 mod segments;
 mod state;
@@ -32,6 +33,7 @@ pub use copy::{Moved, Named, SessionCopy};
 pub use device::Caches;
 use device::{Device, Indexes};
 pub use live::{LiveSession, Trim, Update};
+pub use requests::RecordedRequests;
 pub use states::States;
 pub use terms::Terms;
 

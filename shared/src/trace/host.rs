@@ -2,7 +2,7 @@
 
 use super::{Events, Segment};
 
-/// The pinned host memory of a process. Snapshots of torch 2.15 and later have it.
+/// The pinned host memory of a process. Snapshots of torch 2.14 and later have it.
 #[derive(Debug, Default)]
 pub struct HostMemory {
     /// Its segments when the snapshot was taken, by address. Each has one block.

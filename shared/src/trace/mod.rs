@@ -2,12 +2,14 @@
 
 mod column;
 mod host;
+mod marks;
 mod outside;
 mod packed;
 mod plain_column;
 
 pub use column::{Column, ColumnReader};
 pub use host::HostMemory;
+pub use marks::Marks;
 pub use outside::OutsideSample;
 pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
@@ -390,4 +392,6 @@ pub struct Snapshot {
     pub settings: Settings,
     /// Pinned host memory, which belongs to no device.
     pub host: HostMemory,
+    /// Which optional parts the file has; none for a recording, which names its release.
+    pub marks: Marks,
 }

@@ -17,7 +17,7 @@ use super::value::{Kind, Value};
 use crate::error::{Checked, damaged, too_much};
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::limits::ImportLimits;
-use crate::trace::{Events, PlainColumn, Tag, TagId, Tags};
+use crate::trace::{Events, Marks, PlainColumn, Tag, TagId, Tags};
 use crate::units::{Count, PoolId};
 
 /// Python's pickler splits lists into batches of 1,000 items, so a shorter batch is a whole list.
@@ -41,6 +41,8 @@ pub(crate) struct SnapshotBuilder {
     /// Counts changes to frames that a stack may hold already.
     pub(crate) frame_changes: u32,
     pub(crate) last_tag: (Tag, TagId),
+    /// Which optional keys the trace entries have.
+    pub(crate) marks: Marks,
     nodes: PlainColumn<u32>,
     pairs: Vec<PoolId>,
     pair_numbers: FxHashMap<PoolId, u32>,
@@ -62,6 +64,7 @@ impl SnapshotBuilder {
             malformed: 0,
             frame_changes: 0,
             last_tag: (Tag::default(), default_tag),
+            marks: Marks::default(),
             nodes: PlainColumn::default(),
             pairs: Vec::new(),
             pair_numbers: FxHashMap::default(),

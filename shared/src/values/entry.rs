@@ -6,7 +6,7 @@ use super::value::{Kind, Value};
 use crate::error::{Checked, too_much};
 use crate::event::Action;
 use crate::frames::{FrameId, StackId, StrId};
-use crate::trace::{Event, Tag, TagId};
+use crate::trace::{Event, Marks, Tag, TagId};
 use crate::units::{Address, Count, Stream};
 
 /// What has been read of a trace entry.
@@ -16,6 +16,7 @@ pub(crate) struct EntryDraft {
     action: Option<StrId>,
     pub(crate) tag: Tag,
     cpp_stack: StackId,
+    marks: Marks,
 }
 
 /// What became of a key of an entry.
@@ -33,7 +34,8 @@ impl Default for EntryDraft {
     fn default() -> Self {
         let event =
             Event { action: Action::Other, address: Address(0), size: 0, time_us: 0, tag: TagId(0), stack: StackId(0) };
-        Self { event, action: None, tag: Tag::default(), cpp_stack: StackId(0) }
+        let marks = Marks { entries: true, ..Marks::default() };
+        Self { event, action: None, tag: Tag::default(), cpp_stack: StackId(0), marks }
     }
 }
 
@@ -75,7 +77,7 @@ impl SnapshotBuilder {
             Action::Other => tag.other_action,
             action => self.symbols.intern(action.name().as_bytes()),
         };
-        let before = EntryDraft { event, action: Some(action), tag, cpp_stack: StackId(0) };
+        let before = EntryDraft { event, action: Some(action), tag, ..EntryDraft::default() };
         if let Some(event) = self.read_entry(before, pairs)? {
             self.events.set(row as usize, event);
         }
@@ -97,7 +99,13 @@ impl SnapshotBuilder {
     /// type are left out.
     #[inline(always)]
     pub(crate) fn draft(&self, draft: &mut EntryDraft, key: StrId, value: Value) -> Drafted {
-        let EntryDraft { event, action, tag, cpp_stack } = draft;
+        let EntryDraft { event, action, tag, cpp_stack, marks } = draft;
+        match key {
+            keywords::COMPILE_CONTEXT => marks.compile_context = true,
+            keywords::USER_METADATA => marks.user_metadata = true,
+            keywords::POOL_ID => marks.pool_id = true,
+            _ => {}
+        }
         let understood = match key {
             keywords::ACTION => value.str().map(|name| *action = Some(name)),
             keywords::ADDR | keywords::ADDRESS | keywords::DEVICE_FREE => {
@@ -152,11 +160,12 @@ impl SnapshotBuilder {
     /// Returns the event of a draft; `None` without an action.
     #[inline]
     pub(crate) fn finish_draft(&mut self, draft: EntryDraft) -> Checked<Option<Event>> {
-        let EntryDraft { mut event, action, mut tag, cpp_stack } = draft;
+        let EntryDraft { mut event, action, mut tag, cpp_stack, marks } = draft;
         let Some(action) = action else {
             self.malformed += 1;
             return Ok(None);
         };
+        self.marks.add(marks);
         event.action = keywords::action(action);
         tag.other_action = if event.action == Action::Other { action } else { StrId(0) };
         if cpp_stack != StackId(0) {

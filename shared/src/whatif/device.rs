@@ -101,7 +101,8 @@ impl Device {
             Some((address, _)) => {
                 // What is released is not counted, so that this is far above what a device has.
                 self.given = self.given.saturating_add(size);
-                if self.given > MOST_GIVEN { Err(DriverError::OutOfMemory) } else { Ok(Some(Address(address))) }
+                let is_possible = self.given <= MOST_GIVEN && address.checked_add(size).is_some();
+                if is_possible { Ok(Some(Address(address))) } else { Err(DriverError::OutOfMemory) }
             }
             None if answers.is_failing || !answers.given.is_empty() => Err(DriverError::OutOfMemory),
             None => Ok(None),
@@ -157,7 +158,7 @@ impl Driver for Device {
             now.map(|(first, _)| *first).or(answers.range)
         };
         if let Some(first) = known.and_then(first) {
-            return Ok(Address(first));
+            return first.checked_add(size).map(|_| Address(first)).ok_or(DriverError::OutOfMemory);
         }
         let address = self.next_range;
         self.next_range = address.checked_add(size).ok_or(DriverError::OutOfMemory)?;

@@ -16,7 +16,7 @@ const CONFS: [&str; 4] = ["", "expandable_segments:True", "max_split_size_mb:32"
 
 /// Reads a trace from bytes, repeats it under settings and on a device that the first bytes choose, and checks what holds
 /// for any trace. Nothing panics, and whatever is asked comes to an end.
-pub fn repeat(data: &[u8]) {
+pub(crate) fn repeat(data: &[u8]) {
     let Some((&[release, conf, capacity, start], rest)) = data.split_first_chunk() else { return };
     let profile = Profile::ALL[usize::from(release) % Profile::ALL.len()];
     let conf = CONFS[usize::from(conf) % CONFS.len()];

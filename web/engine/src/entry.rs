@@ -74,6 +74,14 @@ pub fn post(message: &FromWorker) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
+/// Sends a message to the page, with data beside it that the page hands on without a copy.
+fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
+    // Neither step can fail, as above.
+    let (Ok(message), Ok(data)) = (encode(message), encode(data)) else { return };
+    let [message, data] = [message, data].map(|bytes| Uint8Array::from(bytes.as_slice()).buffer());
+    let _ = scope().post_message_with_transfer(&Array::of2(&message, &data), &Array::of2(&message, &data));
+}
+
 /// Returns the mean rate of a download in bytes per second; 0 while it is too young to tell.
 pub fn rate(bytes: u64, milliseconds: f64) -> f64 {
     if milliseconds < REPORT_EVERY_MS { 0.0 } else { bytes as f64 / milliseconds * 1e3 }
@@ -132,6 +140,14 @@ fn receive(bytes: &[u8]) {
             }
         }),
         Ok(ToWorker::ForgetCopy) => pack::forget(),
+        Ok(ToWorker::Requests { id, device }) => {
+            let device = device as usize;
+            let of_file = SESSION.with_borrow(|session| session.as_ref().map(|session| session.requests(device)));
+            // The page asks for a device of the summary, after all of it is here.
+            if let Some(found) = of_file.unwrap_or_else(|| live::requests(device)) {
+                post_with(&FromWorker::Requests { id }, &found);
+            }
+        }
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }

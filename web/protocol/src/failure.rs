@@ -11,8 +11,12 @@ pub const GARBLED: &str = "The server was updated while this page was open. Relo
 const OUT_OF_MEMORY: &str = "This file needs more memory than the browser gives one page (4 GiB at most). Read it \
                              outside the browser: vramscope report FILE";
 
-/// How worker.js marks a failure with WebAssembly memory close to its limit.
-const MEMORY_MARK: &str = "memory";
+/// A what-if worker ran out of memory.
+const WHATIF_OUT_OF_MEMORY: &str = "This trace needs more memory than the browser gives one page (4 GiB at most). Run it \
+                                    outside the browser: vramscope whatif FILE";
+
+/// How failures for lack of memory read. The first is the mark of worker.js, for WebAssembly memory close to its limit.
+const MEMORY_MARKS: [&str; 4] = ["memory", "allocation", "capacity overflow", "unreachable"];
 
 /// How the page's script marks an engine that could not be downloaded or compiled.
 const ENGINE_MARK: &str = "engine: ";
@@ -26,7 +30,7 @@ pub fn sentence(error: &str) -> String {
         );
     }
     let lower = error.to_ascii_lowercase();
-    if [MEMORY_MARK, "allocation", "capacity overflow", "unreachable"].iter().any(|mark| lower.contains(mark)) {
+    if MEMORY_MARKS.iter().any(|mark| lower.contains(mark)) {
         return OUT_OF_MEMORY.to_owned();
     }
     let detail = error.trim();
@@ -34,6 +38,21 @@ pub fn sentence(error: &str) -> String {
     format!(
         "Reading this file stopped at an internal error ({detail}). This is a bug in Vramscope, not in your file: \
          please report it. vramscope report FILE may still read it."
+    )
+}
+
+/// Returns the sentence for an error that the browser, rerun.js or the page's script reports of a what-if worker.
+pub fn whatif_sentence(error: &str) -> String {
+    if let Some(detail) = error.strip_prefix(ENGINE_MARK) {
+        return format!("The part of the page that answers what-if could not be loaded ({detail}). Reload the page.");
+    }
+    let lower = error.to_ascii_lowercase();
+    if MEMORY_MARKS.iter().any(|mark| lower.contains(mark)) {
+        return WHATIF_OUT_OF_MEMORY.to_owned();
+    }
+    let detail = error.trim();
+    format!(
+        "What-if stopped at an internal error ({detail}). This is a bug in Vramscope, not in your file: please report it."
     )
 }
 

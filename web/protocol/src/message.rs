@@ -88,6 +88,14 @@ pub enum ToWorker {
     },
     /// No copy is wanted any more.
     ForgetCopy,
+    /// Asks for what a device's program requested of the allocator, for a what-if worker. Answered by
+    /// [`FromWorker::Requests`].
+    Requests {
+        /// Chosen by the page.
+        id: u32,
+        /// The device's index in the summary.
+        device: u32,
+    },
 }
 
 /// The state of the connection to the server.
@@ -283,6 +291,12 @@ pub enum FromWorker {
     },
     /// A copy is ready. The message comes in an array, whose second element is the copy: a `Blob`, passed by reference.
     Packed {
+        /// The request's id.
+        id: u32,
+    },
+    /// A device's requests. The message comes in an array, whose second element is an `ArrayBuffer` with them: the first
+    /// message to a what-if worker.
+    Requests {
         /// The request's id.
         id: u32,
     },

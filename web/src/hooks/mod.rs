@@ -16,6 +16,7 @@ mod own_rules;
 mod palette;
 mod range;
 mod steps;
+mod whatif;
 
 pub use answer::{ask, use_answer, use_ask};
 pub use diagnosis::use_diagnosis;
@@ -27,3 +28,4 @@ pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
 pub use range::{select_range, use_range, zoom_to_range};
 pub use steps::compare_steps;
+pub use whatif::{add_run, ask_curves, cancel_tune, change_whatif, find_settings, open_whatif, remove_run};

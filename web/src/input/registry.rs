@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
+use crate::hooks::{ModelHandle, compare_steps, find_settings, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
@@ -43,7 +43,7 @@ fn has_range(model: &Model) -> bool {
 
 /// Arrows and letters move the window only where no list uses them.
 fn can_move(model: &Model) -> bool {
-    has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap)
+    has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap | Tab::WhatIf)
 }
 
 fn is_searching(model: &Model) -> bool {
@@ -139,6 +139,8 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-events", "Show the events", &[Chord::code("Digit4")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Events))),
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
+    command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
+    command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_settings(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
     command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),

@@ -12,6 +12,7 @@ use super::offer::Offer;
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Listing, Selection, Tab};
+use super::whatif::WhatIfStep;
 use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] defines what it means.
@@ -155,6 +156,13 @@ pub enum Action {
     },
     /// Closes the verdict of the current file, or opens it again.
     SetVerdictOpen(bool),
+    /// What is known of a file's requests under other settings changes.
+    WhatIf {
+        /// Which file.
+        key: FileKey,
+        /// The change.
+        step: WhatIfStep,
+    },
     /// Goes back to the start page. Open files and sessions stay open.
     ShowStart,
     /// Closes a file, whose worker has been ended.

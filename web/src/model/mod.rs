@@ -14,6 +14,7 @@ mod state;
 pub(crate) mod testing;
 mod update;
 mod view;
+mod whatif;
 
 pub use action::Action;
 pub use live::{Live, count};
@@ -24,3 +25,7 @@ pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Listing, Selection, Tab, View, extent};
+pub use whatif::{
+    Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
+    option, with_option,
+};

@@ -14,6 +14,7 @@ use super::offer::Offer;
 use super::place::Place;
 use super::shared_link::SharedLink;
 use super::view::{self, View};
+use super::whatif::WhatIf;
 use crate::worker::message::{Detail, DetailState, Stage};
 
 /// Identifies an open file or session; never reused.
@@ -118,6 +119,8 @@ pub struct FileEntry {
     pub shared: Option<Box<SharedLink>>,
     /// How far its download is, if its previews are or were shown.
     pub detail: Option<Detail>,
+    /// Its requests under other settings, once they were asked for.
+    pub whatif: Option<Shared<WhatIf>>,
 }
 
 impl FileEntry {
@@ -140,6 +143,7 @@ impl FileEntry {
             is_verdict_closed: false,
             shared,
             detail,
+            whatif: None,
         }
     }
 
@@ -407,6 +411,11 @@ impl Model {
         let FailedRequest { pool, stream, is_small, requested: size, .. } = *failure;
         let is_of_gaps = matches!(failure.cause, Cause::Fragmented | Cause::OutOfReach);
         is_of_gaps.then_some(HeatmapNeed { pool, stream, is_small, size })
+    }
+
+    /// Returns the requests of the current device under other settings, if they were asked for.
+    pub fn whatif(&self) -> Option<&Shared<WhatIf>> {
+        self.file()?.whatif.as_ref().filter(|whatif| whatif.device == self.view.device)
     }
 
     /// Returns the extent of the trace on the current axis; empty without a trace.

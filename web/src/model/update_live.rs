@@ -136,7 +136,7 @@ pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
 
 /// Applies an update of a session. Returns true if its view has just been set up from everything that existed.
 fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link>) -> bool {
-    let FileEntry { phase, live: Some(live), name, diagnoses, .. } = file else { return false };
+    let FileEntry { phase, live: Some(live), name, diagnoses, whatif, .. } = file else { return false };
     if let Some(origin) = &grown.summary.origin
         && name.starts_with("session ")
         && !origin.name.is_empty()
@@ -165,6 +165,7 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
         live.epoch = live.epoch.wrapping_add(1);
         // Their positions are those of before.
         diagnoses.clear();
+        *whatif = None;
         drop_oldest(live, view, &trims, kept);
         live.trims = trims;
     }

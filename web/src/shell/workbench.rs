@@ -63,8 +63,8 @@ pub fn Workbench() -> Html {
             }
             { tabs(&model) }
             <FilterChips />
-            // The findings tab has the verdict itself.
-            if tab != Tab::Findings {
+            // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
+            if !matches!(tab, Tab::Findings | Tab::WhatIf) {
                 <VerdictCard />
             }
             <div class="panes">

@@ -90,8 +90,11 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.workers().close(key);
             model.dispatch(Action::FileFailed { key, message });
         }
-        // The client delivers answers and copies to the callback of their request.
-        FromWorker::Answer { .. } | FromWorker::Contents { .. } | FromWorker::Packed { .. } => {}
+        // The client delivers answers, copies and requests to the callback of their question.
+        FromWorker::Answer { .. }
+        | FromWorker::Contents { .. }
+        | FromWorker::Packed { .. }
+        | FromWorker::Requests { .. } => {}
     }
 }
 

@@ -20,6 +20,7 @@ pub mod status;
 pub mod text_twin;
 pub mod timeline;
 pub mod verdict;
+pub mod whatif;
 
 use shared::link::Tab;
 use yew::prelude::*;
@@ -42,6 +43,7 @@ pub const TABS: [TabView; Tab::ALL.len()] = [
     TabView { tab: Tab::Events, title: "Events", render: || html! { <events::Events /> } },
     TabView { tab: Tab::Findings, title: "Findings", render: || html! { <findings::Findings /> } },
     TabView { tab: Tab::Heatmap, title: "Heatmap", render: || html! { <heatmap::HeatmapView /> } },
+    TabView { tab: Tab::WhatIf, title: "What-if", render: || html! { <whatif::WhatIfView /> } },
 ];
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
             window: Window { start: position.into(), end: f64::from(position) + 1.0 },
             ..at_cursor(model)
         })),
-        Tab::Segments | Tab::Findings => None,
+        Tab::Segments | Tab::Findings | Tab::WhatIf => None,
     }
 }
 
@@ -189,7 +189,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             let count = ordered(model).len();
             format!("{}. ", counted(count as u64, "finding"))
         }
-        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap, ..) => String::new(),
+        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap | Tab::WhatIf, ..) => String::new(),
     }
 }
 

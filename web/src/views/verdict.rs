@@ -1,13 +1,13 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
 use shared::diagnosis::{Cause, FailedRequest, Verdict};
-use shared::finding::Remedy;
+use shared::finding::{FindingCode, Remedy};
 use shared::query::{Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, find_settings, use_answer, use_model};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
@@ -47,6 +47,7 @@ pub fn VerdictCard() -> Html {
                 if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
                 <span class="verdict-acts">
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
+                    { saver(&model) }
                     <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
                     <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
                 </span>
@@ -92,9 +93,27 @@ pub fn VerdictSection() -> Html {
             { line(&model, verdict) }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { remedies(&verdict.remedies) }
+            if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
+                <p>{ saver(&model) }</p>
+            }
             { failure.map(numbers).unwrap_or_default() }
             { failure.map(used_for).unwrap_or_default() }
         </section>
+    }
+}
+
+/// Renders the button that searches for settings under which the run would have been better off.
+fn saver(model: &ModelHandle) -> Html {
+    // What is not here yet can't be run.
+    if model.is_preview() {
+        return Html::default();
+    }
+    let onclick = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| find_settings(&model))
+    };
+    html! {
+        <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ "What would have saved it?" }</button>
     }
 }
 

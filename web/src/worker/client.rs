@@ -15,6 +15,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
 
+use super::rerun::Desks;
 use crate::model::FileKey;
 
 thread_local! {
@@ -41,6 +42,7 @@ struct Inner {
     spare: RefCell<Option<Spare>>,
     /// The user's own rules.
     rules: RefCell<OwnRules>,
+    desks: Desks,
 }
 
 /// A worker that was started before there is a file for it, so that the first file doesn't wait.
@@ -56,6 +58,8 @@ struct Connection {
     pending: HashMap<u32, Pending>,
     /// The copy that was requested last, and who waits for it.
     copying: Option<(u32, Callback<Copied>)>,
+    /// The requests that were asked for last, and who waits for them.
+    reading: Option<(u32, Callback<ArrayBuffer>)>,
     /// Counts the worker's messages. Its data may have changed with each of them.
     messages: u32,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
@@ -168,9 +172,9 @@ impl Workers {
         }
         mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
-        let (pending, copying) = (HashMap::new(), None);
+        let (pending, copying, reading) = (HashMap::new(), None, None);
         let connection =
-            Connection { worker, pending, copying, messages: 0, _on_message: on_message, _on_error: on_error };
+            Connection { worker, pending, copying, reading, messages: 0, _on_message: on_message, _on_error: on_error };
         self.0.open.borrow_mut().insert(key, connection);
         Ok(())
     }
@@ -180,6 +184,7 @@ impl Workers {
         // Removed first: dropping it calls into the browser, which must not find the map borrowed.
         let connection = self.0.open.borrow_mut().remove(&key);
         drop(connection);
+        self.0.desks.close(key);
     }
 
     /// Sends a question. `reply` is called once, or never if the file is closed first. A question that several views ask
@@ -221,6 +226,22 @@ impl Workers {
         }
     }
 
+    /// Asks for the requests of a device, for a what-if worker. Those that were asked for before are not delivered any more.
+    pub fn requests(&self, key: FileKey, device: u32, reply: Callback<ArrayBuffer>) {
+        let mut open = self.0.open.borrow_mut();
+        let Some(connection) = open.get_mut(&key) else { return };
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        if send(&connection.worker, &ToWorker::Requests { id, device }).is_ok() {
+            connection.reading = Some((id, reply));
+        }
+    }
+
+    /// Returns the what-if workers.
+    pub fn desks(&self) -> &Desks {
+        &self.0.desks
+    }
+
     /// Withdraws the request for a copy.
     pub fn forget_copy(&self, key: FileKey) {
         if let Some(connection) = self.0.open.borrow_mut().get_mut(&key) {
@@ -234,6 +255,15 @@ impl Workers {
         let copying = self.0.open.borrow().get(&key).and_then(|connection| connection.copying.clone());
         if let Some((_, reply)) = copying.filter(|(wanted, _)| *wanted == id) {
             reply.emit(copied);
+        }
+    }
+
+    fn hand_on(&self, key: FileKey, id: u32, requests: JsValue) {
+        let mut open = self.0.open.borrow_mut();
+        let reading = open.get_mut(&key).and_then(|connection| connection.reading.take_if(|(wanted, _)| *wanted == id));
+        drop(open);
+        if let (Some((_, reply)), Ok(requests)) = (reading, requests.dyn_into::<ArrayBuffer>()) {
+            reply.emit(requests);
         }
     }
 
@@ -280,11 +310,14 @@ impl Workers {
             return;
         }
         if let Some(pair) = data.dyn_ref::<Array>() {
-            let (message, copy) = (pair.get(0), pair.get(1));
-            if let Ok(FromWorker::Packed { id }) = decode(&Uint8Array::new(&message).to_vec())
-                && let Ok(copy) = copy.dyn_into::<Blob>()
-            {
-                self.deliver(key, id, Copied::Packed(copy));
+            match (decode(&Uint8Array::new(&pair.get(0)).to_vec()), pair.get(1)) {
+                (Ok(FromWorker::Packed { id }), copy) => {
+                    if let Ok(copy) = copy.dyn_into::<Blob>() {
+                        self.deliver(key, id, Copied::Packed(copy));
+                    }
+                }
+                (Ok(FromWorker::Requests { id }), requests) => self.hand_on(key, id, requests),
+                _ => {}
             }
             return;
         }

@@ -2,4 +2,7 @@
 
 pub mod client;
 
+mod rerun;
+
 pub use protocol::message;
+pub use rerun::set_whatif_starter;

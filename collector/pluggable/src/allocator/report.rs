@@ -1,6 +1,7 @@
 //! Statistics and snapshots for the Python package, because PyTorch has no hooks for them.
 #![allow(unsafe_code)] // Python calls.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::panic::catch_unwind;
 use std::ptr;
@@ -33,8 +34,7 @@ fn stats_json(device: c_int) -> Option<String> {
         // The device was not used yet: like PyTorch's, its statistics are zeros.
         None => {
             let max_split_size = allocators.config().max_split_size as i64;
-            let pools = allocators.profile.counts_rejections.then(Default::default);
-            Stats { max_split_size, ..Stats::default() }.entries(pools.as_ref())
+            Stats { max_split_size, ..Stats::default() }.entries(allocators.profile, &BTreeMap::new())
         }
     };
     let object: Map<String, Value> = entries.into_iter().map(|(name, value)| (name, value.into())).collect();
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut 
             states.push(state.map_err(|fault| fault.to_string())?);
         }
         let settings = export::settings(&allocators.config(), allocators.profile);
-        let has_pools = allocators.profile.counts_rejections;
+        let has_pools = allocators.profile.entries_name_pools;
         let snapshot = snapshot(states, allocators.stacks().symbols(), settings, has_pools);
         export::pickle(&snapshot, &mut |piece| bytes.extend_from_slice(piece));
         Ok(())

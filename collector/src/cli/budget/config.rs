@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm};
+use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm, Quantization};
 use shared::limits::MODEL_CONFIG_BYTES;
 
 use super::shape::GPT;
@@ -38,8 +38,8 @@ pub(super) struct Taken {
     pub(super) key: Option<&'static str>,
 }
 
-/// Reads a file. Errors don't name it.
-pub(super) fn read(path: &Path) -> Result<ModelConfig, String> {
+/// Reads a file, with the format of its weights unless that is given. Errors don't name it.
+pub(super) fn read(path: &Path, is_format_given: bool) -> Result<ModelConfig, String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file.".to_owned(),
         std::io::ErrorKind::PermissionDenied => "you have no permission to read this file.".to_owned(),
@@ -49,11 +49,11 @@ pub(super) fn read(path: &Path) -> Result<ModelConfig, String> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(failed)?;
     file.take(MODEL_CONFIG_BYTES as u64 + 1).read_to_end(&mut text).map_err(failed)?;
-    parse(&text)
+    parse(&text, is_format_given)
 }
 
 /// Reads the text of a file.
-pub(super) fn parse(text: &[u8]) -> Result<ModelConfig, String> {
+fn parse(text: &[u8], is_format_given: bool) -> Result<ModelConfig, String> {
     if text.len() > MODEL_CONFIG_BYTES {
         return Err(format!(
             "this file has more than {MODEL_CONFIG_BYTES} bytes, which no config.json has. Name the config.json of the model."
@@ -85,6 +85,8 @@ pub(super) fn parse(text: &[u8]) -> Result<ModelConfig, String> {
             ));
         }
     }?;
+    let quantization = if is_format_given { None } else { fields.quantization()? };
+    let model = Model { quantization, ..model };
     let taken = fields.taken;
     Ok(ModelConfig { model_type, model, taken })
 }
@@ -289,6 +291,16 @@ impl Fields<'_> {
         Ok(model)
     }
 
+    /// Takes the format of the weights (`quantization_config`), if the file has one.
+    fn quantization(&mut self) -> Result<Option<Quantization>, String> {
+        const KEY: &str = "quantization_config";
+        let Some((_, value)) = self.find(&[KEY]) else { return Ok(None) };
+        let Value::Object(object) = value else { return Err(format!("{KEY:?} is not an object. Correct it.")) };
+        let (quantization, name) = super::quantization::read(object)?;
+        self.take("quantize", name, Some(KEY));
+        Ok(Some(quantization))
+    }
+
     /// Takes the width of a head, if the file has one.
     fn head_dim(&mut self) -> Result<Option<u64>, String> {
         let found = self.maybe(&["head_dim"])?;
@@ -403,7 +415,7 @@ mod tests {
             ),
         ];
         for (name, text, want) in cases {
-            let config = parse(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let config = parse(text.as_bytes(), false).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(config.model.check(), Ok(()), "{name}");
             assert_eq!(config.model.weights(), want, "{name}");
         }
@@ -411,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_names_its_key_or_is_a_default() {
-        let config = parse(with(GPT2, r#"{"tie_word_embeddings": true}"#).as_bytes()).unwrap();
+        let config = parse(with(GPT2, r#"{"tie_word_embeddings": true}"#).as_bytes(), false).unwrap();
         let taken = |option: &str| config.taken.iter().find(|taken| taken.option == option).cloned();
         assert_eq!(taken("hidden"), Some(Taken { option: "hidden", value: 768.into(), key: Some("n_embd") }));
         assert_eq!(taken("ffn"), Some(Taken { option: "ffn", value: 3_072.into(), key: None }));
@@ -454,7 +466,7 @@ mod tests {
             (" ".repeat(MODEL_CONFIG_BYTES + 1), "this file has more than 1048576 bytes"),
         ];
         for (text, want) in cases {
-            let error = parse(text.as_bytes()).map(|config| config.model).unwrap_err();
+            let error = parse(text.as_bytes(), false).map(|config| config.model).unwrap_err();
             assert!(error.contains(want), "{want} is not in {error}");
         }
     }
@@ -469,7 +481,7 @@ mod tests {
             r#"{"head_dim": 18446744073709551615}"#,
             r#"{"intermediate_size": 18446744073709551615}"#,
         ] {
-            let config = parse(with(LLAMA, changes).as_bytes()).unwrap();
+            let config = parse(with(LLAMA, changes).as_bytes(), false).unwrap();
             assert!(config.model.check().is_err(), "{changes}");
         }
     }

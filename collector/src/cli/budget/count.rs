@@ -4,7 +4,7 @@
 const SUFFIXES: [(&str, i32); 4] = [("k", 3), ("m", 6), ("b", 9), ("t", 12)];
 
 /// Reads the count of an option. Counts are decimal: `8k` is 8,000. `what` completes the sentence "is not a number of".
-pub(super) fn parse(option: &str, text: &str, what: &str) -> Result<u64, String> {
+pub(in crate::cli) fn parse(option: &str, text: &str, what: &str) -> Result<u64, String> {
     count(text).map_err(|problem| match problem {
         Problem::Shape => {
             format!("{option} {text:?} is not a number of {what}. Write it like 32, 32_000, 8k, 1.5M, 7B or 7e9.")

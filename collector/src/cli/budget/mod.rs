@@ -1,7 +1,11 @@
 //! `vramscope budget`: the memory that a transformer needs, by formula and by simulation.
 
+mod adapters;
 mod config;
-mod count;
+pub(super) mod count;
+mod devices;
+mod fit;
+mod quantization;
 mod shape;
 mod simulation;
 mod text;
@@ -12,9 +16,13 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shared::budget::{Attention, Checkpointing, Model, ModelError, Optimizer, Plan, Precision};
 
+use self::adapters::Adapters;
 use self::config::{ModelConfig, Taken};
+use self::devices::Devices;
+use self::fit::Fit;
 use self::shape::Shape;
 use self::simulation::Simulation;
+use super::subject::card;
 use super::{one_line, print, refuse};
 
 /// Number formats as arguments.
@@ -81,6 +89,13 @@ pub(super) struct Budget {
     /// Tokens in the KV cache, over all sequences
     #[arg(long, value_name = "TOKENS", default_value = "0")]
     kv: String,
+    #[command(flatten)]
+    adapters: Adapters,
+    #[command(flatten)]
+    devices: Devices,
+    /// Card that it should fit on, such as H100-80GB: prints whether it does, and the largest batch
+    #[arg(long, value_name = "NAME")]
+    card: Option<String>,
     /// Train the same model on a simulated device and compare
     #[arg(long)]
     simulate: bool,
@@ -88,7 +103,7 @@ pub(super) struct Budget {
     #[arg(long, value_name = "SIZE", requires = "simulate")]
     capacity: Option<String>,
     /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
-    #[arg(long, value_name = "SETTINGS", default_value = "", requires = "simulate")]
+    #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
     /// Print JSON for programs
     #[arg(long)]
@@ -103,6 +118,8 @@ struct Printed {
     /// The file that the shape came from.
     config: Option<FromFile>,
     plan: Plan,
+    /// The card, if one was named.
+    fit: Option<Fit>,
     simulation: Option<Simulation>,
 }
 
@@ -146,18 +163,26 @@ impl Budget {
     fn plan(&self) -> Result<Printed, String> {
         let (model, config) = self.model()?;
         let plan = Plan::new(&model);
+        if !self.conf.is_empty() && !self.simulate && self.card.is_none() {
+            return Err("--conf needs --simulate or --card.".to_owned());
+        }
+        let fit = match &self.card {
+            Some(name) => Some(Fit::new(&model, &plan, card(name)?, &self.conf)?),
+            None => None,
+        };
         let simulation = match self.simulate {
             true => Some(simulation::run(&model, &plan, self.capacity.as_deref(), &self.conf)?),
             false => None,
         };
-        Ok(Printed { model, config, plan, simulation })
+        Ok(Printed { model, config, plan, fit, simulation })
     }
 
     fn model(&self) -> Result<(Model, Option<FromFile>), String> {
         let file = match &self.shape.config {
             Some(path) => {
                 let name = one_line(&path.display().to_string());
-                let config = config::read(path).map_err(|sentence| format!("--config {name}: {sentence}"))?;
+                let config = config::read(path, self.adapters.is_format_given())
+                    .map_err(|sentence| format!("--config {name}: {sentence}"))?;
                 Some((name, config))
             }
             None => None,
@@ -189,12 +214,19 @@ impl Budget {
             },
             checkpointing,
             dropout: self.dropout,
+            parallel: self.devices.parallel()?,
             ..self.shape.model(file.as_ref().map(|(_, config)| config))?
         };
-        let config = file.map(|(name, config)| FromFile::new(name, config, &self.shape.given(), &model));
+        let model = self.adapters.of(model, file.as_ref().map(|(_, config)| config))?;
+        let mut given = self.shape.given();
+        given.extend(self.adapters.is_format_given().then_some("quantize"));
+        let config = file.map(|(name, config)| FromFile::new(name, config, &given, &model));
         model.check().map_err(|error| {
-            let hint =
-                if matches!(error, ModelError::Heads(..)) { " Change one of them, or give --head-dim." } else { "" };
+            let hint = match error {
+                ModelError::Heads(..) => " Change one of them, or give --head-dim.",
+                ModelError::Quantized => " Give --lora-rank 8, --optimizer none or --quantize none.",
+                _ => "",
+            };
             match &config {
                 Some(config) => format!("Invalid model shape: {error}, from {} and the options.{hint}", config.file),
                 None => format!("Invalid model shape: {error}.{hint}"),

@@ -3,37 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use shared::budget::{Attention, Biases, Block, Checkpointing, Experts, Mlp, Model, Norm, Optimizer, Precision};
+use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm};
 
 use super::config::ModelConfig;
 use super::count;
 
 /// The model that is planned by default: a GPT whose embedding is its output layer.
-pub(super) const GPT: Model = Model {
-    layers: 32,
-    hidden: 4_096,
-    heads: 32,
-    kv_heads: 32,
-    head_dim: None,
-    ffn: 4 * 4_096,
-    vocab: 32_000,
-    mlp: Mlp::Plain,
-    norm: Norm::Layer,
-    block: Block::Sequential,
-    biases: Biases::ALL,
-    is_tied: true,
-    positions: 0,
-    experts: None,
-    seq: 2_048,
-    batch: 1,
-    params: None,
-    precision: Precision::Mixed,
-    optimizer: Optimizer::Adam,
-    attention: Attention::Flash,
-    checkpointing: Checkpointing::None,
-    dropout: false,
-    kv_tokens: 0,
-};
+pub(super) const GPT: Model = Model::gpt(32, 4_096, 32, 32_000, 2_048, 1);
 
 /// Kinds of MLP as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -45,8 +45,8 @@ pub(super) struct Compared {
     pub(super) ratio: Option<f64>,
 }
 
-/// Trains a model on a simulated device.
-pub(super) fn run(model: &Model, plan: &Plan, capacity: Option<&str>, conf: &str) -> Result<Simulation, String> {
+/// Returns why a model can't be simulated, if it can't.
+pub(super) fn is_within_reach(model: &Model, plan: &Plan) -> Result<(), String> {
     if model.optimizer == Optimizer::Inference {
         return Err("A simulation trains the model: leave out --optimizer none. To simulate inference, use vramscope \
                     run kv-serving."
@@ -61,14 +61,21 @@ pub(super) fn run(model: &Model, plan: &Plan, capacity: Option<&str>, conf: &str
             Count(MOST_BYTES)
         ));
     }
+    Ok(())
+}
+
+/// Trains a model on a simulated device: the share of the one that needs most.
+pub(super) fn run(model: &Model, plan: &Plan, capacity: Option<&str>, conf: &str) -> Result<Simulation, String> {
+    is_within_reach(model, plan)?;
     let capacity = match capacity {
         Some(text) => setting::capacity(text)?,
         None => AMPLE,
     };
     let (profile, config) = setting::allocator("2.11", conf)?;
     let setup = Setup { capacity, profile, config, ..Setup::default() };
-    let outcome = run_model(model, STEPS, &setup, ClockedSim::new(capacity));
-    Ok(Simulation::new(model, plan, &outcome))
+    let share = plan.device.as_ref().map_or(model, |device| &device.model);
+    let outcome = run_model(share, STEPS, &setup, ClockedSim::new(capacity));
+    Ok(Simulation::new(share, plan, &outcome))
 }
 
 impl Simulation {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use shared::budget::{Letter, Model, Part, Plan};
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, Count, counted};
 
 use super::simulation::{STEPS, Simulation};
 use super::{FromFile, Printed};
@@ -12,13 +12,18 @@ use super::{FromFile, Printed};
 /// Returns the plan as text for people.
 pub(super) fn of(printed: &Printed) -> String {
     let mut out = String::new();
-    let Printed { model, config, plan, simulation } = printed;
+    let Printed { model, config, plan, fit, simulation } = printed;
     // Writing to a string can't fail.
     if let Some(config) = config {
         let _ = config_text(&mut out, config);
     }
     let _ = shape_text(&mut out, model, plan);
+    let _ = adapter_text(&mut out, plan);
+    let _ = device_text(&mut out, model, plan);
     let _ = plan_text(&mut out, plan);
+    if let Some(fit) = fit {
+        let _ = write!(out, "{fit}");
+    }
     if let Some(simulation) = simulation {
         let _ = simulation_text(&mut out, plan, simulation);
     }
@@ -57,6 +62,12 @@ fn shape_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result 
     if let Some(active) = plan.active_params {
         writeln!(out, "Active for each token: {}", Count(active))?;
     }
+    letters(out, model, |_| true)?;
+    writeln!(out, "  [{}]\n", plan.params_sources.join("; "))
+}
+
+/// Writes what the letters of formulas stand for.
+fn letters(out: &mut String, model: &Model, is_meant: impl Fn(Letter) -> bool) -> std::fmt::Result {
     let is_explained = |letter: &Letter| match letter {
         Letter::KvHeads | Letter::HeadWidth => {
             model.kv_heads != model.heads || model.query_width() != model.hidden || model.kv_tokens > 0
@@ -65,20 +76,77 @@ fn shape_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result 
     };
     let letters: Vec<String> = Letter::ALL
         .into_iter()
-        .filter(is_explained)
+        .filter(|letter| is_explained(letter) && is_meant(*letter))
         .map(|letter| format!("{} = {} {}", letter.symbol(), Count(letter.number(model)), letter.meaning()))
         .collect();
     for line in letters.chunks(4) {
         writeln!(out, "  {}", line.join(", "))?;
     }
-    writeln!(out, "  [{}]\n", plan.params_sources.join("; "))
+    Ok(())
+}
+
+/// Writes what is trained instead of the weights.
+fn adapter_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
+    let Some(adapters) = &plan.adapters else { return Ok(()) };
+    let share = adapters.weights as f64 * 100.0 / plan.params.max(1) as f64;
+    writeln!(
+        out,
+        "T = {} weights of adapters = {}, {share:.3} % of P; P is frozen\n",
+        Count(adapters.weights),
+        adapters.formula
+    )
+}
+
+/// Writes how a model is divided, and the numbers of the device that needs most.
+fn device_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
+    let parallel = model.parallel;
+    if parallel.devices() > 1 || parallel.micro_batches > 1 {
+        let all = [
+            ("data-parallel", parallel.data),
+            ("tensor-parallel", parallel.tensor),
+            ("stages", parallel.pipeline),
+            ("expert-parallel among the data-parallel", parallel.expert),
+        ];
+        let ways: Vec<String> = all
+            .into_iter()
+            .filter(|(_, number)| *number > 1)
+            .map(|(name, number)| format!("{number} {name}"))
+            .collect();
+        let global = u128::from(model.batch) * u128::from(parallel.data) * u128::from(parallel.micro_batches);
+        let ways = if ways.is_empty() { String::new() } else { format!(" ({})", ways.join(", ")) };
+        let sequences = u64::try_from(global).unwrap_or(u64::MAX);
+        writeln!(
+            out,
+            "{}{ways}; each step has {}",
+            counted(parallel.devices(), "device"),
+            counted(sequences, "sequence")
+        )?;
+    }
+    if let Some(device) = &plan.device {
+        let stage = match parallel.pipeline {
+            1 => "Each device".to_owned(),
+            stages if device.stage == 0 => format!("A device of the first of {stages} stages, which needs most,"),
+            stages => format!("A device of the last of {stages} stages, which needs most,"),
+        };
+        writeln!(out, "{stage} has W = {} weights = {}, where", Count(device.weights), device.weights_formula)?;
+        let is_changed = |letter: Letter| letter.number(&device.model) != letter.number(model);
+        letters(out, &device.model, is_changed)?;
+    }
+    if plan.quantized > 0 {
+        writeln!(out, "Q = {} quantised weights: the matrices of the layers", Count(plan.quantized))?;
+    }
+    if parallel.devices() > 1 || plan.device.is_some() || plan.quantized > 0 {
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
     let width = plan.parts.iter().map(|part| part.formula.chars().count()).max().unwrap_or(0);
+    let names = plan.parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0).max(16);
     for part in &plan.parts {
         let (name, bytes) = (part.part.name(), Bytes(part.bytes));
-        writeln!(out, "  {name:<16} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
+        writeln!(out, "  {name:<names$} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
     }
     writeln!(out, "\nMemory during a step, without working memory:")?;
     for moment in &plan.moments {
@@ -107,7 +175,8 @@ fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> st
     writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak requested", ratio(simulation.ratio))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
-    if simulation.params != plan.params {
+    let planned = plan.device.as_ref().map_or(plan.params, |device| device.weights);
+    if simulation.params != planned {
         writeln!(
             out,
             "The simulated model has the {} weights of its shape, not the {} of --params.",

@@ -68,6 +68,11 @@ impl JobClock {
         self.now_us().saturating_sub(self.began_us)
     }
 
+    /// Returns the program's own time.
+    pub(super) fn program_us(&self) -> i64 {
+        self.program_us
+    }
+
     /// Lets the program's own time pass; returns what it is then.
     pub(super) fn advance(&mut self, by_us: i64) -> i64 {
         self.program_us += by_us;

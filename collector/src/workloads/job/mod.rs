@@ -215,6 +215,29 @@ impl<D: Device> Job<D> {
         result
     }
 
+    // --- what it used ------------------------------------------------------------------------------------------
+
+    /// Returns the most requested bytes that were held since the last call, or since the job began.
+    pub(in crate::workloads) fn peak_since(&mut self) -> u64 {
+        self.parts.mark()
+    }
+
+    /// Returns how many tensors were allocated so far.
+    pub(in crate::workloads) fn allocations(&self) -> u64 {
+        self.allocator.stats().allocation.all.allocated.max(0) as u64
+    }
+
+    /// Returns how many times memory was taken from the device so far, and how many times it was returned.
+    pub(in crate::workloads) fn driver_calls(&self) -> [u64; 2] {
+        let stats = self.allocator.stats();
+        [stats.num_device_alloc, stats.num_device_free].map(|count| count.max(0) as u64)
+    }
+
+    /// Returns the program's time in microseconds.
+    pub(in crate::workloads) fn now_us(&self) -> i64 {
+        self.clock.program_us()
+    }
+
     // --- streams, pools, cache ---------------------------------------------------------------------------------
 
     /// Returns the stream that operations run on by default.

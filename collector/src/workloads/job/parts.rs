@@ -23,12 +23,14 @@ pub(super) struct Parts {
     total: u64,
     total_peak: u64,
     at_peak: [u64; Part::ALL.len()],
+    /// The most that was held since the mark was set.
+    since_mark: u64,
 }
 
 impl Default for Parts {
     fn default() -> Self {
         let none = [0; Part::ALL.len()];
-        Self { current: Part::Working, now: none, peak: none, total: 0, total_peak: 0, at_peak: none }
+        Self { current: Part::Working, now: none, peak: none, total: 0, total_peak: 0, at_peak: none, since_mark: 0 }
     }
 }
 
@@ -40,6 +42,7 @@ impl Parts {
         self.now[i] += bytes;
         self.peak[i] = self.peak[i].max(self.now[i]);
         self.total += bytes;
+        self.since_mark = self.since_mark.max(self.total);
         if self.total > self.total_peak {
             self.total_peak = self.total;
             self.at_peak = self.now;
@@ -52,6 +55,11 @@ impl Parts {
         let now = &mut self.now[part as usize];
         *now = now.saturating_sub(bytes);
         self.total = self.total.saturating_sub(bytes);
+    }
+
+    /// Sets the mark. Returns the most requested bytes that were held since the last one.
+    pub(super) fn mark(&mut self) -> u64 {
+        std::mem::replace(&mut self.since_mark, self.total)
     }
 
     /// Returns all parts that held anything.

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use shared::budget::{Model, Optimizer, Part, Precision};
 use shared::units::{Count, PoolId, counted};
 
-use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::sites;
@@ -65,7 +64,7 @@ pub(in crate::workloads) fn run<D: Device>(
 
 fn load<D: Device>(job: &mut Job<D>, number: u64, choices: &Choices) -> Result<Server, JobError> {
     // Each a little smaller than the one before, as a router's models are.
-    let shape = gpt(32 - 4 * (number % 4), 4_096 - 512 * (number % 3), 32 - 4 * (number % 3), 32_000, 2_048, 1);
+    let shape = Model::gpt(32 - 4 * (number % 4), 4_096 - 512 * (number % 3), 32 - 4 * (number % 3), 32_000, 2_048, 1);
     let model = Model { precision: Precision::Bf16, optimizer: Optimizer::Inference, ..shape };
     let pool = choices.is("private-pools").then(|| job.new_pool());
     // The model stays for as long as the program runs.

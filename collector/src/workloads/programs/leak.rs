@@ -1,8 +1,8 @@
 //! A training loop that keeps a tensor of every step.
 
-use shared::budget::Part;
+use shared::budget::{Model, Part};
 
-use super::{MIB, gpt};
+use super::MIB;
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
@@ -12,7 +12,7 @@ pub(in crate::workloads) const PARAMS: &[Param] =
     &[Param { name: "kept", default: "48", values: Values::Count(1, 4_096), help: "MiB that each step keeps" }];
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
-    let model = gpt(12, 1_024, 16, 32_000, 512, 8);
+    let model = Model::gpt(12, 1_024, 16, 32_000, 512, 8);
     let kept = choices.count("kept") * MIB;
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;

@@ -2,7 +2,6 @@
 
 use shared::budget::{Model, Optimizer, Precision};
 
-use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, YES_NO};
 use crate::workloads::sites;
@@ -17,9 +16,9 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[Param {
 
 /// Three models that each fit alone, with matrices of different sizes.
 const MODELS: [Model; 3] = [
-    gpt(32, 4_096, 32, 32_000, 2_048, 1),
-    gpt(28, 3_584, 28, 151_936, 2_048, 1),
-    gpt(36, 4_608, 36, 100_352, 2_048, 1),
+    Model::gpt(32, 4_096, 32, 32_000, 2_048, 1),
+    Model::gpt(28, 3_584, 28, 151_936, 2_048, 1),
+    Model::gpt(36, 4_608, 36, 100_352, 2_048, 1),
 ];
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {

@@ -1,6 +1,7 @@
 //! Training that catches an out-of-memory error and continues.
 
-use super::gpt;
+use shared::budget::Model;
+
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::transformer::Net;
@@ -16,7 +17,7 @@ pub(in crate::workloads) fn run<D: Device>(
     steps: u64,
     notes: &mut Vec<String>,
 ) -> Result<(), JobError> {
-    let mut model = gpt(16, 1_536, 16, 32_000, 1_024, choices.count("batch"));
+    let mut model = Model::gpt(16, 1_536, 16, 32_000, 1_024, choices.count("batch"));
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;
         let mut step = 0;

@@ -1,13 +1,19 @@
 //! ResNet-50 with growing batches.
 
 use shared::budget::Part;
-use shared::units::Bytes;
+use shared::units::{Bytes, counted};
 
 use crate::workloads::job::{Call, Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
+    Param {
+        name: "batch",
+        default: "growing",
+        values: Values::WordsOrCount(&["growing"], 1, 65_536),
+        help: "images in every batch, or growing by first and more",
+    },
     Param { name: "first", default: "32", values: Values::Count(1, 4_096), help: "images in the first batch" },
     Param {
         name: "more",
@@ -90,7 +96,10 @@ pub(in crate::workloads) fn run<D: Device>(
         job.call(at("build", "sweep.py", 22), |job| load(job, &net))?;
         let mut momentum = false;
         for step in 0..steps {
-            let batch = choices.count("first") + step * choices.count("more");
+            let batch = match choices.count("batch") {
+                0 => choices.count("first") + step * choices.count("more"),
+                fixed => fixed,
+            };
             let tried = job.attempt(|job| {
                 job.span(&format!("batch {batch}"), |job| {
                     for _ in 0..2 {
@@ -104,6 +113,7 @@ pub(in crate::workloads) fn run<D: Device>(
                 Err(JobError::OutOfMemory(failed)) => {
                     let largest = match step {
                         0 => "no batch fit".to_owned(),
+                        _ if choices.count("batch") > 0 => format!("it fit {}", counted(step, "time")),
                         _ => format!("{} was the largest batch tried that fit", batch - choices.count("more")),
                     };
                     notes.push(format!(

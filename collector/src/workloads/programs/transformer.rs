@@ -2,7 +2,6 @@
 
 use shared::budget::{Attention, Checkpointing, Model, Optimizer, Precision};
 
-use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::sites;
@@ -68,7 +67,7 @@ pub(in crate::workloads) fn model(choices: &Choices) -> Model {
         },
         attention: if choices.word("attention") == "plain" { Attention::Plain } else { Attention::Flash },
         dropout: choices.is("dropout"),
-        ..gpt(layers, hidden, heads, vocab, seq, batch)
+        ..Model::gpt(layers, hidden, heads, vocab, seq, batch)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use shared::budget::Model;
 
-use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
@@ -29,7 +28,7 @@ const KEPT: usize = 24;
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     let longest = choices.count("longest");
-    let mut model: Model = gpt(12, 1_536, 12, 32_000, longest, choices.count("batch"));
+    let mut model: Model = Model::gpt(12, 1_536, 12, 32_000, longest, choices.count("batch"));
     let is_varied = choices.word("lengths") == "varied";
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;

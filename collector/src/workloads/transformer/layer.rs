@@ -1,7 +1,8 @@
 //! One layer, forward and backward.
 
-use shared::budget::{Attention, Block, Linear, Model, Norm, Part};
+use shared::budget::{Attention, Block, Linear, Matrix, Model, Norm, Part};
 
+use super::gradients::Gradients;
 use super::mlp::{self, SavedMlp};
 use super::stream_bytes;
 use crate::workloads::job::{Call, Device, Job, JobError, Site, Tensor, at};
@@ -9,8 +10,10 @@ use crate::workloads::sites;
 
 /// What a layer keeps for its backward pass.
 pub(super) struct Saved {
-    norm_1: [Tensor; 2],
+    norm_1: Vec<Tensor>,
     qkv: Tensor,
+    /// What the adapters keep between their matrices.
+    adapters: Vec<Tensor>,
     /// The attention's output, and what its own backward pass needs.
     attention: Vec<Tensor>,
     /// The dropout masks of both halves.
@@ -18,7 +21,7 @@ pub(super) struct Saved {
     /// The sum after the first half, if the second half reads it.
     residual_1: Option<Tensor>,
     /// The second norm, if there is one.
-    norm_2: Option<[Tensor; 2]>,
+    norm_2: Vec<Tensor>,
     mlp: SavedMlp,
     output: Tensor,
 }
@@ -26,13 +29,15 @@ pub(super) struct Saved {
 impl Saved {
     /// Frees everything but the layer's output, as a forward pass without gradients does.
     pub(super) fn drop_all_but_output<D: Device>(self, job: &mut Job<D>) -> Tensor {
-        let Self { norm_1, qkv, attention, masks, residual_1, norm_2, mlp, output } = self;
-        job.free_all(norm_1.into_iter().chain([qkv]).chain(attention).chain(masks));
-        job.free_all(norm_2.into_iter().flatten().chain(residual_1).chain(mlp.tensors()));
+        let Self { norm_1, qkv, adapters, attention, masks, residual_1, norm_2, mlp, output } = self;
+        job.free_all(norm_1.into_iter().chain([qkv]).chain(adapters).chain(attention).chain(masks));
+        job.free_all(norm_2.into_iter().chain(residual_1).chain(mlp.tensors()));
         output
     }
 }
 
+/// The matrices of queries, keys and values.
+const QKV: &[Matrix] = &[Matrix::Query, Matrix::Key, Matrix::Value, Matrix::Fused];
 const ATTENTION: Call = at("forward", "model.py", 129);
 const MLP: Call = at("forward", "model.py", 130);
 
@@ -42,16 +47,26 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
     let tokens = model.batch * model.seq;
     let element = model.precision.element();
     let mut masks = Vec::new();
+    let mut adapters = Vec::new();
 
-    let norm_1 = job.call(ATTENTION, |job| norm(job, model))?;
+    // A single norm is read by both halves.
+    let keeps_mlp_norm = mlp::keeps_norm(model);
+    let keeps_norm_1 = model.keeps_input_of(QKV) || model.block == Block::ParallelOneNorm && keeps_mlp_norm;
+    let mut norm_1 = job.call(ATTENTION, |job| norm(job, model, keeps_norm_1))?;
     let qkv = job.call(ATTENTION, |job| {
         job.call(at("forward", "attention.py", 71), |job| {
+            gather_tokens(job, model)?;
             job.alloc(tokens * model.qkv_width() * element, sites::LINEAR_OP)
         })
     })?;
+    job.call(ATTENTION, |job| adapt(job, model, tokens, QKV, &mut adapters))?;
+    if model.block != Block::ParallelOneNorm && !keeps_norm_1 {
+        drop_output(job, &mut norm_1);
+    }
     let attention = job.call(ATTENTION, |job| attend(job, model))?;
     let attended = job.call(ATTENTION, |job| {
         let projected = job.call(at("forward", "attention.py", 93), |job| working(job, stream, sites::LINEAR_OP))?;
+        adapt(job, model, tokens, &[Matrix::Projection], &mut adapters)?;
         drop_out(job, model, projected, &mut masks)
     })?;
     // Parallel halves are added to the stream together.
@@ -59,33 +74,74 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
         Block::Sequential => (Some(job.call(ATTENTION, |job| add(job, model, attended))?), None),
         Block::Parallel | Block::ParallelOneNorm => (None, Some(attended)),
     };
-    let norm_2 = match model.block {
-        Block::Sequential | Block::Parallel => Some(job.call(MLP, |job| norm(job, model))?),
-        Block::ParallelOneNorm => None,
+    let mut norm_2 = match model.block {
+        Block::Sequential | Block::Parallel => job.call(MLP, |job| norm(job, model, keeps_mlp_norm))?,
+        Block::ParallelOneNorm => Vec::new(),
     };
     let (mlp, down) = job.call(MLP, |job| mlp::forward(job, model))?;
+    match model.block {
+        Block::Sequential | Block::Parallel if !keeps_mlp_norm => drop_output(job, &mut norm_2),
+        Block::ParallelOneNorm if !keeps_norm_1 => drop_output(job, &mut norm_1),
+        _ => {}
+    }
     let output = job.call(MLP, |job| {
         let dropped = drop_out(job, model, down, &mut masks)?;
         let sum = add(job, model, dropped)?;
         job.free_all(attended);
         Ok::<_, JobError>(sum)
     })?;
-    Ok(Saved { norm_1, qkv, attention, masks, residual_1, norm_2, mlp, output })
+    Ok(Saved { norm_1, qkv, adapters, attention, masks, residual_1, norm_2, mlp, output })
 }
 
 /// Allocates a norm's output and its statistics: mean and deviation of each token, or the deviation alone.
-fn norm<D: Device>(job: &mut Job<D>, model: &Model) -> Result<[Tensor; 2], JobError> {
+fn norm<D: Device>(job: &mut Job<D>, model: &Model, is_kept: bool) -> Result<Vec<Tensor>, JobError> {
     let (site, statistics) = match model.norm {
         Norm::Layer => (sites::LAYER_NORM_OP, 2),
         Norm::Rms => (sites::RMS_NORM_OP, 1),
     };
-    let tokens = model.batch * model.seq;
-    Ok([job.alloc(stream_bytes(model), site)?, job.alloc(statistics * 4 * tokens, site)?])
+    let tokens = (model.batch * model.seq).div_ceil(model.share.tokens);
+    Ok(vec![kept_if(job, is_kept, stream_bytes(model), site)?, job.alloc(statistics * 4 * tokens, site)?])
+}
+
+/// Frees a norm's output, which nothing keeps, and leaves its statistics.
+fn drop_output<D: Device>(job: &mut Job<D>, norm: &mut Vec<Tensor>) {
+    let output: Vec<Tensor> = norm.drain(..norm.len().min(1)).collect();
+    job.free_all(output);
+}
+
+/// Gathers the tokens that other devices have, if tokens are divided: the matrices of this device process all of them.
+pub(super) fn gather_tokens<D: Device>(job: &mut Job<D>, model: &Model) -> Result<(), JobError> {
+    if model.share.tokens > 1 {
+        let whole = stream_bytes(model) * model.share.tokens;
+        job.part(Part::Working, |job| job.touch(whole, sites::EMPTY_OP))?;
+    }
+    Ok(())
+}
+
+/// Runs the adapters of some matrices. What is between their two matrices is kept, the result is added and freed.
+pub(super) fn adapt<D: Device>(
+    job: &mut Job<D>,
+    model: &Model,
+    tokens: u64,
+    matrices: &[Matrix],
+    kept: &mut Vec<Tensor>,
+) -> Result<(), JobError> {
+    let (Some(lora), element) = (model.lora, model.precision.element()) else { return Ok(()) };
+    for outputs in matrices.iter().filter_map(|matrix| model.adapter(*matrix)).map(|[_, b]| b / lora.rank.max(1)) {
+        kept.push(job.alloc(tokens * lora.rank * element, sites::LINEAR_OP)?);
+        job.part(Part::Working, |job| job.touch(tokens * outputs * element, sites::LINEAR_OP))?;
+    }
+    Ok(())
 }
 
 /// Allocates a tensor that nothing keeps.
 pub(super) fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: Site) -> Result<Tensor, JobError> {
     job.part(Part::Working, |job| job.alloc(bytes, site))
+}
+
+/// Allocates a tensor that the backward pass needs, or else nothing.
+pub(super) fn kept_if<D: Device>(job: &mut Job<D>, is_kept: bool, bytes: u64, site: Site) -> Result<Tensor, JobError> {
+    if is_kept { job.alloc(bytes, site) } else { working(job, bytes, site) }
 }
 
 /// Computes attention from queries, keys and values. The first of the kept tensors is its output.
@@ -126,7 +182,7 @@ fn drop_out<D: Device>(
     if !model.dropout {
         return Ok(result);
     }
-    masks.push(job.alloc(model.batch * model.seq * model.hidden, sites::DROPOUT_OP)?);
+    masks.push(job.alloc(model.batch * model.seq * model.residual_width(), sites::DROPOUT_OP)?);
     let dropped = working(job, stream_bytes(model), sites::DROPOUT_OP)?;
     job.free(result);
     Ok(dropped)
@@ -139,26 +195,30 @@ fn add<D: Device>(job: &mut Job<D>, model: &Model, result: Tensor) -> Result<Ten
     Ok(sum)
 }
 
-/// Allocates the gradients of a linear layer's weights.
+/// Allocates the gradients of a linear layer's weights, or of the adapters of its matrices.
 pub(super) fn linear_gradients<D: Device>(
     job: &mut Job<D>,
     model: &Model,
-    linear: Linear,
-    gradients: &mut Vec<Tensor>,
+    (linear, matrices): (Linear, &[Matrix]),
+    gradients: &mut Gradients,
 ) -> Result<(), JobError> {
-    let element = model.precision.element();
-    for (numbers, site) in linear.tensors().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT]) {
-        gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
+    let own: Vec<u64> = match model.lora {
+        None => linear.tensors().collect(),
+        Some(_) => matrices.iter().filter_map(|matrix| model.adapter(*matrix)).flatten().collect(),
+    };
+    for (numbers, site) in own.into_iter().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT].into_iter().cycle()) {
+        gradients.add(job, model, numbers, site)?;
     }
     Ok(())
 }
 
 /// Allocates the gradient of a norm's input, and those of its weights.
-fn norm_backward<D: Device>(job: &mut Job<D>, model: &Model, gradients: &mut Vec<Tensor>) -> Result<Tensor, JobError> {
-    let element = model.precision.element();
+fn norm_backward<D: Device>(job: &mut Job<D>, model: &Model, gradients: &mut Gradients) -> Result<Tensor, JobError> {
     let below = job.alloc(stream_bytes(model), norm_site(model))?;
-    for (numbers, site) in model.norm_tensors().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT]) {
-        gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
+    if model.lora.is_none() {
+        for (numbers, site) in model.norm_tensors().zip([sites::WEIGHT_GRADIENT, sites::BIAS_GRADIENT]) {
+            gradients.add(job, model, numbers, site)?;
+        }
     }
     Ok(below)
 }
@@ -177,11 +237,11 @@ pub(super) fn backward_layer<D: Device>(
     model: &Model,
     saved: Saved,
     flowing: Tensor,
-    gradients: &mut Vec<Tensor>,
+    gradients: &mut Gradients,
 ) -> Result<Tensor, JobError> {
     let element = model.precision.element();
     let (stream, tokens) = (stream_bytes(model), model.batch * model.seq);
-    let Saved { norm_1: kept_1, qkv, attention, masks, residual_1, norm_2: kept_2, mlp, output } = saved;
+    let Saved { norm_1: kept_1, qkv, adapters, attention, masks, residual_1, norm_2: kept_2, mlp, output } = saved;
 
     job.free(output);
     let narrow = mlp::backward(job, model, mlp, gradients)?;
@@ -189,19 +249,19 @@ pub(super) fn backward_layer<D: Device>(
     let carried = match model.block {
         Block::Sequential => {
             let below = norm_backward(job, model, gradients)?;
-            job.free_all(kept_2.into_iter().flatten().chain([narrow, flowing]).chain(residual_1));
+            job.free_all(kept_2.into_iter().chain([narrow, flowing]).chain(residual_1));
             vec![below]
         }
         Block::Parallel => {
             let below = norm_backward(job, model, gradients)?;
-            job.free_all(kept_2.into_iter().flatten().chain([narrow]));
+            job.free_all(kept_2.into_iter().chain([narrow]));
             vec![below, flowing]
         }
         Block::ParallelOneNorm => vec![narrow, flowing],
     };
 
     let attended = job.alloc(tokens * model.query_width() * element, sites::INPUT_GRADIENT)?;
-    linear_gradients(job, model, model.projection(), gradients)?;
+    linear_gradients(job, model, (model.projection(), &[Matrix::Projection]), gradients)?;
     if model.attention == Attention::Plain {
         // The gradient of the scores is as large as the scores.
         let bytes = model.batch * model.heads * model.seq * model.seq * element;
@@ -210,8 +270,8 @@ pub(super) fn backward_layer<D: Device>(
     let split = job.alloc(tokens * model.qkv_width() * element, sites::ATTENTION_BACKWARD)?;
     job.free_all(attention.into_iter().chain([attended, qkv]));
     let narrow = job.alloc(stream, sites::INPUT_GRADIENT)?;
-    linear_gradients(job, model, model.qkv(), gradients)?;
-    job.free(split);
+    linear_gradients(job, model, (model.qkv(), QKV), gradients)?;
+    job.free_all(adapters.into_iter().chain([split]));
     let flowing = norm_backward(job, model, gradients)?;
     job.free_all(kept_1.into_iter().chain(masks).chain([narrow]).chain(carried));
     Ok(flowing)

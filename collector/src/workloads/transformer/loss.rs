@@ -2,6 +2,7 @@
 
 use shared::budget::{Model, Part};
 
+use super::gradients::Gradients;
 use super::stream_bytes;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
@@ -39,7 +40,7 @@ impl Loss {
         self,
         job: &mut Job<D>,
         model: &Model,
-        gradients: &mut Vec<Tensor>,
+        gradients: &mut Gradients,
     ) -> Result<Tensor, JobError> {
         let numbers = model.batch * model.seq * model.vocab;
         let (element, loss) = (model.precision.element(), model.precision.loss());
@@ -52,11 +53,11 @@ impl Loss {
             gradient = half;
         }
         let flowing = job.alloc(stream_bytes(model), sites::INPUT_GRADIENT)?;
-        let weights = model.vocab * model.hidden * element;
-        gradients.push(job.part(Part::Gradients, |job| job.alloc(weights, sites::WEIGHT_GRADIENT))?);
-        if model.biases.head {
-            let bytes = model.vocab * element;
-            gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, sites::BIAS_GRADIENT))?);
+        if model.lora.is_none() {
+            gradients.add(job, model, model.vocab * model.hidden, sites::WEIGHT_GRADIENT)?;
+            if model.biases.head {
+                gradients.add(job, model, model.vocab, sites::BIAS_GRADIENT)?;
+            }
         }
         job.free(gradient);
         Ok(flowing)

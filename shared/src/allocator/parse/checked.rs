@@ -1,4 +1,4 @@
-//! The parser for torch up to 2.7: one pass, every separator is checked, and every error is a `RuntimeError`.
+//! The parser for torch up to 2.9: one pass, every separator is checked, and every error is a `RuntimeError`.
 
 use super::super::config::AllocatorConfig;
 use super::super::profile::Profile;
@@ -47,11 +47,16 @@ impl<'a> Reader<'a> {
     fn setting(&mut self, key: &str) -> Result<(), ConfigError> {
         match key {
             "max_split_size_mb" => self.config.max_split_size = self.size(key)?,
-            "max_non_split_rounding_mb" => self.config.max_non_split_rounding = self.size(key)?,
+            "max_non_split_rounding_mb" if self.profile.knows_setting(key) => {
+                self.config.max_non_split_rounding = self.size(key)?;
+            }
             "garbage_collection_threshold" => self.config.garbage_collection_threshold = self.threshold(key)?,
             "roundup_power2_divisions" => self.divisions(key)?,
             "backend" => self.backend()?,
             "expandable_segments" => self.config.expandable_segments = self.flag(key, None)?,
+            "graph_capture_record_stream_reuse" if self.profile.knows_setting(key) => {
+                self.config.graph_capture_record_stream_reuse = self.flag(key, None)?;
+            }
             "release_lock_on_cudamalloc" | "release_lock_on_hipmalloc" => {
                 self.config.release_lock_on_cudamalloc = self.flag("release_lock_on_cudamalloc", None)?;
             }
@@ -61,7 +66,7 @@ impl<'a> Reader<'a> {
             }
             "pinned_num_register_threads" => self.config.pinned_num_register_threads = self.threads(key)?,
             // A setting of the host's allocator, displayed nowhere.
-            "pinned_use_background_threads" => drop(self.flag(key, Some(key))?),
+            "pinned_use_background_threads" if self.profile.knows_setting(key) => drop(self.flag(key, Some(key))?),
             _ => return Err(ConfigError::runtime(format!("Unrecognized CachingAllocator option: {key}"))),
         }
         Ok(())
@@ -158,7 +163,8 @@ impl<'a> Reader<'a> {
         if value != "[" {
             let value = int(value)?;
             if !value.is_power_of_two() {
-                return Err(ConfigError::runtime("For roundups, the divisons has to be power of 2 "));
+                let message = format!("For roundups, the {} has to be power of 2 ", self.profile.divisions_word);
+                return Err(ConfigError::runtime(message));
             }
             self.config.roundup_power2_divisions = [value; 16];
             return Ok(());
@@ -178,7 +184,8 @@ impl<'a> Reader<'a> {
             let value =
                 int(value.ok_or_else(|| ConfigError::runtime("Error parsing roundup_power2_divisions value"))?)?;
             if value != 0 && !value.is_power_of_two() {
-                let message = "For roundups, the divisons has to be power of 2 or 0 to disable roundup ";
+                let word = self.profile.divisions_word;
+                let message = format!("For roundups, the {word} has to be power of 2 or 0 to disable roundup ");
                 return Err(ConfigError::runtime(message));
             }
             if boundary == ">" {
@@ -189,9 +196,9 @@ impl<'a> Reader<'a> {
             }
             match self.tokens.get(self.at + 1).map(String::as_str) {
                 Some("]") => {}
-                Some(_) => self.separator(",")?,
                 // PyTorch reads past the end of its tokens here; a segmentation fault was observed.
-                None => return Err(ConfigError::runtime(super::READ_PAST_THE_END)),
+                None => return Err(ConfigError::undefined()),
+                Some(_) => self.separator(",")?,
             }
         }
         Ok(())

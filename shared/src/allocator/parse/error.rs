@@ -34,7 +34,20 @@ pub struct ConfigError {
     pub message: String,
 }
 
+/// The message where PyTorch has none: it reads memory beyond its tokens, and crashes or goes on with what it found.
+const READ_PAST_THE_END: &str = "roundup_power2_divisions has no closing bracket; this release of PyTorch may crash on it: write ] after the last value";
+
 impl ConfigError {
+    /// Returns the error for a string whose effect in PyTorch is undefined.
+    pub(super) fn undefined() -> Self {
+        Self::runtime(READ_PAST_THE_END)
+    }
+
+    /// Returns whether the string's effect in PyTorch is undefined: this release reads memory beyond its tokens.
+    pub fn is_undefined(&self) -> bool {
+        self.message == READ_PAST_THE_END
+    }
+
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut message: String = message.into();
         // Python shows a C string, and a newline in a setting's name would end the first line too.

@@ -1,7 +1,7 @@
 //! Parses the settings string (`PYTORCH_CUDA_ALLOC_CONF`) as PyTorch does: with the same values, the same errors in the
 //! same words, and the same half-applied state after an error.
 //!
-//! Releases differ too much for one parser: [`checked`] is for torch up to 2.7, [`stepped`] for later releases.
+//! Releases differ too much for one parser: [`checked`] is for torch up to 2.9, [`stepped`] for later releases.
 
 mod checked;
 mod cursor;
@@ -19,9 +19,6 @@ use super::profile::{Profile, Separators};
 /// The message for an unknown backend, which is the same in all releases.
 const UNKNOWN_BACKEND: &str = "Unknown allocator backend, options are native and cudaMallocAsync";
 
-/// Our own message where PyTorch has none: it reads memory beyond its tokens and crashes.
-const READ_PAST_THE_END: &str = "roundup_power2_divisions has no closing bracket; this release of PyTorch crashes on it: write ] after the last value";
-
 /// When a settings string is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
@@ -33,7 +30,7 @@ enum Moment {
 
 /// Parses `conf` into `config` as PyTorch does for a program that changes its settings at run time.
 ///
-/// Every call first resets `max_split_size`, the divisions and the garbage collection threshold; since torch 2.11 also
+/// Every call first resets `max_split_size`, the divisions and the garbage collection threshold; since torch 2.10 also
 /// `max_non_split_rounding`. Other settings keep their values unless they are named.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The parsers for torch since 2.8: one for the settings that all accelerators share, one for CUDA's own. Each goes
+//! The parsers for torch since 2.10: one for the settings that all accelerators share, one for CUDA's own. Each goes
 //! through the whole string and skips the other's settings. Any token counts as a separator.
 
 use super::super::config::{AllocatorConfig, Reserve};
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     fn knows(&self, key: &str) -> bool {
-        (COMMON.contains(&key) || CUDA.contains(&key)) && !self.profile.unknown_settings.contains(&key)
+        (COMMON.contains(&key) || CUDA.contains(&key)) && self.profile.knows_setting(key)
     }
 
     fn whole(&mut self) -> Result<u64, ConfigError> {

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Count, counted, counted_as};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
-const WORTH: u64 = 100;
+pub(super) const WORTH: u64 = 100;
 
 /// What a search recommends, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

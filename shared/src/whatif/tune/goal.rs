@@ -21,6 +21,15 @@ impl Goal {
     /// All goals.
     pub const ALL: [Self; 3] = [Self::Reserved, Self::Calls, Self::Fit];
 
+    /// Returns what the goal is about: bytes, calls or retries.
+    pub(super) fn amount(self, outcome: &Outcome) -> u64 {
+        match self {
+            Self::Reserved => outcome.peak_reserved,
+            Self::Calls => outcome.driver_calls(),
+            Self::Fit => outcome.retries,
+        }
+    }
+
     /// Returns the rank of an outcome that `options` options lead to: the least is the best.
     pub(in crate::whatif) fn rank(self, outcome: &Outcome, options: usize) -> [u64; 5] {
         let Outcome { retries, peak_reserved, .. } = *outcome;

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
+use super::advice::{Advice, WORTH};
 use super::goal::Goal;
 use super::search::Tried;
 use crate::whatif::{Bounds, Outcome};
@@ -75,13 +75,22 @@ impl Tuning {
         }
         groups.sort_by_key(|group| goal.rank(&group.outcome, group.options as usize));
         mark_front(&mut groups);
-        let (best_conf, best) = groups
-            .first()
+        let (best_conf, best) = simplest(&groups, goal)
             .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
             .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
         let advice = Advice::of(goal, (&best_conf, &best), recorded, (bounds, capacity));
         Self { goal, tried: tried.len() as u32, groups, advice }
     }
+}
+
+/// Returns the group with the fewest options of those that are within 1 % of the best. The groups are sorted for the goal.
+fn simplest(groups: &[Group], goal: Goal) -> Option<&Group> {
+    let best = groups.first()?;
+    let most = goal.amount(&best.outcome);
+    let most = most.saturating_add(most / WORTH);
+    let is_near = |group: &&Group| group.outcome.fails() == best.outcome.fails() && goal.amount(&group.outcome) <= most;
+    // Of those with as few options the first one is taken, which is the best.
+    groups.iter().filter(is_near).min_by_key(|group| group.options)
 }
 
 /// Marks the groups that no other one beats in both memory and calls.
@@ -119,13 +128,15 @@ mod tests {
             tried(&plain, outcome(16 * GIB, 20, 0)),
             tried(&both, outcome(11 * GIB, 300, 0)),
             tried(&expandable, outcome(11 * GIB, 300, 0)),
+            // Not worth a second option.
+            tried(&Candidate { large_segment_size_mb: Some(40), ..expandable.clone() }, outcome(11 * GIB - 1, 299, 0)),
             tried(&split(32), outcome(17 * GIB, 50, 0)),
             tried(&split(64), outcome(12 * GIB, 10, 1)),
         ];
         let bounds = Bounds { requested: 10 * GIB, exact_fit: 10 * GIB, event: 7, served: 10 * GIB };
         // The goal, what was recorded, the line that is recommended, a part of its text, and the lines of the front.
         let (kept, failed) = (outcome(16 * GIB, 20, 0), outcome(12 * GIB, 10, 1));
-        let front = ["expandable_segments:True", ""];
+        let front = ["large_segment_size_mb:40,expandable_segments:True", ""];
         let cases = [
             (
                 Goal::Reserved,
@@ -142,20 +153,20 @@ mod tests {
             let tuning = Tuning::of(goal, &all, (conf, &recorded), (&bounds, 20 * GIB));
             assert_eq!(tuning.advice.conf.as_deref(), want, "{goal:?}");
             assert!(tuning.advice.text.contains(text), "{goal:?}: {}", tuning.advice.text);
-            assert_eq!(tuning.groups.len(), 4);
+            assert_eq!(tuning.groups.len(), 5);
             assert_eq!(tuning.groups.iter().filter(|group| group.is_recorded).count(), 1);
             let mut on_front: Vec<_> = tuning.groups.iter().filter(|group| group.is_on_front).collect();
             on_front.sort_by_key(|group| group.outcome.peak_reserved);
             assert_eq!(on_front.iter().map(|group| group.confs[0].as_str()).collect::<Vec<_>>(), front);
         }
         // Nothing fits.
-        let tuning = Tuning::of(Goal::Fit, &all[4..], ("", &failed), (&bounds, 9 * GIB));
+        let tuning = Tuning::of(Goal::Fit, &all[5..], ("", &failed), (&bounds, 9 * GIB));
         assert_eq!(tuning.advice.conf, None);
         assert_eq!(
             tuning.advice.text,
             "No setting helps: the run needs 10.0 GiB in live tensors at once, and the process can have 9.00 GiB."
         );
-        let tuning = Tuning::of(Goal::Fit, &all[4..], ("", &failed), (&bounds, 12 * GIB));
+        let tuning = Tuning::of(Goal::Fit, &all[5..], ("", &failed), (&bounds, 12 * GIB));
         assert!(tuning.advice.text.starts_with("None of the settings that were tried fits on 12.0 GiB"), "{tuning:?}");
     }
 }

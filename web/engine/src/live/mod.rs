@@ -17,6 +17,7 @@ use js_sys::{Date, Math};
 use shared::analysis::own_rules::OwnRules;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, Query};
+use shared::session::RecordedRequests;
 use shared::wire::SessionState;
 
 use self::feed::{Fault, Feed};
@@ -107,6 +108,11 @@ pub(crate) fn start(url: String, token: String) {
 /// Returns the answer to a question about the session; `None` if no session is being watched.
 pub(crate) fn answer(device: usize, query: &Query) -> Option<Answer> {
     WATCHER.with_borrow_mut(|watcher| Some(watcher.as_mut()?.session.answer(device, query)))
+}
+
+/// Returns what a device of the session has requested so far; `None` if no session is being watched.
+pub(crate) fn requests(device: usize) -> Option<RecordedRequests> {
+    WATCHER.with_borrow(|watcher| watcher.as_ref()?.session.requests(device))
 }
 
 /// The page has drawn the last state. `selected` is the allocation that is selected there.

@@ -4,7 +4,7 @@ use shared::analysis::own_rules::OwnRules;
 use shared::import::ImportError;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
-use shared::session::LiveSession;
+use shared::session::{LiveSession, RecordedRequests};
 
 use protocol::message::{Failed, Kept, Trim, Update};
 
@@ -72,6 +72,11 @@ impl WatchedSession {
     /// Returns the answer to a question about one device.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         self.session.answer(device, query)
+    }
+
+    /// Returns the requests of a device so far.
+    pub fn requests(&self, device: usize) -> Option<RecordedRequests> {
+        self.session.requests(device)
     }
 
     /// Returns whether the oldest events will be dropped soon.

@@ -1,0 +1,226 @@
+// A person asks which allocator settings would have saved a run, and whether it would fit on another card.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
+import { address, at, bytesIn, goTo, number, openSample, press, says, status, text, until } from './workbench.mjs';
+
+/** Records a workload, and returns its file. */
+function record(t, name, ...args) {
+  const file = join(emptyFolder(t), `${name}.vramscope`);
+  execFileSync(programPath(), ['run', name, ...args, '--out', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return file;
+}
+
+/** Returns what the program itself says of a file. */
+const whatif = (file, ...args) => JSON.parse(execFileSync(programPath(), ['whatif', file, '--json', ...args], { encoding: 'utf8' }));
+
+/** Waits until a number of runs are done, and returns their rows. */
+async function runs(page, count) {
+  const rows = at(page, 'whatif-runs').locator('tbody tr');
+  await until(`${count} runs are done`, () => at(page, 'whatif-runs').locator('tr[data-state=done]').count(), (done) => done === count);
+  return rows;
+}
+
+/** Returns the exact peak of reserved memory of a row. */
+const reserved = async (row) => (await bytesIn(row.getByTestId('whatif-reserved')))[0];
+
+/** Reads what was copied last. */
+async function copied(page) {
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  return page.tab.evaluate(() => navigator.clipboard.readText());
+}
+
+/** Writes a line of settings, and asks for a run under it. */
+async function addRun(page, conf) {
+  await at(page, 'whatif-conf').fill(conf);
+  await at(page, 'whatif-add').click();
+}
+
+test('a fragmented trace: press the button, copy the line', async (t) => {
+  const page = await openPage(t);
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const file = record(t, 'variable-length');
+  await page.load(file);
+  await at(page, 'verdict').waitFor();
+  await at(page, 'verdict-whatif').click();
+  assert.equal(await page.tab.getByRole('tab', { selected: true }).textContent(), 'What-if');
+  await says(page, 'whatif-check', /requests got the recorded address/);
+  await at(page, 'tune-recommended').waitFor({ timeout: 120_000 });
+  const line = await at(page, 'tune-recommended').locator('code').textContent();
+  assert.match(line, /^PYTORCH_CUDA_ALLOC_CONF=./);
+  assert.equal(await at(page, 'tune-verdict').getAttribute('data-complete'), 'true');
+  await page.screenshot('whatif-saved');
+  await at(page, 'tune-recommended').getByTestId('copy').click();
+  assert.equal(await copied(page), line);
+
+  // The advice holds outside of the page, too.
+  const { runs: [before, after] } = whatif(file, '--conf', line.split('=')[1]);
+  assert.ok(before.ooms > 0 && after.ooms === 0, JSON.stringify([before, after]));
+  const [chosen] = await bytesIn(at(page, 'tune-group').first());
+  assert.equal(chosen, after.peak_reserved);
+  // It is added to the runs with a click.
+  await at(page, 'tune-add').first().click();
+  const rows = await runs(page, 2);
+  assert.equal(await reserved(rows.nth(1)), after.peak_reserved);
+});
+
+test('a run under other settings stands beside that of the recording, and is what the program says', async (t) => {
+  const file = record(t, 'transformer', '--steps', '6');
+  const page = await openPage(t);
+  await page.load(file);
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  const said = whatif(file, '--conf', 'expandable_segments:True');
+  const { requests, equal } = said.selfcheck;
+  const check = await text(page, 'whatif-check');
+  assert.deepEqual(/^([\d,]+) of ([\d,]+) requests/.exec(check).slice(1).map(number), [equal, requests]);
+
+  // A control writes the line; the line is what runs.
+  await at(page, 'whatif-expandable').selectOption('True');
+  assert.equal(await at(page, 'whatif-conf').inputValue(), 'expandable_segments:True');
+  await at(page, 'whatif-add').click();
+  const rows = await runs(page, 2);
+  for (const [i, run] of said.runs.entries()) assert.equal(await reserved(rows.nth(i)), run.peak_reserved);
+  await until('the least memory is known', () => at(page, 'whatif-smallest').count(), (count) => count === 2);
+  const least = await bytesIn(at(page, 'whatif-smallest'));
+  assert.deepEqual(least, said.runs.map((run) => run.smallest_capacity));
+  await page.screenshot('whatif-runs');
+
+  // What a person did is still there after a look elsewhere.
+  await goTo(page, 'Timeline');
+  await goTo(page, 'What-if');
+  await runs(page, 2);
+  assert.equal((await address(page)).get('tab'), 'whatif');
+  await at(page, 'whatif-remove').click();
+  await runs(page, 1);
+});
+
+test('the chart has the axis of the timeline, and a click moves the cursor', async (t) => {
+  const page = await openPage(t);
+  const before = await openSample(page);
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await page.tab.evaluate(() => document.activeElement?.blur());
+  const box = await at(page, 'whatif-chart').boundingBox();
+  await page.tab.mouse.click(box.x + 80, box.y + box.height / 2);
+  const { position } = await until('the cursor is at the start', () => status(page), (now) => now.position < before.events / 10);
+  assert.notEqual(position, before.position);
+  await press(page, 'w', 'w');
+  await until('the window is zoomed', async () => (await address(page)).get('w'), Boolean);
+  await page.screenshot('whatif-zoomed');
+});
+
+test('would it fit? cards by name, and what no settings change', async (t) => {
+  const page = await openPage(t);
+  const file = record(t, 'transformer', '--steps', '6');
+  await page.load(file);
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await until('the least memory is known', () => at(page, 'whatif-smallest').count(), (count) => count === 1);
+  const [least] = await bytesIn(at(page, 'whatif-smallest'));
+  const rows = at(page, 'whatif-fit').locator('tbody tr');
+  assert.ok((await rows.count()) > 8);
+  for (const row of (await rows.all()).slice(1)) {
+    const [usable] = await bytesIn(row);
+    assert.match(await row.textContent(), least <= usable ? /fits$/ : /too small$/);
+  }
+  await at(page, 'whatif-fit').scrollIntoViewIfNeeded();
+  await page.screenshot('whatif-fit');
+  // On a card that it needs, it runs; on one granule less, it does not.
+  for (const [bytes, want] of [[least, /^(?!at)/], [least - 2 ** 21, /^at event/]]) {
+    await at(page, 'whatif-memory').fill(`${bytes}`);
+    await at(page, 'whatif-memory').blur();
+    await at(page, 'whatif-add').click();
+    const all = await runs(page, (await at(page, 'whatif-runs').locator('tbody tr').count()));
+    const cells = all.last().locator('td');
+    assert.match((await cells.nth(7).textContent()).trim(), want, `${bytes} bytes`);
+  }
+  // The place is shown on the timeline.
+  await at(page, 'whatif-place').last().click();
+  assert.equal(await page.tab.getByRole('tab', { selected: true }).textContent(), 'Timeline');
+});
+
+test('a search is cancelled, and keeps what it has found', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'transformer', '--steps', '40'));
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await at(page, 'tune-goal').selectOption({ index: 1 });
+  await at(page, 'tune-start').click();
+  await until('some settings were tried', () => text(page, 'tune-progress'), (said) => number(/^[\d,]+/.exec(said)?.[0] ?? '0') > 3);
+  await page.screenshot('whatif-tuning');
+  await at(page, 'tune-cancel').click();
+  await says(page, 'tune-verdict', /cancelled/);
+  assert.equal(await at(page, 'tune-verdict').getAttribute('data-complete'), 'false');
+  assert.ok((await at(page, 'tune-group').count()) > 0);
+  // The worker answers at once: it is not searching any more.
+  await addRun(page, 'max_split_size_mb:64');
+  await runs(page, 2);
+});
+
+test('settings that PyTorch refuses get one clear line, and nothing is lost', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  for (const [conf, why] of [
+    ['max_split_size_mb:1', /max_split_size_mb/],
+    ['nonsense', /PyTorch refuses/],
+    ['garbage_collection_threshold:7', /garbage_collect/],
+    [`${'[,:'.repeat(20_000)}`, /PyTorch refuses/],
+    ['<img src=x onerror=alert(1)>:\u0000\u202e', /PyTorch refuses/],
+  ]) {
+    await addRun(page, conf);
+    await says(page, 'whatif-refused', why);
+    const refused = await text(page, 'whatif-refused');
+    assert.ok(!refused.includes('\n') && refused.length < 400, refused.slice(0, 500));
+    await runs(page, 1);
+  }
+  await page.screenshot('whatif-refused');
+  assert.equal(await page.tab.locator('img').count(), 0);
+  await at(page, 'whatif-conf').fill('');
+  await at(page, 'whatif-memory').fill('a lot');
+  await at(page, 'whatif-memory').blur();
+  await at(page, 'whatif-add').click();
+  await says(page, 'whatif-refused', /is not a size/);
+  await at(page, 'whatif-memory').fill('');
+  await addRun(page, 'export PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"');
+  await runs(page, 2);
+});
+
+test('it is all there on a narrow page, in the dark, and by keyboard', async (t) => {
+  const page = await openPage(t, { width: 390, height: 844, theme: 'dark' });
+  await openSample(page);
+  await press(page, '7');
+  await runs(page, 1);
+  await page.screenshot('whatif-narrow-dark');
+  await at(page, 'whatif-conf').focus();
+  await page.tab.keyboard.type('max_split_size_mb:64');
+  await press(page, 'Enter');
+  await runs(page, 2);
+  const wide = await page.tab.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  assert.equal(wide, false);
+  for (const name of ['whatif-chart', 'whatif-runs', 'whatif-fit', 'whatif-tune']) assert.equal(await at(page, name).count(), 1, name);
+  await at(page, 'whatif-tune').scrollIntoViewIfNeeded();
+  await page.screenshot('whatif-narrow-dark-below');
+});
+
+test('a job that runs is answered for what it has requested so far', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  startJob(t, server.url, 'transformer', '--rate', '4000');
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await at(page, 'whatif-again').waitFor();
+  const events = async () => number(/first ([\d,]+) events/.exec(await text(page, 'whatif-check'))[1]);
+  const before = await events();
+  await at(page, 'whatif-again').click();
+  await until('more events', async () => (/first/.test(await text(page, 'whatif-check')) ? events() : 0), (now) => now > before);
+  await runs(page, 1);
+  await page.screenshot('whatif-live');
+});

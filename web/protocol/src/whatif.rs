@@ -1,0 +1,126 @@
+//! The messages between the page and the worker that answers what-if questions about one device.
+//!
+//! The first message to the worker are the device's requests, as [`ToWorker::Requests`] returned them; everything else is
+//! a [`ToWhatIf`], in an `ArrayBuffer` too. The worker answers one thing at a time, the quickest first.
+//!
+//! [`ToWorker::Requests`]: crate::message::ToWorker::Requests
+
+use serde::{Deserialize, Serialize};
+use shared::query::{Axis, Packed, Window};
+use shared::whatif::tune::{Goal, Tuning};
+use shared::whatif::{Bounds, Outcome, SelfCheck};
+
+/// The run under the settings of the recording.
+pub const RECORDED: u32 = 0;
+
+/// What a run is asked for under, as a person writes it. Empty texts stand for what the recording had.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
+    pub conf: String,
+    /// The release of PyTorch.
+    pub torch: String,
+    /// The memory of the device: the name of a card, or a size such as `80GiB`.
+    pub capacity: String,
+    /// The share of it that the process may have.
+    pub fraction: String,
+    /// The memory of it that others hold: a size.
+    pub others: String,
+}
+
+/// A message from the page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToWhatIf {
+    /// Runs the requests. Answered by [`FromWhatIf::Ran`], and later by [`FromWhatIf::Smallest`].
+    Run {
+        /// Chosen by the page; not [`RECORDED`].
+        id: u32,
+        /// What it runs under.
+        wish: Wish,
+    },
+    /// Forgets a run.
+    Forget(u32),
+    /// Asks for the curves of all runs. Answered by [`FromWhatIf::Curves`].
+    Curves(CurvesAsked),
+    /// Searches for better settings.
+    Tune {
+        /// The device that it searches for. Its settings don't count.
+        wish: Wish,
+        /// What it searches for.
+        goal: Goal,
+    },
+    /// Ends the search. What it has found so far is answered.
+    Cancel,
+}
+
+/// A part of an axis, in columns of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvesAsked {
+    /// The axis.
+    pub axis: Axis,
+    /// Its part.
+    pub window: Window,
+    /// The number of columns.
+    pub columns: u32,
+}
+
+/// The reserved memory of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunCurve {
+    /// The run.
+    pub id: u32,
+    /// The least bytes of each column, up to where the run stopped.
+    pub least: Packed<u64>,
+    /// The most bytes of each column.
+    pub most: Packed<u64>,
+}
+
+/// A message to the page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromWhatIf {
+    /// The requests are read and were run under the settings of the recording.
+    Opened(Box<Opened>),
+    /// What a run came to, or why it can't be run: a sentence.
+    Ran(u32, Result<Outcome, String>),
+    /// The least memory on which no request fails, in bytes, or why it isn't known.
+    Smallest(u32, Result<u64, String>),
+    /// The curves of all runs.
+    Curves(CurvesAsked, Vec<RunCurve>),
+    /// The search goes on.
+    Tuning {
+        /// The settings that were tried.
+        tried: u32,
+        /// Those that are known to be tried next.
+        left: u32,
+    },
+    /// The search has ended. The error is a sentence; it is empty if the search was ended before anything was run.
+    Tuned(Result<Box<Tuned>, String>),
+    /// There is nothing to run, or the worker failed; nothing follows.
+    Failed(String),
+}
+
+/// What is known of the requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// How far they come out as recorded.
+    pub check: SelfCheck,
+    /// What the recording had, with the release that fits it best. Its capacity is empty.
+    pub recorded: Wish,
+    /// The memory that the process could have, in bytes, if the trace tells.
+    pub capacity: Option<u64>,
+    /// The releases that can be followed.
+    pub releases: Vec<String>,
+    /// The events that the requests were read from.
+    pub events: u32,
+    /// The least memory that any settings need.
+    pub bounds: Bounds,
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// The outcomes and the advice.
+    pub tuning: Tuning,
+    /// Whether nothing was left to try.
+    pub is_complete: bool,
+}

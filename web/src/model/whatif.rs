@@ -1,0 +1,220 @@
+//! A device's requests under other settings: the runs, what a person is about to try, and the search for better settings.
+
+pub use protocol::whatif::{CurvesAsked, RECORDED, RunCurve, Tuned, Wish};
+use protocol::whatif::{FromWhatIf, Opened};
+use shared::whatif::Outcome;
+pub use shared::whatif::tune::{Goal, Group};
+
+/// The curves of all runs, with the part of the axis that they are of.
+pub type Curves = (CurvesAsked, Vec<RunCurve>);
+
+/// Maximum number of runs: each has a colour, and a line in the chart.
+pub const MOST_RUNS: usize = 12;
+
+/// What is known of a device's requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// The device, as an index into the summary's devices.
+    pub device: u32,
+    /// What was read; `None` until then.
+    pub opened: Option<Box<Opened>>,
+    /// Why nothing can be run: a sentence.
+    pub failed: Option<String>,
+    /// The runs, that of the recording first.
+    pub runs: Vec<Run>,
+    /// The id of the last run.
+    pub last_id: u32,
+    /// What the next run is under.
+    pub draft: Wish,
+    /// Why the last run was refused: a sentence.
+    pub refused: Option<String>,
+    /// What settings are searched for.
+    pub goal: Goal,
+    /// The device that they are searched for: the name of a card, or empty for that of the recording.
+    pub card: String,
+    /// The search.
+    pub tune: Tune,
+    /// Whether a search begins as soon as the requests are read.
+    pub wants_tune: bool,
+    /// Counts the changes of the runs: curves that were drawn before are out of date.
+    pub revision: u32,
+}
+
+/// A run, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: u32,
+    /// What it is under.
+    pub wish: Wish,
+    /// What it came to.
+    pub outcome: Option<Outcome>,
+    /// The least memory on which no request fails.
+    pub smallest: Option<Result<u64, String>>,
+}
+
+/// The state of a search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Tune {
+    /// None was begun.
+    #[default]
+    None,
+    /// It goes on.
+    Running {
+        /// The settings that were tried.
+        tried: u32,
+        /// Those that are known to be tried next.
+        left: u32,
+    },
+    /// It has ended.
+    Done(Box<Tuned>),
+    /// It could not be run: a sentence.
+    Refused(String),
+}
+
+/// Something that changes what is known, or what a person is about to try.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhatIfStep {
+    /// The requests of a device are being read.
+    Opening(u32),
+    /// The worker said something.
+    Heard(Box<FromWhatIf>),
+    /// A person wrote what the next run is under.
+    Draft(Box<Wish>),
+    /// A run was asked for.
+    Added(Box<Wish>),
+    /// A run is no longer wanted.
+    Removed(u32),
+    /// Sets what settings are searched for.
+    Goal(Goal),
+    /// Sets the device that they are searched for.
+    Card(String),
+    /// A search is wanted once the requests are read.
+    TuneWanted,
+    /// A search was asked for.
+    Tuning,
+}
+
+impl WhatIf {
+    /// Applies a step.
+    pub fn apply(&mut self, step: WhatIfStep) {
+        match step {
+            WhatIfStep::Opening(device) => {
+                // What a person was about to try, or wants, outlives what is read again.
+                let Self { draft, goal, card, wants_tune, .. } = std::mem::take(self);
+                *self = Self { device, draft, goal, card, wants_tune, ..Self::default() };
+            }
+            WhatIfStep::Heard(message) => self.hear(*message),
+            WhatIfStep::Draft(wish) => {
+                self.draft = *wish;
+                self.draft.conf = bare(&self.draft.conf).to_owned();
+                self.refused = None;
+            }
+            WhatIfStep::Added(wish) => {
+                self.last_id += 1;
+                self.refused = None;
+                self.runs.push(Run { id: self.last_id, wish: *wish, ..Run::default() });
+            }
+            WhatIfStep::Removed(id) => {
+                self.runs.retain(|run| run.id != id);
+                self.revision += 1;
+            }
+            WhatIfStep::Goal(goal) => self.goal = goal,
+            WhatIfStep::Card(card) => self.card = card,
+            WhatIfStep::TuneWanted => self.wants_tune = true,
+            WhatIfStep::Tuning => {
+                self.wants_tune = false;
+                self.tune = Tune::Running { tried: 0, left: 0 };
+            }
+        }
+    }
+
+    fn hear(&mut self, message: FromWhatIf) {
+        match message {
+            FromWhatIf::Opened(opened) => {
+                self.runs = vec![Run { id: RECORDED, wish: opened.recorded.clone(), ..Run::default() }];
+                if self.draft == Wish::default() {
+                    self.draft.conf.clone_from(&opened.recorded.conf);
+                }
+                self.opened = Some(opened);
+            }
+            FromWhatIf::Ran(id, Ok(outcome)) => {
+                self.revision += 1;
+                self.change(id, |run| run.outcome = Some(outcome));
+            }
+            FromWhatIf::Ran(id, Err(sentence)) => {
+                self.runs.retain(|run| run.id != id);
+                self.refused = Some(sentence);
+            }
+            FromWhatIf::Smallest(id, found) => self.change(id, |run| run.smallest = Some(found)),
+            FromWhatIf::Tuning { tried, left } => self.tune = Tune::Running { tried, left },
+            FromWhatIf::Tuned(Ok(tuned)) => self.tune = Tune::Done(tuned),
+            FromWhatIf::Tuned(Err(sentence)) if sentence.is_empty() => self.tune = Tune::None,
+            FromWhatIf::Tuned(Err(sentence)) => self.tune = Tune::Refused(sentence),
+            FromWhatIf::Failed(sentence) => {
+                (self.failed, self.tune) = (Some(sentence), Tune::None);
+            }
+            // Delivered to the chart.
+            FromWhatIf::Curves(..) => {}
+        }
+    }
+
+    fn change(&mut self, id: u32, change: impl FnOnce(&mut Run)) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
+            change(run);
+        }
+    }
+
+    /// Returns the run under the settings of the recording, once it is known what it came to.
+    pub fn recorded(&self) -> Option<&Outcome> {
+        self.runs.iter().find(|run| run.id == RECORDED)?.outcome.as_ref()
+    }
+}
+
+/// Returns settings without what surrounds them in a shell: `export PYTORCH_CUDA_ALLOC_CONF="…"`.
+fn bare(text: &str) -> &str {
+    let text = text.rsplit_once("_ALLOC_CONF=").map_or(text, |(_, conf)| conf);
+    let quotes = ['"', '\''];
+    // A person who is typing may have ended with a space.
+    if text.trim().starts_with(quotes) { text.trim().trim_matches(quotes) } else { text }
+}
+
+/// Returns the options of settings: each with its name, up to its comma. Lists in brackets have commas of their own.
+fn options(conf: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut depth = 0_i32;
+    conf.split(move |c: char| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && depth <= 0
+    })
+    .map(|option| {
+        let (name, value) = option.split_once(':').unwrap_or((option, ""));
+        (name.trim(), value.trim())
+    })
+}
+
+/// Returns the value of an option in settings; empty if they don't have it.
+pub fn option<'a>(conf: &'a str, name: &str) -> &'a str {
+    options(conf).find(|found| found.0 == name).map_or("", |found| found.1)
+}
+
+/// Returns settings with an option set; without it for an empty value. The others stay as they are.
+pub fn with_option(conf: &str, name: &str, value: &str) -> String {
+    let value = value.trim();
+    let mut parts = Vec::new();
+    let mut is_set = value.is_empty();
+    for (found, old) in options(conf).filter(|(found, _)| !found.is_empty()) {
+        if found != name {
+            parts.push(if old.is_empty() { found.to_owned() } else { format!("{found}:{old}") });
+        } else if !std::mem::replace(&mut is_set, true) {
+            parts.push(format!("{name}:{value}"));
+        }
+    }
+    if !is_set {
+        parts.push(format!("{name}:{value}"));
+    }
+    parts.join(",")
+}
+
+#[cfg(test)]
+#[path = "whatif_tests.rs"]
+mod tests;

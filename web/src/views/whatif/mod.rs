@@ -1,0 +1,56 @@
+//! The what-if tab: the same requests under other settings, on other devices, and the search for better settings.
+
+mod chart;
+mod check;
+mod fit;
+mod form;
+mod plot;
+mod runs;
+mod tune;
+
+use yew::prelude::*;
+
+use crate::hooks::{open_whatif, use_model};
+use crate::views::controls::use_first_picture;
+use crate::widgets::empty::empty;
+
+/// The what-if tab.
+#[component]
+pub fn WhatIfView() -> Html {
+    let model = use_model();
+    // Nothing is awaited: what a run comes to is shown as it becomes known.
+    use_first_picture(&model, true);
+    let marked = use_state_eq(|| None::<u32>);
+    let has_events = model.device().is_some_and(|device| device.events > 0);
+    {
+        let is_new = model.whatif().is_none();
+        let handle = model.clone();
+        use_effect_with((model.current, model.view.device, is_new && has_events), move |(_, _, is_new)| {
+            if *is_new {
+                open_whatif(&handle);
+            }
+        });
+    }
+    if !has_events {
+        return empty(
+            "This trace has no events, so there is nothing to run under other settings.",
+            "Record the history of a run:",
+            true,
+        );
+    }
+    let Some(whatif) = model.whatif() else { return Html::default() };
+    html! {
+        <div class="whatif" data-testid="whatif">
+            { check::check_line(&model, whatif) }
+            if whatif.opened.is_some() {
+                <chart::Chart marked={*marked} />
+                <div class="whatif-page">
+                    { runs::table(&model, whatif, &marked) }
+                    <form::Settings />
+                    <tune::TuneSection />
+                    { fit::section(whatif) }
+                </div>
+            }
+        </div>
+    }
+}

@@ -1,0 +1,194 @@
+//! The search for better settings: what for, how far it is, what it found.
+
+use shared::units::{Count, counted};
+use shared::whatif::CARDS;
+use shared::whatif::tune::{Advice, Tuning};
+use web_sys::HtmlSelectElement;
+use yew::prelude::*;
+
+use super::form::VARIABLE;
+use super::plot::plot;
+use super::runs::settings_text;
+use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
+use crate::model::{Goal, Group, Tune, Tuned, WhatIfStep, Wish};
+use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::copy::CopyButton;
+
+const GOALS: [(Goal, &str); 3] =
+    [(Goal::Reserved, "least reserved memory"), (Goal::Calls, "fewest driver calls"), (Goal::Fit, "no out-of-memory")];
+
+/// Rows of the table that are shown at first.
+const ROWS: usize = 12;
+
+/// The search, with its result.
+#[component]
+pub fn TuneSection() -> Html {
+    let model = use_model();
+    let node = use_node_ref();
+    let shows_all = use_state_eq(|| false);
+    let Some(whatif) = model.whatif() else { return Html::default() };
+    let is_running = matches!(whatif.tune, Tune::Running { .. });
+    let is_wanted = is_running || whatif.wants_tune;
+    {
+        let node = node.clone();
+        use_effect_with(is_wanted, move |is_wanted| {
+            if let (true, Some(element)) = (*is_wanted, node.cast::<web_sys::Element>()) {
+                element.scroll_into_view();
+            }
+        });
+    }
+    let on_goal = {
+        let model = model.clone();
+        Callback::from(move |event: Event| {
+            let index = event.target_unchecked_into::<HtmlSelectElement>().selected_index();
+            let goal = usize::try_from(index).ok().and_then(|i| GOALS.get(i));
+            if let Some((goal, _)) = goal {
+                change_whatif(&model, WhatIfStep::Goal(*goal));
+            }
+        })
+    };
+    let on_card = {
+        let model = model.clone();
+        Callback::from(move |event: Event| {
+            let card = event.target_unchecked_into::<HtmlSelectElement>().value();
+            change_whatif(&model, WhatIfStep::Card(card));
+        })
+    };
+    let on_start = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| find_settings(&model))
+    };
+    let on_cancel = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| cancel_tune(&model))
+    };
+    html! {
+        <section aria-label="Better settings" ref={node} data-testid="whatif-tune">
+            <h2>{ "Better settings" }</h2>
+            <div class="whatif-acts">
+                <label class="toolbar-field">
+                    <span>{ "Search for" }</span>
+                    <select class="toolbar-select" onchange={on_goal} disabled={is_running} data-testid="tune-goal">
+                        { for GOALS.iter().map(|(goal, name)| html! { <option selected={whatif.goal == *goal}>{ *name }</option> }) }
+                    </select>
+                </label>
+                <label class="toolbar-field">
+                    <span>{ "on" }</span>
+                    <select class="toolbar-select" onchange={on_card} disabled={is_running} data-testid="tune-card">
+                        <option value="" selected={whatif.card.is_empty()}>{ "the recorded device" }</option>
+                        { for CARDS.iter().map(|card| html! { <option value={card.name} selected={whatif.card == card.name}>{ card.name }</option> }) }
+                    </select>
+                </label>
+                if is_running {
+                    <button type="button" class="button" onclick={on_cancel} data-testid="tune-cancel">{ "Cancel" }</button>
+                } else {
+                    <button type="button" class="button is-primary" onclick={on_start} disabled={is_wanted} data-testid="tune-start">{ "Search" }</button>
+                }
+            </div>
+            { match &whatif.tune {
+                _ if whatif.wants_tune => html! { <p class="quiet" role="status">{ "The search begins once the recorded run is known." }</p> },
+                Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then closer to the best." }</p> },
+                Tune::Running { tried, left } => progress(*tried, *left),
+                Tune::Refused(sentence) => html! { <p class="is-refused" role="alert" data-testid="tune-refused">{ sentence.clone() }</p> },
+                Tune::Done(tuned) => found(&model, tuned, &shows_all),
+            } }
+        </section>
+    }
+}
+
+fn progress(tried: u32, left: u32) -> Html {
+    let said = format!("{} tried, at least {} to go", counted(tried.into(), "setting"), Count(left.into()));
+    html! {
+        <p class="whatif-progress" data-testid="tune-progress">
+            <progress max={(tried + left).max(1).to_string()} value={tried.to_string()} aria-label="Settings tried" />
+            <span>{ said }</span>
+        </p>
+    }
+}
+
+fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -> Html {
+    let Tuning { groups, advice, tried, .. } = &tuned.tuning;
+    let line = advice.conf.as_ref().map(|conf| [VARIABLE, conf].concat());
+    let rows = if **shows_all { groups.len() } else { ROWS };
+    let show_all = {
+        let shows_all = shows_all.clone();
+        Callback::from(move |_: MouseEvent| shows_all.set(true))
+    };
+    html! {
+        <>
+            <p role="status" data-testid="tune-verdict" data-complete={tuned.is_complete.to_string()}>
+                { advice.text.clone() }{ " " }{ advice.cost.clone() }
+                <span class="dim">
+                    { format!(" {} tried{}.", counted((*tried).into(), "setting"), if tuned.is_complete { "" } else { " before the search was cancelled" }) }
+                </span>
+            </p>
+            if let Some(line) = line {
+                <p class="whatif-line is-answer" data-testid="tune-recommended">
+                    <code>{ line.clone() }</code>
+                    <CopyButton text={line} label="Copy" class="button is-primary" />
+                    if let Some(conf) = &advice.conf {
+                        <button type="button" class="button" onclick={adds(model, conf)} title="Run it beside the recorded settings" data-testid="tune-add-recommended">{ "Add run" }</button>
+                    }
+                </p>
+            }
+            if groups.len() > 1 {
+                { plot(groups, advice.conf.as_deref()) }
+            }
+            if !groups.is_empty() {
+                <div class="whatif-scroll">
+                    <table class="whatif-table" data-testid="tune-groups">
+                        <thead><tr>
+                            <th>{ "Settings" }</th>
+                            <th title="No other settings have both less reserved memory and fewer driver calls">{ "Best trade-off" }</th>
+                            <th>{ "Peak reserved" }</th>
+                            <th>{ "Driver calls" }</th>
+                            <th>{ "Retries" }</th>
+                            <th>{ "Out of memory" }</th>
+                            <th><span class="visually-hidden">{ "Add as a run" }</span></th>
+                        </tr></thead>
+                        <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group)) }</tbody>
+                    </table>
+                </div>
+                if rows < groups.len() {
+                    <button type="button" class="act" onclick={show_all}>{ format!("Show all {} outcomes", Count(groups.len() as u64)) }</button>
+                }
+            }
+        </>
+    }
+}
+
+/// Returns a callback that adds a run under settings.
+fn adds(model: &ModelHandle, conf: &str) -> Callback<MouseEvent> {
+    let (model, conf) = (model.clone(), conf.to_owned());
+    Callback::from(move |_: MouseEvent| {
+        let draft = model.now().whatif().map(|whatif| whatif.draft.clone()).unwrap_or_default();
+        add_run(&model, &Wish { conf: conf.clone(), ..draft });
+    })
+}
+
+fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
+    let Some((first, others)) = group.confs.split_first() else { return Html::default() };
+    let is_chosen = advice.conf.as_ref().is_some_and(|chosen| group.confs.contains(chosen));
+    let note = match (group.is_recorded, is_chosen) {
+        (true, _) => "as recorded",
+        (_, true) => "recommended",
+        _ => "",
+    };
+    html! {
+        <tr key={first.clone()} class={classes!(is_chosen.then_some("is-chosen"))} data-testid="tune-group">
+            <th scope="row">
+                <code title={[VARIABLE, first].concat()}>{ settings_text(first) }</code>
+                if !others.is_empty() {
+                    <span class="dim" title={others.iter().map(|conf| settings_text(conf)).collect::<Vec<_>>().join("\n")}>{ format!(" and {} more", Count(others.len() as u64)) }</span>
+                }
+                if !note.is_empty() { <span class="remark">{ note }</span> }
+            </th>
+            <td>{ if group.is_on_front { "yes" } else { "" } }</td>
+            <td>{ bytes_text(group.outcome.peak_reserved) }</td>
+            <td>{ Count(group.outcome.driver_calls()).to_string() }</td>
+            <td>{ Count(group.outcome.retries).to_string() }</td>
+            <td>{ if group.outcome.ooms > 0 { "yes" } else { "no" } }</td>
+            <td><button type="button" class="act" onclick={adds(model, first)} title="Add it to the runs above" data-testid="tune-add">{ "Add" }</button></td>
+        </tr>
+    }
+}

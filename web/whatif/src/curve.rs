@@ -1,0 +1,53 @@
+//! A run's reserved memory in columns of pixels: the work is that of the columns and the changes in them.
+
+use std::ops::RangeInclusive;
+
+use protocol::whatif::{CurvesAsked, RunCurve};
+use shared::whatif::Course;
+
+use crate::axis::Times;
+
+/// Returns the curve of a run up to the event at which it stopped, if it did.
+pub fn curve(id: u32, course: &Course, stopped_at: Option<u32>, times: &Times, asked: &CurvesAsked) -> RunCurve {
+    let (mut least, mut most) = (Vec::new(), Vec::new());
+    for column in 0..asked.columns {
+        let positions = times.column(asked, column);
+        if stopped_at.is_some_and(|event| *positions.start() > event) {
+            break;
+        }
+        let (low, high) = extremes(course, positions);
+        least.push(low);
+        most.push(high);
+    }
+    RunCurve { id, least: least.into(), most: most.into() }
+}
+
+/// Returns the least and the most bytes at some positions.
+fn extremes(course: &Course, positions: RangeInclusive<u32>) -> (u64, u64) {
+    // A position follows the event of the number before.
+    let place = |position: u32| course.events.partition_point(|event| *event < position).saturating_sub(1);
+    let (first, last) = (place(*positions.start()), place(*positions.end()));
+    let values = course.reserved.get(first..=last).unwrap_or_default();
+    let most = values.iter().copied().max().unwrap_or_default();
+    (values.iter().copied().min().unwrap_or_default(), most)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::{Axis, Window};
+
+    use super::*;
+
+    #[test]
+    fn each_column_has_its_extremes() {
+        let course = Course { events: vec![0, 2, 3, 7], reserved: vec![10, 40, 20, 30] };
+        let asked = CurvesAsked { axis: Axis::Event, window: Window { start: 0.0, end: 10.0 }, columns: 5 };
+        let found = curve(3, &course, None, &Times::default(), &asked);
+        assert_eq!(found.least.0, [10, 10, 20, 20, 30]);
+        assert_eq!(found.most.0, [10, 40, 40, 30, 30]);
+        let stopped = curve(3, &course, Some(3), &Times::default(), &asked);
+        assert_eq!((stopped.id, stopped.least.len(), stopped.most.len()), (3, 2, 2));
+        let empty = curve(3, &Course::default(), None, &Times::default(), &asked);
+        assert_eq!(empty.most.0, [0; 5]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Answers questions about one device's requests, one piece of work at a time, the quickest first: runs, then the next
+//! settings of a search, then the least memory of each run.
+
+use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
+use shared::allocator::{DriverError, Profile};
+use shared::session::RecordedRequests;
+use shared::whatif::{Baseline, BaselineError, Course, Requests, Terms, USUAL_RELEASES};
+
+use crate::axis::Times;
+use crate::curve::curve;
+use crate::search::Searching;
+use crate::wish::terms;
+
+/// Said of requests that the allocator can't even begin with.
+fn refused(error: &DriverError) -> String {
+    format!("This trace can't be run again: {error}.")
+}
+
+/// Returns why the run can't be repeated even as it was recorded.
+fn sentence(error: &BaselineError) -> String {
+    match error {
+        BaselineError::Settings { message, .. } => format!("The recorded settings can't be read: {message}"),
+        BaselineError::State(error) => refused(error),
+    }
+}
+
+/// What is known of one device's requests, and what is still to do.
+#[derive(Debug)]
+pub struct Desk {
+    requests: Requests,
+    conf: String,
+    profile: &'static Profile,
+    times: Times,
+    /// Runs that are asked for, the newest last.
+    asked: Vec<(u32, Terms)>,
+    runs: Vec<Run>,
+    search: Option<Searching>,
+}
+
+/// A run that is done.
+#[derive(Debug)]
+struct Run {
+    id: u32,
+    terms: Terms,
+    course: Course,
+    stopped_at: Option<u32>,
+    /// Whether its least memory is known.
+    is_measured: bool,
+}
+
+impl Desk {
+    /// Takes a device's requests, and answers them under the settings of the recording. The error is a sentence.
+    pub fn open(recorded: RecordedRequests) -> Result<(Self, Opened), String> {
+        let RecordedRequests { requests, conf, torch, events, steps_us } = recorded;
+        if requests.is_empty() {
+            return Err("This trace has no request for memory, so there is nothing to run again.".to_owned());
+        }
+        let told = Profile::of(&torch).map(|profile| vec![profile]);
+        let profiles = told.unwrap_or_else(|| USUAL_RELEASES.to_vec());
+        let Baseline { profile, check, .. } = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
+        let opened = Opened {
+            check,
+            recorded: Wish { conf: conf.clone(), torch: profile.torch.to_owned(), ..Wish::default() },
+            capacity: requests.capacity(),
+            releases: Profile::ALL.iter().map(|profile| profile.torch.to_owned()).collect(),
+            events,
+            bounds: requests.bounds(),
+        };
+        let asked = vec![(RECORDED, terms(&opened.recorded, profile, requests.capacity())?)];
+        let times = Times::of(&steps_us);
+        Ok((Self { requests, conf, profile, times, asked, runs: Vec::new(), search: None }, opened))
+    }
+
+    /// Takes a message. Returns what can be answered at once.
+    pub fn receive(&mut self, message: ToWhatIf) -> Vec<FromWhatIf> {
+        match message {
+            ToWhatIf::Run { id, wish } => match self.terms(&wish) {
+                Ok(terms) => {
+                    self.asked.push((id, terms));
+                    Vec::new()
+                }
+                Err(sentence) => vec![FromWhatIf::Ran(id, Err(sentence))],
+            },
+            ToWhatIf::Forget(id) => {
+                self.asked.retain(|asked| asked.0 != id);
+                self.runs.retain(|run| run.id != id);
+                Vec::new()
+            }
+            ToWhatIf::Curves(asked) => vec![self.curves(asked)],
+            ToWhatIf::Tune { wish, goal } => match self.terms(&Wish { conf: self.conf.clone(), ..wish }) {
+                Ok(terms) => {
+                    self.search = Some(Searching::new(terms, &self.conf, goal));
+                    Vec::new()
+                }
+                Err(sentence) => vec![FromWhatIf::Tuned(Err(sentence))],
+            },
+            ToWhatIf::Cancel => self.end_search(Ok(false)),
+        }
+    }
+
+    fn terms(&self, wish: &Wish) -> Result<Terms, String> {
+        terms(wish, self.profile, self.requests.capacity())
+    }
+
+    fn curves(&self, asked: CurvesAsked) -> FromWhatIf {
+        /// More columns than any screen has.
+        const MOST: u32 = 1 << 14;
+        let asked = CurvesAsked { columns: asked.columns.min(MOST), ..asked };
+        let curves = self.runs.iter().map(|run| curve(run.id, &run.course, run.stopped_at, &self.times, &asked));
+        FromWhatIf::Curves(asked, curves.collect())
+    }
+
+    /// Returns how many milliseconds messages have before the next piece of work. The least memory takes many runs at once, and
+    /// a chart shall not wait for them.
+    pub fn rest_ms(&self) -> i32 {
+        const REST_MS: i32 = 200;
+        if self.asked.is_empty() && self.search.is_none() { REST_MS } else { 0 }
+    }
+
+    /// Does the next piece of work. Returns what there is to say about it; `None` if there is nothing to do.
+    pub fn work(&mut self) -> Option<Vec<FromWhatIf>> {
+        if !self.asked.is_empty() {
+            let (id, terms) = self.asked.remove(0);
+            return Some(vec![self.run(id, terms)]);
+        }
+        if let Some(search) = &mut self.search {
+            return Some(match search.step(&self.requests) {
+                Ok(Some(progress)) => vec![progress],
+                Ok(None) => self.end_search(Ok(true)),
+                Err(sentence) => self.end_search(Err(sentence)),
+            });
+        }
+        let run = self.runs.iter_mut().find(|run| !run.is_measured)?;
+        run.is_measured = true;
+        let smallest = self.requests.smallest_capacity(&run.terms).map_err(|error| refused(&error));
+        Some(vec![FromWhatIf::Smallest(run.id, smallest)])
+    }
+
+    /// Ends the search: with what was found and whether that is all, or with an error.
+    fn end_search(&mut self, end: Result<bool, String>) -> Vec<FromWhatIf> {
+        let Some(search) = self.search.take() else { return Vec::new() };
+        let found =
+            end.and_then(|is_complete| search.end(&self.requests, is_complete).map(Box::new).ok_or_else(String::new));
+        vec![FromWhatIf::Tuned(found)]
+    }
+
+    fn run(&mut self, id: u32, terms: Terms) -> FromWhatIf {
+        match self.requests.run_course(&terms) {
+            Ok((outcome, course)) => {
+                self.runs.push(Run { id, terms, course, stopped_at: outcome.stopped_at, is_measured: false });
+                FromWhatIf::Ran(id, Ok(outcome))
+            }
+            Err(error) => FromWhatIf::Ran(id, Err(refused(&error))),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+use protocol::message::{decode, encode};
+use shared::import::Importer;
+use shared::limits::ImportLimits;
+use shared::query::{Axis, Window};
+use shared::session::Session;
+use shared::whatif::tune::Goal;
+
+use super::*;
+
+/// Opens a file's first device as the worker does: its requests come as bytes.
+fn open(name: &str) -> (Desk, Opened) {
+    let file = format!("{}/../../tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut importer = Importer::new(ImportLimits::default());
+    importer.push(&std::fs::read(file).unwrap()).unwrap();
+    let session = Session::build(importer.finish().unwrap(), &mut |_| {});
+    let bytes = encode(&session.requests(0).unwrap()).unwrap();
+    Desk::open(decode(&bytes).unwrap()).unwrap()
+}
+
+/// Does all work that is left.
+fn work(desk: &mut Desk) -> Vec<FromWhatIf> {
+    std::iter::from_fn(|| desk.work()).flatten().collect()
+}
+
+fn wish(conf: &str) -> Wish {
+    Wish { conf: conf.to_owned(), ..Wish::default() }
+}
+
+#[test]
+fn the_recording_runs_first_and_then_what_is_wanted() {
+    let (mut desk, opened) = open("torch_2_15.pickle");
+    assert!(opened.check.requests > 0 && opened.bounds.requested > 0, "{opened:?}");
+    assert!(desk.receive(ToWhatIf::Run { id: 7, wish: wish("expandable_segments:True") }).is_empty());
+    let said = work(&mut desk);
+    let [FromWhatIf::Ran(0, Ok(recorded)), FromWhatIf::Ran(7, Ok(_)), FromWhatIf::Smallest(0, Ok(least)), rest] =
+        &said[..]
+    else {
+        panic!("{said:?}")
+    };
+    assert!(matches!(rest, FromWhatIf::Smallest(7, Ok(_))));
+    assert!(*least >= opened.bounds.exact_fit && recorded.peak_reserved > 0);
+    let asked = CurvesAsked { axis: Axis::Event, window: Window { start: 0.0, end: 50.0 }, columns: 10 };
+    let answered = desk.receive(ToWhatIf::Curves(asked));
+    let [FromWhatIf::Curves(_, curves)] = &answered[..] else { panic!("{answered:?}") };
+    assert_eq!(curves.iter().map(|curve| (curve.id, curve.most.len())).collect::<Vec<_>>(), [(0, 10), (7, 10)]);
+    assert_eq!(curves[0].most.iter().max(), Some(&recorded.peak_reserved));
+    desk.receive(ToWhatIf::Forget(7));
+    assert!(work(&mut desk).is_empty() && desk.runs.len() == 1);
+}
+
+#[test]
+fn settings_that_are_refused_leave_everything_as_it_was() {
+    let (mut desk, _) = open("torch_2_15.pickle");
+    let said = desk.receive(ToWhatIf::Run { id: 1, wish: wish("nonsense") });
+    assert!(matches!(&said[..], [FromWhatIf::Ran(1, Err(sentence))] if sentence.contains("nonsense")), "{said:?}");
+    assert_eq!(work(&mut desk).len(), 2);
+}
+
+#[test]
+fn a_search_ends_by_itself_or_when_it_is_cancelled() {
+    let (mut desk, _) = open("torch_2_15.pickle");
+    work(&mut desk);
+    let tune = || ToWhatIf::Tune { wish: wish("is not looked at"), goal: Goal::Reserved };
+    assert!(desk.receive(tune()).is_empty());
+    let said = work(&mut desk);
+    let Some(FromWhatIf::Tuned(Ok(whole))) = said.last() else { panic!("{said:?}") };
+    assert!(whole.is_complete && whole.tuning.tried > 20 && !whole.tuning.groups.is_empty());
+
+    desk.receive(tune());
+    assert!(matches!(desk.work().as_deref(), Some([FromWhatIf::Tuning { .. }])));
+    desk.work();
+    let ended = desk.receive(ToWhatIf::Cancel);
+    assert!(
+        matches!(&ended[..], [FromWhatIf::Tuned(Ok(part))] if !part.is_complete && part.tuning.tried == 1),
+        "{ended:?}"
+    );
+    assert!(work(&mut desk).is_empty() && desk.receive(ToWhatIf::Cancel).is_empty());
+}
