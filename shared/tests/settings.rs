@@ -113,9 +113,10 @@ fn the_divisions_serialize_in_the_order_of_their_boundaries() {
 
 #[test]
 fn sizes_that_no_snapshot_shows_follow_the_large_segment() {
-    // Up to torch 2.9 it stays until it is named again; since then every call sets it to the large segment's size.
+    // Up to torch 2.10 it stays until it is named again; since then every call sets it to the large segment's size.
     let cases = [
         ("2.6", "max_non_split_rounding_mb:100", "", 100),
+        ("2.10", "max_non_split_rounding_mb:100", "", 100),
         ("2.11", "max_non_split_rounding_mb:100", "", 20),
         ("2.11", "large_segment_size_mb:38", "", 38),
         ("2.15", "large_segment_size_mb:38,max_non_split_rounding_mb:100", "max_split_size_mb:40", 38),

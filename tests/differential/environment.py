@@ -3,7 +3,7 @@
 
     environment.py RELEASE [SCRIPT [ARGUMENT...]]
 
-RELEASE is 2.6, 2.11, 2.15 or any other that PyPI has, as 2.9 or 2.9.1. Without a SCRIPT it makes the environment and
+RELEASE is any that PyPI has, as 2.9 or 2.9.1. Without a SCRIPT it makes the environment and
 says where it is; with one it runs the script in it. An environment is `target/differential/RELEASE`: a virtual
 environment with the official CUDA wheel (1.5 to 2.5 GB unpacked, downloaded once), without NVIDIA's libraries, and the
 libraries that take their place. What is there is used again.

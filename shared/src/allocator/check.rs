@@ -4,6 +4,7 @@ use super::block::Block;
 use super::device::DeviceAllocator;
 use super::driver::Driver;
 use super::entry::TraceSink;
+use super::profile::TieBreak;
 use super::slab::NONE;
 use super::stats::{Stat, StatArray};
 
@@ -30,8 +31,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(());
         }
         let Some(next) = self.blocks.get(block.next) else { return Err(format!("{number} links to nothing")) };
-        let is_apart =
-            next.free_list != block.free_list || next.expandable != block.expandable || next.born != block.born;
+        let has_own_age = self.profile.tie_break == TieBreak::BlockAge;
+        let is_apart = next.free_list != block.free_list
+            || next.expandable != block.expandable
+            || (next.born != block.born && !has_own_age);
         if next.prev != number || block.address + block.size != next.address || is_apart {
             return Err(format!("blocks {number} and {} are not neighbours", block.next));
         }

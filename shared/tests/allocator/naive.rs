@@ -12,6 +12,8 @@ struct Block {
     address: u64,
     size: u64,
     is_free: bool,
+    /// In the order of creation; of a block that is split, the head is the new one.
+    born: u64,
 }
 
 /// A segment with its blocks by address.
@@ -36,14 +38,14 @@ impl Segment {
 
 pub(super) struct Naive {
     capacity: u64,
-    by_age: bool,
+    tie_break: TieBreak,
     born: u64,
     segments: Vec<Segment>,
 }
 
 impl Naive {
     pub(super) fn new(profile: &Profile, capacity: u64) -> Self {
-        Self { capacity, by_age: profile.tie_break == TieBreak::SegmentAge, born: 0, segments: Vec::new() }
+        Self { capacity, tie_break: profile.tie_break, born: 0, segments: Vec::new() }
     }
 
     pub(super) fn reserved(&self) -> u64 {
@@ -64,21 +66,28 @@ impl Naive {
         let found = blocks[index];
         let rest = found.size - size;
         if if is_small { rest >= 512 } else { rest > MIB } {
+            self.born += 1;
             blocks[index].size = size;
-            blocks.insert(index + 1, Block { address: found.address + size, size: rest, is_free: true });
+            blocks[index].born = self.born;
+            blocks.insert(index + 1, Block { address: found.address + size, size: rest, is_free: true, ..found });
         }
         blocks[index].is_free = false;
         Some(found.address)
     }
 
-    /// Returns the smallest free block that is large enough; among equals the one in the older segment, where that
-    /// counts, then the one with the lowest address.
+    /// Returns the smallest free block that is large enough; among equals the older one or the one in the older segment,
+    /// where that counts, then the one with the lowest address.
     fn best(&self, size: u64, stream: i64, is_small: bool) -> Option<(usize, usize)> {
         let mut best = None;
         for (at, segment) in self.segments.iter().enumerate() {
             for (index, block) in segment.blocks.iter().enumerate() {
                 let serves = segment.stream == stream && segment.is_small == is_small && block.is_free;
-                let rank = (block.size, if self.by_age { segment.born } else { 0 }, block.address);
+                let age = match self.tie_break {
+                    TieBreak::Address => 0,
+                    TieBreak::BlockAge => block.born,
+                    TieBreak::SegmentAge => segment.born,
+                };
+                let rank = (block.size, age, block.address);
                 if serves && block.size >= size && best.is_none_or(|(other, _)| rank < other) {
                     best = Some((rank, (at, index)));
                 }
@@ -107,7 +116,7 @@ impl Naive {
             address = start + bytes;
         }
         self.born += 1;
-        let blocks = vec![Block { address, size, is_free: true }];
+        let blocks = vec![Block { address, size, is_free: true, born: self.born }];
         self.segments.push(Segment { stream, is_small, born: self.born, blocks });
         true
     }
@@ -117,7 +126,9 @@ impl Naive {
             let Some(mut at) = segment.blocks.iter().position(|block| block.address == address) else { continue };
             segment.blocks[at].is_free = true;
             if at > 0 && segment.blocks[at - 1].is_free {
-                segment.blocks[at - 1].size += segment.blocks.remove(at).size;
+                let freed = segment.blocks.remove(at);
+                segment.blocks[at - 1].size += freed.size;
+                segment.blocks[at - 1].born = freed.born;
                 at -= 1;
             }
             if segment.blocks.get(at + 1).is_some_and(|next| next.is_free) {

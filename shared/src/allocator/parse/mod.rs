@@ -30,7 +30,7 @@ enum Moment {
 
 /// Parses `conf` into `config` as PyTorch does for a program that changes its settings at run time.
 ///
-/// Every call first resets `max_split_size`, the divisions and the garbage collection threshold; since torch 2.10 also
+/// Every call first resets `max_split_size`, the divisions and the garbage collection threshold; since torch 2.11 also
 /// `max_non_split_rounding`. Other settings keep their values unless they are named.
 ///
 /// # Errors

@@ -82,7 +82,9 @@ impl<'a> Reader<'a> {
             }
             self.cursor.advance();
         }
-        self.config.max_non_split_rounding = self.config.large_segment_size;
+        if self.knows("large_segment_size_mb") {
+            self.config.max_non_split_rounding = self.config.large_segment_size;
+        }
         self.cursor = Cursor::new(self.tokens, self.profile);
         while let Some(key) = self.cursor.current() {
             if !self.knows(key) {
