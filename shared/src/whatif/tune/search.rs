@@ -45,7 +45,7 @@ impl Search {
     /// Begins a search over the settings that a release has. Garbage collection is tried only if the memory of the process is
     /// limited by a fraction (`has_limit`): PyTorch ignores its threshold otherwise.
     pub fn new(profile: &Profile, goal: Goal, has_limit: bool) -> Self {
-        let has_large_segments = !profile.unknown_settings.contains(&"large_segment_size_mb");
+        let has_large_segments = profile.knows_setting("large_segment_size_mb");
         Self { goal, has_large_segments, has_limit, round: 0, seen: FxHashSet::default() }
     }
 
