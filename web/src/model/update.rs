@@ -17,7 +17,7 @@ use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
-use super::whatif::{WhatIf, WhatIfStep};
+use super::whatif::WhatIfStep;
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
