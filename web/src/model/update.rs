@@ -17,7 +17,7 @@ use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
-use super::whatif::{WhatIf, WhatIfStep};
+use super::whatif::WhatIfStep;
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
@@ -118,7 +118,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             // What a worker still says of requests that are forgotten is of no use.
             let is_wanted = |file: &&mut FileEntry| file.whatif.is_some() || !matches!(step, WhatIfStep::Heard(_));
             if let Some(file) = entry(&mut next, key).filter(is_wanted) {
-                let mut whatif = file.whatif.as_ref().map(|known| WhatIf::clone(known)).unwrap_or_default();
+                let mut whatif = file.whatif.as_deref().cloned().unwrap_or_default();
                 whatif.apply(step);
                 file.whatif = Some(Shared::new(whatif));
             }

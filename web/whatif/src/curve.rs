@@ -44,7 +44,7 @@ mod tests {
         let asked = CurvesAsked { axis: Axis::Event, window: Window { start: 0.0, end: 10.0 }, columns: 5 };
         let found = curve(3, &course, None, &Times::default(), &asked);
         assert_eq!(found.least.0, [10, 10, 20, 20, 30]);
-        assert_eq!(found.most.0, [10, 40, 40, 30, 30]);
+        assert_eq!(found.most.0, [10, 40, 20, 30, 30]);
         let stopped = curve(3, &course, Some(3), &Times::default(), &asked);
         assert_eq!((stopped.id, stopped.least.len(), stopped.most.len()), (3, 2, 2));
         let empty = curve(3, &Course::default(), None, &Times::default(), &asked);
