@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use crate::query::Packed;
+use crate::trace::{Marks, Settings};
 use crate::whatif::Requests;
 
 /// A device's requests, with what was recorded about them.
@@ -12,7 +13,9 @@ pub struct RecordedRequests {
     /// The requests.
     pub requests: Requests,
     /// The allocator's settings, as the trace has them.
-    pub conf: String,
+    pub settings: Settings,
+    /// What the file shows of the release that wrote it.
+    pub marks: Marks,
     /// The release of PyTorch; empty if the trace doesn't have it.
     pub torch: String,
     /// The number of events.
@@ -37,7 +40,8 @@ impl Session {
         let steps_us = if of_device.has_times { Packed(steps.collect()) } else { Packed::default() };
         Some(RecordedRequests {
             requests,
-            conf: snapshot.settings.conf.clone(),
+            settings: snapshot.settings.clone(),
+            marks: snapshot.marks,
             torch: header.as_ref().map(|header| header.torch.clone()).unwrap_or_default(),
             events: of_device.events,
             steps_us,

@@ -1,7 +1,9 @@
 //! What a file shows, beside its contents, of the PyTorch release that wrote it.
 
+use serde::{Deserialize, Serialize};
+
 /// The optional parts that a snapshot file has. Releases added them one after the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
     /// Whether it has trace entries. Without any, what follows about entries means nothing.
     pub entries: bool,

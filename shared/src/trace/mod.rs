@@ -350,7 +350,7 @@ impl Sample {
 pub type Divisions = [u64; 16];
 
 /// The allocator's settings as recorded; PyTorch's default for settings that were not recorded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The settings string that was set last (`PYTORCH_CUDA_ALLOC_CONF`).
     pub conf: String,

@@ -3,10 +3,7 @@
 use super::requests::Requests;
 use super::self_check::SelfCheck;
 use super::terms::Terms;
-use crate::allocator::{AllocatorConfig, DriverError, Profile, TORCH_2_6, TORCH_2_11, TORCH_2_15};
-
-/// The profiles that are tried for a trace that doesn't tell its release, the most widespread first.
-pub const USUAL_RELEASES: [&Profile; 3] = [&TORCH_2_11, &TORCH_2_15, &TORCH_2_6];
+use crate::allocator::{AllocatorConfig, DriverError, Profile};
 
 /// What a trace was recorded under, as far as it tells, and how well its requests come out under it.
 #[derive(Clone, Debug)]
@@ -37,7 +34,7 @@ pub enum BaselineError {
 
 impl Requests {
     /// Returns the release under which most of the trace comes out as recorded, of those that `profiles` names; of several
-    /// that fit equally well, the first. `conf` are the recorded settings.
+    /// that fit equally well, the first. [`Profile::candidates`] names those of a file that doesn't tell its release. `conf` are the recorded settings.
     ///
     /// # Errors
     /// No profile takes the settings, or the trace begins in a state that no allocator has.

@@ -37,7 +37,7 @@ mod self_check;
 mod terms;
 pub mod tune;
 
-pub use baseline::{Baseline, BaselineError, USUAL_RELEASES};
+pub use baseline::{Baseline, BaselineError};
 pub use bounds::Bounds;
 pub use capacity::GRANULE;
 pub use cards::{CARDS, CONTEXT, Card};

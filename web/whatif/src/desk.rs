@@ -4,7 +4,7 @@
 use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
 use shared::allocator::{DriverError, Profile};
 use shared::session::RecordedRequests;
-use shared::whatif::{Baseline, BaselineError, Course, Requests, Terms, USUAL_RELEASES};
+use shared::whatif::{Baseline, BaselineError, Course, Requests, Terms};
 
 use crate::axis::Times;
 use crate::curve::curve;
@@ -51,12 +51,13 @@ struct Run {
 impl Desk {
     /// Takes a device's requests, and answers them under the settings of the recording. The error is a sentence.
     pub fn open(recorded: RecordedRequests) -> Result<(Self, Opened), String> {
-        let RecordedRequests { requests, conf, torch, events, steps_us } = recorded;
+        let RecordedRequests { requests, settings, marks, torch, events, steps_us } = recorded;
         if requests.is_empty() {
             return Err("This trace has no request for memory, so there is nothing to run again.".to_owned());
         }
         let told = Profile::of(&torch).map(|profile| vec![profile]);
-        let profiles = told.unwrap_or_else(|| USUAL_RELEASES.to_vec());
+        let profiles = told.unwrap_or_else(|| Profile::candidates(&settings, &marks));
+        let conf = settings.conf;
         let Baseline { profile, check, .. } = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
         let opened = Opened {
             check,

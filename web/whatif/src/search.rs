@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use protocol::whatif::{FromWhatIf, Tuned};
 use shared::allocator::AllocatorConfig;
 use shared::whatif::tune::{Candidate, Goal, Search, Tried, Tuning};
-use shared::whatif::{Outcome, Requests, Terms, Why};
+use shared::whatif::{Outcome, Requests, Terms};
 
 /// A search under way.
 #[derive(Debug)]
@@ -42,10 +42,7 @@ impl Searching {
             // What a release refuses is no candidate of it.
             if let Ok(config) = AllocatorConfig::from_conf(&candidate.conf(&self.conf), self.terms.profile) {
                 let outcome = run(config)?;
-                // Nor are settings with which the driver itself fails: such a run ends early, with little reserved.
-                if outcome.stopped_why != Some(Why::Failed) || outcome.ooms > 0 {
-                    self.tried.push(Tried { candidate, outcome });
-                }
+                self.tried.push(Tried { candidate, outcome });
             }
         }
         Ok(Some(FromWhatIf::Tuning { tried: self.tried.len() as u32, left: self.next.len() as u32 }))

@@ -36,6 +36,7 @@ pub struct Tried {
 pub struct Search {
     goal: Goal,
     has_large_segments: bool,
+    has_rounding_limit: bool,
     has_limit: bool,
     round: u32,
     seen: FxHashSet<Candidate>,
@@ -46,7 +47,8 @@ impl Search {
     /// limited by a fraction (`has_limit`): PyTorch ignores its threshold otherwise.
     pub fn new(profile: &Profile, goal: Goal, has_limit: bool) -> Self {
         let has_large_segments = profile.knows_setting("large_segment_size_mb");
-        Self { goal, has_large_segments, has_limit, round: 0, seen: FxHashSet::default() }
+        let has_rounding_limit = profile.knows_setting("max_non_split_rounding_mb");
+        Self { goal, has_large_segments, has_rounding_limit, has_limit, round: 0, seen: FxHashSet::default() }
     }
 
     /// Returns the candidates of the next round, given everything that was tried so far. It is empty when the search is over.
@@ -81,7 +83,7 @@ impl Search {
             pairs.extend(others.flat_map(|other| first.iter().filter_map(|first| self.joined(first, other))));
         }
         // Only blocks that are never split are rounded in this way.
-        for split in SPLITS {
+        for split in SPLITS.into_iter().filter(|_| self.has_rounding_limit) {
             pairs.extend(ROUNDINGS.map(|rounding| Candidate {
                 max_split_size_mb: Some(split),
                 max_non_split_rounding_mb: Some(rounding),
