@@ -11,8 +11,8 @@ use super::slab::NONE;
 use crate::trace::{self, BlockState, Segment};
 use crate::units::Stream;
 
-/// The most memory that can be taken over, segments and blocks together: 1 PiB. With more, sums of bytes could overflow.
-const MOST_ADOPTED: u64 = 1 << 50;
+/// The most memory that can be taken over, segments and blocks together: 4 TiB, more than any device has.
+const MOST_ADOPTED: u64 = 1 << 42;
 
 /// A segment, or the parts of an expandable one that have memory, while it is taken over.
 struct Chain {

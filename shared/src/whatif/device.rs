@@ -42,8 +42,9 @@ pub(super) struct Answers {
     released: u32,
 }
 
-/// The most bytes that are given at recorded addresses in one run: 4 EiB. With more, sums of bytes would overflow.
-const MOST_GIVEN: u64 = 1 << 62;
+/// The most bytes that are given at recorded addresses in one run: 1 PiB, which is a device of 100 GiB filled ten thousand
+/// times. Expandable segments map it page by page, so that more than any job maps would take hours.
+const MOST_GIVEN: u64 = 1 << 50;
 
 /// The first address without memory, above all others.
 const RANGES: u64 = 1 << 56;
@@ -99,7 +100,6 @@ impl Device {
         let released = answers.released;
         match answers.given.pop_front_if(|(_, after)| *after <= released) {
             Some((address, _)) => {
-                // What is released is not counted, so that this is far above what a device has.
                 self.given = self.given.saturating_add(size);
                 let is_possible = self.given <= MOST_GIVEN && address.checked_add(size).is_some();
                 if is_possible { Ok(Some(Address(address))) } else { Err(DriverError::OutOfMemory) }
