@@ -122,7 +122,8 @@ impl Search {
         }
         if let Some(segment) = candidate.large_segment_size_mb {
             let most = candidate.max_split_size_mb.unwrap_or(u64::MAX);
-            let sizes = around(segment).map(|value| value.clamp(11, most));
+            // Pages of expandable segments are whole granules of 2 MiB; the driver refuses others.
+            let sizes = around(segment).map(|value| value.clamp(12, most) & !1);
             found.extend(sizes.map(|value| Candidate { large_segment_size_mb: Some(value), ..candidate.clone() }));
         }
         if let Some(percent) = candidate.garbage_collection_percent {

@@ -14,15 +14,17 @@ const EDGE: f64 = 10.0;
 
 /// Renders the outcomes of a search.
 pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
+    // A run that the driver ends for another reason than a lack of memory has reserved next to nothing by then.
+    let groups: Vec<&Group> = groups.iter().filter(|group| group.outcome.ooms > 0 || !group.outcome.fails()).collect();
     let calls = |group: &Group| group.outcome.driver_calls();
-    let x = Range::of(groups.iter().map(calls));
+    let x = Range::of(groups.iter().map(|group| calls(group)));
     let y = Range::of(groups.iter().map(|group| group.outcome.peak_reserved));
     let at = |group: &Group| {
         let (x, y) = (x.share(calls(group)), y.share(group.outcome.peak_reserved));
         (EDGE + x * (WIDTH - 2.0 * EDGE), HEIGHT - EDGE - y * (HEIGHT - 2.0 * EDGE))
     };
     let number = |value: f64| Decimal::of(value, 1).to_string();
-    let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(at).collect();
+    let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(|group| at(group)).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     let line: Vec<String> = front.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
     let label = format!(
