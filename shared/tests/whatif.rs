@@ -321,8 +321,11 @@ proptest! {
         let (check, outcome) = recorded.ask(|requests, terms| {
             (requests.check(terms).unwrap(), requests.run(terms).unwrap())
         });
-        // A trace that begins in the middle doesn't tell which of two equal blocks is older.
-        if from == 0 {
+        // A trace that begins in the middle doesn't tell which of two equal blocks is older. Nor does one in which pages of
+        // expandable segments were released: from torch 2.12 on, the older part is taken first.
+        let has_released_pages = CONFS[conf].contains("expandable") && ops.iter().any(|op| matches!(op, Op::EmptyCache));
+        let orders_by_age = Profile::ALL[release].version >= (2, 12);
+        if from == 0 && !(has_released_pages && orders_by_age) {
             prop_assert_eq!(&check.first_difference, &None);
             prop_assert_eq!(check.equal, check.requests);
             prop_assert_eq!((outcome.peak_reserved, outcome.peak_active), (peak_reserved, peak_active));
