@@ -88,7 +88,7 @@ fn tuning_finds_what_would_have_saved_a_run() -> Result<()> {
         assert_eq!(again["runs"][1][key], outcome[key], "{key}");
     }
     assert!(outcome["peak_reserved"].as_u64() >= answer["bounds"]["exact_fit"].as_u64(), "{answer}");
-    // People get the line to paste and a table; where nothing can help, they are told so.
+    // The text has the line to paste and a table, or says that nothing can help.
     let text = String::from_utf8(program::run(&["tune", file, "--card", "h100"])?.stdout)?;
     assert!(text.contains("PYTORCH_CUDA_ALLOC_CONF=") && text.contains("= as recorded"), "{text}");
     let text = String::from_utf8(program::run(&["tune", file, "--capacity", "100MiB"])?.stdout)?;

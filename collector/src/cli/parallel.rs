@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Calls `work` for each of `items` on all cores, and returns the results in the order of the items. `done` is told after each
-/// one how many are done.
+/// Calls `work` for each of `items` on all cores, and returns the results in the order of the items. Calls `done` after each
+/// item with the number of finished items.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, done: impl Fn(usize) + Sync) -> Vec<R> {
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(Vec::with_capacity(items.len()));

@@ -58,7 +58,7 @@ pub(super) struct Subject {
 impl SubjectOptions {
     /// Reads the file, and checks how far its run comes out as recorded.
     pub(super) fn subject(&self) -> Result<Subject, String> {
-        // A slip in the options is told before a large file is read.
+        // Wrong options are refused before a large file is read.
         let told = self.torch.as_deref().map(setting::profile).transpose()?;
         let capacity = self.capacity()?;
         let fraction = self.fraction.as_deref().map(share).transpose()?;
@@ -112,13 +112,6 @@ impl Subject {
         let capacity = self.capacity.unwrap_or(AMPLE);
         let (held_by_others, fraction) = (self.held_by_others, self.fraction);
         Ok(Terms { capacity, held_by_others, fraction, ..Terms::ample(self.baseline.profile, config) })
-    }
-
-    /// Returns the bytes that the process can have.
-    pub(super) fn room(&self) -> u64 {
-        let capacity = self.capacity.unwrap_or(AMPLE);
-        let share = self.fraction.map_or(capacity, |fraction| (capacity as f64 * fraction) as u64);
-        share.min(capacity.saturating_sub(self.held_by_others))
     }
 }
 

@@ -131,7 +131,7 @@ fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
     }
     drop(progress);
     let bounds = subject.requests.bounds();
-    Ok(Tuning::of(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.room())))
+    Ok(Tuning::of(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.terms(&subject.conf)?.room())))
 }
 
 fn text(printed: &Printed) -> String {

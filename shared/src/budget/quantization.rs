@@ -13,8 +13,8 @@ pub enum Quantization {
     Int8,
     /// 4-bit NormalFloat (Dettmers et al. 2023, QLoRA): 4 bits a weight, and a 32-bit constant for each block of 64.
     Nf4,
-    /// The same with constants that are quantised too: 8 bits for each block of 64, and a 32-bit constant for each 256 of
-    /// these.
+    /// 4-bit NormalFloat whose constants are quantised, too: 8 bits for each block of 64 weights, and a 32-bit constant for
+    /// each 256 of these.
     Nf4Double,
 }
 

@@ -11,8 +11,8 @@ use crate::allocator::rounding::MIN_BLOCK;
 pub struct Bounds {
     /// The most bytes that live tensors had asked for: memory without rounding, and without any fragmentation.
     pub requested: u64,
-    /// The same with each tensor in a block of its own, whose size is a multiple of 512 bytes, as PyTorch's allocator makes
-    /// them: a perfect fit, without any fragmentation.
+    /// The most bytes that live tensors took, if each tensor has a block of its own with a multiple of 512 bytes, as PyTorch's
+    /// allocator makes them: a perfect fit, without any fragmentation.
     pub exact_fit: u64,
     /// The event at which `exact_fit` was reached; 0 if at the start.
     pub event: u32,

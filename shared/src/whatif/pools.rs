@@ -145,7 +145,7 @@ struct Reading<'a> {
     replay: &'a Replay,
     settings: &'a Settings,
     ledger: Ledger,
-    /// The pools that are told, by segment.
+    /// The pool that the trace names for each segment, if it does.
     told: Vec<Option<PoolId>>,
     /// Segments that are of different pools.
     apart: FxHashSet<(u32, u32)>,

@@ -62,8 +62,8 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         Ok(Self { requests, allocator, addresses })
     }
 
-    /// Runs to the end, or to where the program would have gone on differently. `watch` is told the reserved bytes after
-    /// each step, with its event.
+    /// Runs to the end, or to where the program would have gone on differently. Calls `watch` after each
+    /// step with its event and the reserved bytes.
     fn run(mut self, mut watch: impl FnMut(u32, u64)) -> Outcome {
         let mut most_unused = 0;
         let stop = self.requests.steps.iter().find_map(|step| {

@@ -26,6 +26,12 @@ impl Terms {
         Self { profile, config, capacity: AMPLE, held_by_others: 0, fraction: None }
     }
 
+    /// Returns the bytes that the process can have: what others leave of the device, or less if a fraction limits it.
+    pub fn room(&self) -> u64 {
+        let left = self.capacity.saturating_sub(self.held_by_others);
+        self.fraction.map_or(left, |share| left.min((self.capacity as f64 * share) as u64))
+    }
+
     /// Returns the same terms on a device of another size.
     pub fn on(&self, capacity: u64) -> Self {
         Self { capacity, ..self.clone() }

@@ -51,9 +51,7 @@ impl Searching {
     /// Ends the search; `None` if nothing was run yet.
     pub fn end(self, requests: &Requests, is_complete: bool) -> Option<Tuned> {
         let Self { terms, conf, goal, recorded, tried, .. } = self;
-        let had = terms.capacity.saturating_sub(terms.held_by_others);
-        let limit = terms.fraction.map_or(had, |share| had.min((terms.capacity as f64 * share) as u64));
-        let tuning = Tuning::of(goal, &tried, (&conf, &recorded?), (&requests.bounds(), limit));
+        let tuning = Tuning::of(goal, &tried, (&conf, &recorded?), (&requests.bounds(), terms.room()));
         Some(Tuned { tuning, is_complete })
     }
 }

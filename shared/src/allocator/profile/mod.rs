@@ -98,7 +98,7 @@ const SETTINGS_SINCE: [(&str, (u32, u32)); 12] = [
 pub struct Profile {
     /// The release: `2.11`.
     pub torch: &'static str,
-    /// The same as numbers.
+    /// The release as two numbers, which can be compared: `(2, 11)`.
     pub version: (u32, u32),
     /// The order of cached blocks of equal size.
     pub tie_break: TieBreak,
