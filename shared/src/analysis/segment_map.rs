@@ -128,11 +128,12 @@ impl SegmentMap {
         (row(top).floor() * self.row_width, row(bottom).ceil() * self.row_width)
     }
 
-    /// Returns the parts, row by row, of the span of the line from `start` to `end`.
+    /// Returns the parts, row by row, of the span of the line from `start` to `end`. Every part has a width: what is
+    /// left in a row can be too thin for the coordinates of a quad.
     pub fn parts(&self, start: f64, end: f64) -> impl Iterator<Item = Part> + '_ {
         let mut row = (start / self.row_width).floor();
         let mut at = start;
-        std::iter::from_fn(move || {
+        let parts = std::iter::from_fn(move || {
             // A span that ends with its row has no part in the next one.
             (at < end).then(|| {
                 let row_start = row * self.row_width;
@@ -144,7 +145,8 @@ impl SegmentMap {
                 at = to.max(row * self.row_width);
                 part
             })
-        })
+        });
+        parts.filter(|part| part.x.0 < part.x.1)
     }
 }
 
