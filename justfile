@@ -23,6 +23,10 @@ test:
 e2e:
     tests/run journeys
 
+# Property tests with other cases than `tests/run` has, and more of them
+soak cases="2000":
+    VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package shared --no-fail-fast
+
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:
     cargo bench --package shared
