@@ -8,9 +8,9 @@ from explanations import explanation
 HEAD = """# What-if beside the truth
 
 `just whatif-truth` records jobs with PyTorch, runs each of them under other settings, and compares what PyTorch's allocator
-counted with what `vramscope whatif` predicts from the recording. `tests/truth/README.md` says how. A number that stands alone
-was predicted to the byte; **bold** is the prediction and behind it the truth. Jobs are recorded under the default settings,
-those named `expandable_…` and `split_…` under such ones.
+counted with what the command `vramscope whatif --json` prints for the recording. `tests/truth/README.md` says how. A number
+that stands alone was predicted to the byte; **bold** is the prediction and behind it the truth. Jobs are recorded under the
+default settings, those named `expandable_…` and `split_…` under such ones.
 """
 SHOWN = ("peak_reserved", "peak_allocated", "segments_end", "device_allocs", "retries", "ooms")
 
@@ -33,7 +33,7 @@ def cell(row, name):
 
 
 def share(rows):
-    return f"{sum(row.is_equal for row in rows)} of {len(rows)}"
+    return f"{sum(row.is_equal for row in rows):,} of {len(rows):,}"
 
 
 def summary(rows):
