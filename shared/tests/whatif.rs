@@ -311,6 +311,25 @@ proptest! {
     }
 }
 
+#[test]
+fn a_request_of_an_impossible_size_on_growing_segments_takes_no_time() {
+    // A tensor and a segment of 102 PiB, and a request that fails after them: the device seems to have had as much.
+    let events =
+        [[0, 0, 37, 213, 32], [213, 32, 0, 0, 37], [0, 4, 51, 51, 51], [51, 51, 51, 51, 245], [247, 150, 58, 2, 36]];
+    hostile::repeat(&[&[0, 37, 213, 32][..], events.as_flattened()].concat());
+}
+
+#[test]
+fn segments_of_impossible_sizes_and_a_failure_after_them_do_not_overflow() {
+    let unmapped =
+        [[246, 246, 129, 153, 102], [34, 102, 102, 102, 102], [102, 102, 129, 153, 102], [34, 0, 255, 255, 255]];
+    // Segments of 8 EiB each.
+    let mapped = [[255; 5]; 10];
+    let failed = [[7, 102, 102, 102, 102], [102, 102, 102, 255, 255]];
+    let events = [&unmapped[..], &mapped, &failed, &mapped[..6]].concat();
+    hostile::repeat(&[&[43, 13, 246, 246][..], events.as_flattened()].concat());
+}
+
 proptest! {
     // A trace doesn't always tell who released memory, and about one program in some thousands comes out otherwise: WHATIF.md
     // has what is taken as given. The programs are the same each time, so that a change that makes it worse shows.

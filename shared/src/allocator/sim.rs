@@ -198,14 +198,8 @@ impl Driver for SimDriver {
         if page == 0 || !page.is_multiple_of(GRANULE) {
             return Err(DriverError::Failed { call: "cuMemCreate", message: "invalid argument".to_owned() });
         }
-        let pages = size.div_ceil(page);
-        for made in 0..pages {
-            if let Err(error) = self.charge(page) {
-                self.used -= made * page;
-                return Err(error);
-            }
-        }
-        Ok(())
+        // All pages at once: one by one, a request of an impossible size would take hours.
+        self.charge(size.checked_next_multiple_of(page).ok_or(DriverError::OutOfMemory)?)
     }
 
     fn unmap(&mut self, _: Address, size: u64, _: u64) -> Result<(), DriverError> {
@@ -285,6 +279,16 @@ mod tests {
         device.unmap(range, 4 * MIB, 2 * MIB).unwrap();
         assert_eq!(device.memory_info().unwrap().free, 4 * MIB);
         assert_eq!(device.alloc(u64::MAX), Err(DriverError::OutOfMemory));
+    }
+
+    #[test]
+    fn pages_of_an_impossible_size_are_mapped_at_once() {
+        let mut device = SimDriver::new(1 << 62, Placement::FirstFit);
+        // One by one they would take weeks.
+        device.map(Address(RANGE_BASE), (1 << 61) - 1, 2 * MIB).unwrap();
+        assert_eq!(device.memory_info().unwrap().free, 1 << 61);
+        assert_eq!(device.map(Address(RANGE_BASE), u64::MAX, 2 * MIB), Err(DriverError::OutOfMemory));
+        assert_eq!(device.memory_info().unwrap().free, 1 << 61);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::frames::{StackId, Symbols};
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Event, Settings};
 
+/// The most memory that a process is believed to have had: 1 PiB. With more, which only a broken trace says, sums would overflow.
+const MOST: u64 = 1 << 50;
+
 /// Who released the memory of a run of events of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
@@ -246,6 +249,7 @@ impl Reading<'_> {
             (true, false) => By::Request,
             (true, true) => By::RequestAhead,
         };
-        Releases { runs: self.runs.iter().map(|run| (run.event, by(run))).collect(), capacity: self.known.or(short) }
+        let capacity = self.known.or(short).filter(|capacity| *capacity <= MOST);
+        Releases { runs: self.runs.iter().map(|run| (run.event, by(run))).collect(), capacity }
     }
 }
