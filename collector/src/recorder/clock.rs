@@ -8,6 +8,12 @@ pub trait Clock: Send + Sync {
     /// Returns the time in microseconds since the epoch.
     fn now_us(&self) -> i64;
 
+    /// Returns the time in nanoseconds since the epoch, if the clock runs by itself and evenly, so that a time a little later can be
+    /// told from it.
+    fn steady_ns(&self) -> Option<i64> {
+        None
+    }
+
     /// Returns the clock's name for the recording's header.
     fn name(&self) -> &'static str;
 }
@@ -41,6 +47,11 @@ impl Clock for MonotonicClock {
         // In 64 bits: `Duration::as_micros` computes in 128.
         let us = elapsed.as_secs().saturating_mul(1_000_000).saturating_add(elapsed.subsec_micros().into());
         self.start_us.saturating_add(us as i64)
+    }
+
+    fn steady_ns(&self) -> Option<i64> {
+        let elapsed = i64::try_from(self.start.elapsed().as_nanos()).ok()?;
+        self.start_us.checked_mul(1_000)?.checked_add(elapsed)
     }
 
     fn name(&self) -> &'static str {

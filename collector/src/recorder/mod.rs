@@ -11,13 +11,15 @@
 //! [`shared::format`] recording at every moment.
 //!
 //! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →
-//! `backpressure` → `sink` → `side_channel`, and `handle` → `sink`. `output`, `clock` and `capture` import no sibling.
+//! `backpressure` → `sink` → `side_channel`, `sink` → `event_clock` → `clock`, and `handle` → `sink`. `output`, `clock` and `capture`
+//! import no sibling.
 
 mod backpressure;
 mod capture;
 mod chunk_writer;
 mod clock;
 mod dual_output;
+mod event_clock;
 mod handle;
 mod output;
 mod side_channel;

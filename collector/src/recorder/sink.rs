@@ -9,6 +9,7 @@ use shared::frames::StackId;
 use shared::trace::Segment;
 
 use super::clock::Clock;
+use super::event_clock::EventClock;
 use super::side_channel::SideChannel;
 
 /// Counts by [`Action`].
@@ -41,7 +42,7 @@ pub enum WhenFull {
 /// and never waits, except with [`WhenFull::Wait`].
 pub struct RecorderSink {
     queue: Producer<Item>,
-    clock: Arc<dyn Clock>,
+    clock: EventClock,
     side: Arc<SideChannel>,
     when_full: WhenFull,
     keeps_stacks: bool,
@@ -58,7 +59,7 @@ impl RecorderSink {
         when_full: WhenFull,
         keeps_stacks: bool,
     ) -> Self {
-        let lost = Counts::default();
+        let (lost, clock) = (Counts::default(), EventClock::new(clock));
         Self { queue, clock, side, when_full, keeps_stacks, lost, is_losing: false }
     }
 
@@ -141,7 +142,8 @@ impl RecorderSink {
 impl TraceSink for RecorderSink {
     #[inline]
     fn record(&mut self, entry: TraceEntry) {
-        self.record_at(entry, self.clock.now_us());
+        let time_us = self.clock.now_us();
+        self.record_at(entry, time_us);
     }
 
     #[inline]
