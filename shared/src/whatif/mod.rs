@@ -40,7 +40,7 @@ pub mod tune;
 
 pub use baseline::{Baseline, BaselineError};
 pub use bounds::Bounds;
-pub use capacity::GRANULE;
+pub use capacity::{CapacitySearch, GRANULE};
 pub use cards::{CARDS, CONTEXT, Card};
 pub use course::Course;
 pub use outcome::{Outcome, Why};

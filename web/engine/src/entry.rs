@@ -49,6 +49,9 @@ pub fn start() {
             spawn_local(warm::run(scope()));
         } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
             receive(&Uint8Array::new(bytes).to_vec());
+        } else if let Some(both) = data.dyn_ref::<Array>() {
+            let [message, run] = [0, 1].map(|place| Uint8Array::new(&both.get(place)).to_vec());
+            record(&message, &run);
         }
     });
     scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -148,7 +151,20 @@ fn receive(bytes: &[u8]) {
                 post_with(&FromWorker::Requests { id }, &found);
             }
         }
+        // It comes with a run beside it.
+        Ok(ToWorker::Record { .. }) => {}
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+    }
+}
+
+/// Makes a recording of a what-if run.
+fn record(message: &[u8], run: &[u8]) {
+    if let Ok(ToWorker::Record { id, device, name }) = decode(message) {
+        let message = FromWorker::Packed { id };
+        SESSION.with_borrow_mut(|session| match session {
+            Some(session) => pack::run(session, &message, device as usize, &name, run),
+            None => live::record(&message, device as usize, &name, run),
+        });
     }
 }
 

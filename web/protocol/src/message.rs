@@ -96,6 +96,16 @@ pub enum ToWorker {
         /// The device's index in the summary.
         device: u32,
     },
+    /// Makes a recording of a what-if run. The message comes in an array, whose second element is an `ArrayBuffer` with the
+    /// run. Answered by [`FromWorker::Packed`].
+    Record {
+        /// Chosen by the page.
+        id: u32,
+        /// The device's index in the summary.
+        device: u32,
+        /// The recording's name.
+        name: String,
+    },
 }
 
 /// The state of the connection to the server.
