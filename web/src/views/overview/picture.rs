@@ -181,7 +181,7 @@ fn over(
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
     losses::draw(surface, &overview.losses, (x, y), plot, palette);
     if let Some(runs) = &scene.runs {
-        runs.draw(surface, (x, y), plot, palette);
+        runs.draw(surface, (x, y), plot, palette, false);
     }
     brush(surface, scene, x, plot);
     if let Some(range) = preview.or(scene.range) {

@@ -163,7 +163,7 @@ impl Picture for TimelinePicture {
             range_band::label(surface, x, plot, scene.axis, range, &scene.palette);
         }
         if let Some(runs) = &scene.runs {
-            runs.draw(surface, (scene.plot_area.x(), scene.plot_area.y()), plot, &scene.palette);
+            runs.draw(surface, (scene.plot_area.x(), scene.plot_area.y()), plot, &scene.palette, true);
         }
         if let Some(ghost) = &scene.ghost {
             ghost.draw(surface, &scene.plot_area, &scene.palette);

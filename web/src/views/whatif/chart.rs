@@ -109,7 +109,7 @@ impl Picture for ChartPicture {
         let Scene { plot_area, marks, palette, .. } = scene;
         marks::below(surface, plot_area, scene.axis, marks, None, palette);
         if let Some(lines) = &scene.lines {
-            lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
+            lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, palette, false);
         }
         if let Some(range) = self.preview.or(marks.range) {
             range_band::draw(surface, plot_area.x(), plot_area.plot, range, palette);

@@ -6,7 +6,7 @@ use shared::order::Within;
 use shared::query::Window;
 use yew::prelude::*;
 
-use super::runs::color;
+use super::runs::{color, settings_text};
 use crate::hooks::{CurvesFor, ModelHandle, use_curves};
 use crate::model::{Curves, CurvesAsked, RECORDED, RunCurve};
 use crate::render::color::Rgb;
@@ -18,8 +18,8 @@ use crate::render::surface::{Align, Area, Font, Surface};
 #[derive(Clone, PartialEq)]
 pub struct RunLines {
     curves: Rc<Curves>,
-    /// The runs, in the order of their numbers.
-    order: Rc<Vec<u32>>,
+    /// The runs with their settings, in the order of their numbers.
+    runs: Rc<Vec<(u32, String)>>,
     /// The run that stands out.
     marked: Option<u32>,
     /// Whether the line of the recording is drawn. Views that show its memory themselves leave it out.
@@ -45,8 +45,9 @@ fn use_lines(model: &ModelHandle, by: CurvesFor, asked: Option<CurvesAsked>, has
     let curves = use_curves(model, by, asked)?;
     // Curves of the other axis are on their way.
     asked.filter(|asked| asked.axis == curves.0.axis)?;
-    let order = Rc::new(model.whatif().iter().flat_map(|whatif| &whatif.runs).map(|run| run.id).collect());
-    Some(RunLines { curves, order, marked: None, has_recorded })
+    let runs = model.whatif().into_iter().flat_map(|whatif| &whatif.runs);
+    let runs = Rc::new(runs.map(|run| (run.id, settings_text(&run.wish.conf))).collect());
+    Some(RunLines { curves, runs, marked: None, has_recorded })
 }
 
 impl RunLines {
@@ -56,8 +57,9 @@ impl RunLines {
     }
 
     fn drawn(&self) -> impl Iterator<Item = &RunCurve> {
-        let is_drawn =
-            |curve: &&RunCurve| self.order.contains(&curve.id) && (self.has_recorded || curve.id != RECORDED);
+        let is_drawn = |curve: &&RunCurve| {
+            self.runs.iter().any(|run| run.0 == curve.id) && (self.has_recorded || curve.id != RECORDED)
+        };
         self.curves.1.iter().filter(is_drawn)
     }
 
@@ -66,8 +68,16 @@ impl RunLines {
         self.drawn().flat_map(|curve| curve.most.iter()).copied().max().unwrap_or_default()
     }
 
-    /// Draws the lines, that of the recording below and the marked one on top, and a number at the end of each.
-    pub fn draw(&self, surface: &mut dyn Surface, (x, y): (Scale, Scale), plot: Area, palette: &Palette) {
+    /// Draws the lines, that of the recording below and the marked one on top, and a number at the end of each; with
+    /// `has_names`, its settings too, since there is no table beside it.
+    pub fn draw(
+        &self,
+        surface: &mut dyn Surface,
+        (x, y): (Scale, Scale),
+        plot: Area,
+        palette: &Palette,
+        has_names: bool,
+    ) {
         let mut drawn: Vec<&RunCurve> = self.drawn().collect();
         drawn.sort_by_key(|curve| (self.marked == Some(curve.id), curve.id));
         let mut ends = Vec::new();
@@ -75,7 +85,7 @@ impl RunLines {
             let ink = color(curve.id, palette);
             let width = if self.marked == Some(curve.id) || curve.id == RECORDED { 2.5 } else { 1.5 };
             let end = line(surface, (x, y), plot, self.curves.0, curve, (ink, width));
-            let number = self.order.iter().position(|id| *id == curve.id).unwrap_or(0);
+            let number = self.runs.iter().position(|run| run.0 == curve.id).unwrap_or(0);
             ends.extend(end.map(|(x, y)| (x, y, number, ink)));
         }
         // From the top; one that has no room moves down.
@@ -83,15 +93,31 @@ impl RunLines {
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for (x, y, number, ink) in ends {
             let mut at = y;
-            while taken.iter().any(|(other, top)| (other - x).abs() < 14.0 && (top - at).abs() < LABEL) {
+            let near = if has_names { plot.width } else { 14.0 };
+            while taken.iter().any(|(other, top)| (other - x).abs() < near && (top - at).abs() < LABEL) {
                 at += LABEL;
             }
             taken.push((x, at));
-            let text = number.to_string();
-            let right = (x + 4.0).min(plot.right() - 10.0);
-            surface.fill(Area { x: right - 2.0, y: at - 7.0, width: 12.0, height: 14.0 }, palette.background.at(0.8));
-            surface.text(&text, (right + 1.0, at), Align::Start, Font::Strong, ink.into());
+            let name = self.runs.get(number).filter(|_| has_names).map(|run| run.1.as_str());
+            let text = name.map_or_else(|| number.to_string(), |name| format!("{number} {}", shortened(name)));
+            let width = surface.text_width(&text, Font::Strong).max(8.0) + 4.0;
+            // A name ends where the line does, below it; a number stands behind the end.
+            let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
+            let middle = if name.is_some() { at + LABEL } else { at };
+            let ground = Area { x: left, y: middle - 7.0, width, height: 14.0 };
+            surface.fill(ground, palette.background.at(0.8));
+            surface.text(&text, (left + 3.0, middle), Align::Start, Font::Strong, ink.into());
         }
+    }
+}
+
+/// Letters of settings in a picture.
+const LETTERS: usize = 48;
+
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
     }
 }
 
