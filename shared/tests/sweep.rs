@@ -10,13 +10,18 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use shared::import::{ImportError, Importer};
 use shared::limits::{ImportLimits, SWEEP_BYTES, SWEEP_VALUES};
-use shared::sweep::{Largest, SweepError, read, write};
+use shared::sweep::{Largest, Sweep, SweepError, read};
 
 /// A document as the program wrote it: `vramscope sweep resnet-sweep batch=64..512 --card A100-40GB --out sweep_1.json`.
 const GOLDEN: &str = include_str!("fixtures/sweep_1.json");
 
 /// Far more time than any document needs.
 const LONG: Duration = Duration::from_secs(20);
+
+/// Returns a document as the program writes it.
+fn write(sweep: &Sweep) -> String {
+    serde_json::to_string_pretty(&sweep.document()).unwrap() + "\n"
+}
 
 fn golden() -> Value {
     serde_json::from_str(GOLDEN).unwrap()
@@ -159,6 +164,7 @@ proptest! {
         document["runs"][0]["device_allocs"] = json!(numbers[2]);
         document["runs"][0]["value"] = json!(numbers[3].to_string());
         document["conf"] = json!(word);
-        prop_assert!(read_and_show(document.to_string().as_bytes()).is_some());
+        let sweep = read_and_show(document.to_string().as_bytes());
+        prop_assert_eq!(sweep.map(|sweep| read(write(&sweep).as_bytes()) == Ok(sweep)), Some(true));
     }
 }

@@ -1,7 +1,10 @@
-//! The JSON document of a sweep: writing it, and reading one that may come from anywhere.
+//! The JSON document of a sweep, and reading one that may come from anywhere.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
+use serde::Serialize;
+
+use super::json::{Fault, Json, parse};
 use super::{FORMAT, Largest, Run, Sweep};
 use crate::limits::{SWEEP_BYTES, SWEEP_CHOICES, SWEEP_TEXT_BYTES, SWEEP_VALUES};
 use crate::units::{Bytes, Count};
@@ -15,17 +18,17 @@ pub enum SweepError {
     /// It is of a later version.
     #[error("The sweep is of format version {}; this program reads version 1. Update Vramscope.", Count(*.0))]
     Newer(u64),
-    /// It is no whole JSON text, or lacks what a sweep has.
+    /// It is no whole JSON text.
     #[error("The sweep is damaged at line {}, column {}: {what}. {MEND}", Count(*.line), Count(*.column))]
     Damaged {
         /// The line, from 1.
         line: u64,
-        /// The column, from 1.
+        /// The column in bytes, from 1.
         column: u64,
         /// What is wrong.
         what: &'static str,
     },
-    /// Its parts contradict each other, or are none that a sweep can have.
+    /// It lacks what a sweep has, or its parts contradict each other.
     #[error("The sweep is damaged: {0}. {MEND}")]
     Wrong(&'static str),
 }
@@ -33,24 +36,19 @@ pub enum SweepError {
 /// What to do about a damaged document.
 const MEND: &str = "Copy the file again, or run vramscope sweep again.";
 
-/// The document as it is written.
-#[derive(Serialize)]
-struct Document<'a> {
+/// The document, to be written as JSON.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
     format: &'static str,
     #[serde(flatten)]
     sweep: &'a Sweep,
 }
 
-/// The part of the document that every version has.
-#[derive(Deserialize)]
-struct Head {
-    format: String,
-}
-
-/// Returns the document of a sweep.
-pub fn write(sweep: &Sweep) -> String {
-    // Its keys are strings and its numbers whole, so that all of it can be written.
-    serde_json::to_string_pretty(&Document { format: FORMAT, sweep }).unwrap_or_default() + "\n"
+impl Sweep {
+    /// Returns the document.
+    pub fn document(&self) -> Document<'_> {
+        Document { format: FORMAT, sweep: self }
+    }
 }
 
 /// Reads the document of a sweep.
@@ -62,8 +60,11 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, SweepError> {
     if bytes.len() > SWEEP_BYTES {
         return Err(SweepError::TooLarge);
     }
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let Head { format } = serde_json::from_slice(text).map_err(|error| damaged(&error))?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| damaged(bytes, &Fault { byte: error.valid_up_to(), what: "the text is not UTF-8" }))?;
+    let json = parse(text).map_err(|fault| damaged(bytes, &fault))?;
+    let Some(format) = json.field("format").and_then(Json::text) else { return Err(SweepError::Wrong(KIND)) };
     if format != FORMAT {
         let version = format.strip_prefix("vramscope sweep ").and_then(|version| version.parse().ok());
         return Err(match version {
@@ -71,19 +72,80 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, SweepError> {
             _ => SweepError::Wrong("its first field names no format of a sweep"),
         });
     }
-    let sweep: Sweep = serde_json::from_slice(text).map_err(|error| damaged(&error))?;
+    let sweep = decoded(&json).ok_or(SweepError::Wrong(KIND))?;
     check(&sweep).map_err(SweepError::Wrong)?;
     Ok(sweep)
 }
 
-fn damaged(error: &serde_json::Error) -> SweepError {
-    use serde_json::error::Category;
-    let what = match error.classify() {
-        Category::Eof | Category::Io => "it ends early",
-        Category::Syntax => "the text is not JSON",
-        Category::Data => "a value is missing, or is of another kind than a sweep's",
-    };
-    SweepError::Damaged { line: error.line() as u64, column: error.column() as u64, what }
+/// What is said of a document that is JSON, and no sweep.
+const KIND: &str = "a value is missing, or is of another kind than a sweep's";
+
+fn damaged(bytes: &[u8], fault: &Fault) -> SweepError {
+    let before = bytes.get(..fault.byte).unwrap_or(bytes);
+    let line = before.split(|byte| *byte == b'\n').count() as u64;
+    let column = before.rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len) as u64 + 1;
+    SweepError::Damaged { line, column, what: fault.what }
+}
+
+/// Reads the fields, those that are unknown aside.
+fn decoded(json: &Json) -> Option<Sweep> {
+    let owned = |name: &str| text(json, name);
+    let number = |name: &str| json.field(name)?.whole();
+    let Json::Object(choices) = json.field("choices")? else { return None };
+    let choices = choices.iter().map(|(name, value)| Some((name.clone(), value.text()?.to_owned())));
+    let Json::List(runs) = json.field("runs")? else { return None };
+    Some(Sweep {
+        story: owned("story")?,
+        choices: choices.collect::<Option<BTreeMap<_, _>>>()?,
+        param: owned("param")?,
+        capacity_bytes: number("capacity_bytes")?,
+        card: optional(json, "card", |card| card.text().map(str::to_owned))?,
+        torch: owned("torch")?,
+        conf: owned("conf")?,
+        seed: number("seed")?,
+        steps: number("steps")?,
+        runs: runs.iter().map(run).collect::<Option<Vec<_>>>()?,
+        largest: optional(json, "largest", largest)?,
+    })
+}
+
+fn text(json: &Json, name: &str) -> Option<String> {
+    json.field(name)?.text().map(str::to_owned)
+}
+
+/// Reads a field that may be `null` or absent; `None` if it is neither and can't be read.
+fn optional<T>(json: &Json, name: &str, read: impl FnOnce(&Json) -> Option<T>) -> Option<Option<T>> {
+    match json.field(name) {
+        None | Some(Json::Null) => Some(None),
+        Some(value) => read(value).map(Some),
+    }
+}
+
+fn run(json: &Json) -> Option<Run> {
+    let number = |name: &str| json.field(name)?.whole();
+    let Json::Bool(fits) = *json.field("fits")? else { return None };
+    Some(Run {
+        value: text(json, "value")?,
+        fits,
+        peak_reserved: number("peak_reserved")?,
+        peak_allocated: number("peak_allocated")?,
+        device_allocs: number("device_allocs")?,
+        device_frees: number("device_frees")?,
+        retries: number("retries")?,
+        ooms: number("ooms")?,
+        failed_request: optional(json, "failed_request", Json::whole)?,
+        events: number("events")?,
+    })
+}
+
+fn largest(json: &Json) -> Option<Largest> {
+    let one = |name: &str| json.field(name).and_then(run);
+    Some(match json.field("found")?.text()? {
+        "between" => Largest::Between { fits: one("fits")?, fails: one("fails")? },
+        "beyond" => Largest::Beyond { fits: one("fits")? },
+        "below" => Largest::Below { fails: one("fails")? },
+        _ => return None,
+    })
 }
 
 /// Returns what is wrong with a sweep that could be decoded.

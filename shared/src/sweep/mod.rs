@@ -5,26 +5,29 @@
 //! anywhere: see [`read`].
 
 mod document;
+mod json;
 mod largest;
 mod line;
 mod mark;
 mod run;
+mod shown;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-pub use self::document::{SweepError, read, write};
+pub use self::document::{Document, SweepError, read};
 pub use self::largest::Largest;
 pub use self::mark::begins;
 pub use self::run::Run;
+pub use self::shown::{Row, Shown};
 use crate::units::{Bytes, counted};
 
 /// The document's first field: what it is, and the version of its format.
 pub const FORMAT: &str = "vramscope sweep 1";
 
 /// The runs of a workload with a parameter's values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sweep {
     /// The name of the workload.
     pub story: String,

@@ -1,11 +1,11 @@
 //! One run of a sweep.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::units::{Bytes, counted};
 
 /// What a run with one value used.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The value of the parameter.
     pub value: String,

@@ -11,7 +11,7 @@ use shared::import::{ImportError, Importer};
 use shared::limits::{ImportLimits, SWEEP_BYTES};
 use shared::query::Summary;
 use shared::session::Session;
-use shared::sweep::{self, Sweep};
+use shared::sweep::{self, Shown};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent, ReadableStream};
@@ -27,7 +27,7 @@ pub const REPORT_EVERY_MS: f64 = 100.0;
 /// What a file is.
 enum Opened {
     Trace(Box<Session>),
-    Sweep(Box<Sweep>),
+    Sweep(Box<Shown>),
 }
 
 /// The unit in which indexing reports its progress.
@@ -273,7 +273,7 @@ async fn read_sweep(mut document: Vec<u8>, mut bytes: Bytes, stopped: fn(&str) -
     while document.len() <= SWEEP_BYTES && bytes.next(&mut buffer).await.map_err(|error| stopped(&error))? {
         document.extend_from_slice(&buffer);
     }
-    sweep::read(&document).map(|sweep| Opened::Sweep(Box::new(sweep))).map_err(|error| error.to_string())
+    sweep::read(&document).map(|sweep| Opened::Sweep(Box::new(sweep.shown()))).map_err(|error| error.to_string())
 }
 
 /// Indexes a file that has been read, and calls `report` with the share that is done.

@@ -13,7 +13,7 @@ use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
 use shared::redaction::{Comparison, Redaction};
 use shared::session::{Moved, Named};
-use shared::sweep::Sweep;
+use shared::sweep::Shown;
 use shared::wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
@@ -302,7 +302,7 @@ pub enum FromWorker {
         id: u32,
     },
     /// The file is a sweep, and this is all of it; nothing follows.
-    Sweep(Box<Sweep>),
+    Sweep(Box<Shown>),
 }
 
 /// Encodes a message.

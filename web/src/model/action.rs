@@ -6,7 +6,7 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::link::{FileHash, Read};
 use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
-use shared::sweep::Sweep;
+use shared::sweep::Shown;
 use shared::units::Address;
 
 use super::offer::Offer;
@@ -64,7 +64,7 @@ pub enum Action {
         /// Which file.
         key: FileKey,
         /// All of it.
-        sweep: Shared<Sweep>,
+        sweep: Shared<Shown>,
     },
     /// A file's identity is known.
     FileHashed {

@@ -8,7 +8,7 @@ use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
 use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
-use shared::sweep::Sweep;
+use shared::sweep::Shown;
 
 use super::live::Live;
 use super::offer::Offer;
@@ -85,7 +85,7 @@ pub enum Phase {
         is_pictured: bool,
     },
     /// It is loaded, and is a sweep: it has no events, so that nothing of a trace is shown.
-    Sweep(Shared<Sweep>),
+    Sweep(Shared<Shown>),
     /// It can't be read.
     Failed {
         /// The reason, in plain sentences.

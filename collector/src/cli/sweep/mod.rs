@@ -70,7 +70,8 @@ impl Sweep {
             Ok(sweep) => sweep,
             Err(sentence) => return refuse(&sentence),
         };
-        let json = document::write(&sweep);
+        // All of it can be written: its keys are texts and its numbers whole.
+        let json = serde_json::to_string_pretty(&sweep.document()).unwrap_or_default() + "\n";
         let written = self.write(&json);
         let mut text = if self.json { json } else { Text(&sweep).to_string() };
         if let (false, Ok(Some(line))) = (self.json, &written) {

@@ -1,7 +1,7 @@
 //! Where the parts of the plot are: numbers to scale, words at equal distances.
 
 use shared::query::Window;
-use shared::sweep::{Run, Sweep};
+use shared::sweep::{Row, Shown};
 
 use crate::render::scale::Scale;
 use crate::render::surface::Area;
@@ -35,21 +35,18 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Lays runs out in some width and height.
-    pub(super) fn new(sweep: &Sweep, runs: &[&Run], (width, height): (f64, f64)) -> Self {
-        let plot =
-            Area { x: LEFT, y: TOP, width: (width - LEFT - RIGHT).max(1.0), height: (height - TOP - BOTTOM).max(1.0) };
-        let most = runs.iter().map(|run| run.peak_reserved.max(run.peak_allocated)).max().unwrap_or(0);
+    pub(super) fn new(sweep: &Shown, (width, height): (f64, f64)) -> Self {
+        let (wide, high) = ((width - LEFT - RIGHT).max(1.0), (height - TOP - BOTTOM).max(1.0));
+        let plot = Area { x: LEFT, y: TOP, width: wide, height: high };
+        let rows = &sweep.rows;
+        let most = rows.iter().map(|row| row.peak_reserved.max(row.peak_allocated)).max().unwrap_or(0);
         let bytes = Window { start: 0.0, end: most.max(sweep.capacity_bytes).max(1) as f64 * 1.05 };
         let y = Scale::new(bytes, plot.bottom(), plot.y);
-        let value = |(place, run): (usize, &&Run)| match run.number() {
-            Some(number) if sweep.is_numeric() => number as f64,
-            _ => place as f64,
-        };
-        let values: Vec<f64> = runs.iter().enumerate().map(value).collect();
-        let (first, last) = (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(0.0));
-        let x = Scale::new(Window { start: first, end: last }, plot.x + INSET, plot.right() - INSET);
+        let end = |row: Option<&Row>| row.map_or(0.0, |row| row.at);
+        let values = Window { start: end(rows.first()), end: end(rows.last()) };
+        let x = Scale::new(values, plot.x + INSET, plot.right() - INSET);
         let middle = plot.x + plot.width / 2.0;
-        let xs = values.into_iter().map(|value| if first == last { middle } else { x.pixel(value) }).collect();
+        let xs = rows.iter().map(|row| if values.start == values.end { middle } else { x.pixel(row.at) }).collect();
         Self { plot, y, xs }
     }
 
@@ -59,10 +56,10 @@ impl Layout {
     }
 
     /// Returns the runs whose values have room below the axis: the most important first, then the outermost.
-    pub(super) fn labelled(&self, runs: &[&Run], important: Option<usize>) -> Vec<usize> {
-        let half = |index: usize| runs.get(index).map_or(0.0, |run| run.value.chars().count() as f64) * CHARACTER / 2.0;
+    pub(super) fn labelled(&self, rows: &[Row], important: Option<usize>) -> Vec<usize> {
+        let half = |index: usize| rows.get(index).map_or(0.0, |row| row.value.chars().count() as f64) * CHARACTER / 2.0;
         let mut shown: Vec<(usize, f64)> = Vec::new();
-        let order = important.into_iter().chain([0, runs.len().saturating_sub(1)]).chain(0..runs.len());
+        let order = important.into_iter().chain([0, rows.len().saturating_sub(1)]).chain(0..rows.len());
         for index in order {
             let Some(x) = self.xs.get(index).copied() else { continue };
             let is_free = |(other, at): &(usize, f64)| (at - x).abs() >= half(*other) + half(index) + APART;
@@ -84,10 +81,10 @@ impl Layout {
 }
 
 /// Returns stretches of runs that fit: a run that fails ended early, so that no line goes through it.
-pub(super) fn stretches(runs: &[&Run]) -> Vec<Vec<usize>> {
+pub(super) fn stretches(rows: &[Row]) -> Vec<Vec<usize>> {
     let mut stretches: Vec<Vec<usize>> = vec![Vec::new()];
-    for (index, run) in runs.iter().enumerate() {
-        match (run.fits, stretches.last_mut()) {
+    for (index, row) in rows.iter().enumerate() {
+        match (row.fits, stretches.last_mut()) {
             (true, Some(stretch)) => stretch.push(index),
             _ => stretches.push(Vec::new()),
         }
@@ -99,38 +96,38 @@ pub(super) fn stretches(runs: &[&Run]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::testing::golden_sweep;
 
     const SIZE: (f64, f64) = (LEFT + RIGHT + 2.0 * INSET + 400.0, TOP + BOTTOM + 200.0);
 
-    fn run(value: &str, fits: bool) -> Run {
-        Run { value: value.to_owned(), fits, peak_reserved: 10 << 30, peak_allocated: 8 << 30, ..Run::default() }
+    fn row(at: f64, fits: bool) -> Row {
+        let (value, peak_reserved, peak_allocated) = (at.to_string(), 10 << 30, 8 << 30);
+        Row { value, at, fits, peak_reserved, peak_allocated, ..golden_sweep().rows.remove(0) }
     }
 
-    fn sweep(values: &[&str]) -> Sweep {
-        let golden = include_bytes!("../../../../shared/tests/fixtures/sweep_1.json");
-        let runs = values.iter().map(|value| run(value, true)).collect();
-        Sweep { runs, largest: None, capacity_bytes: 20 << 30, ..shared::sweep::read(golden).unwrap() }
+    fn sweep(places: impl IntoIterator<Item = u32>) -> Shown {
+        let rows = places.into_iter().map(|at| row(at.into(), true)).collect();
+        Shown { rows, capacity_bytes: 20 << 30, ..golden_sweep() }
     }
 
-    fn xs(values: &[&str]) -> Vec<f64> {
-        let sweep = sweep(values);
-        Layout::new(&sweep, &sweep.all_runs(), SIZE).xs.iter().map(|x| (x - LEFT - INSET).round()).collect()
+    fn xs(places: impl IntoIterator<Item = u32>) -> Vec<f64> {
+        Layout::new(&sweep(places), SIZE).xs.iter().map(|x| (x - LEFT - INSET).round()).collect()
     }
 
     #[test]
     fn numbers_are_to_scale_and_words_at_equal_distances() {
-        assert_eq!(xs(&["100", "150", "300", "500"]), [0.0, 50.0, 200.0, 400.0]);
-        assert_eq!(xs(&["none", "full", "300"]), [0.0, 200.0, 400.0]);
-        assert_eq!(xs(&["7"]), [200.0]);
-        assert_eq!(xs(&["word"]), [200.0]);
+        assert_eq!(xs([100, 150, 300, 500]), [0.0, 50.0, 200.0, 400.0]);
+        assert_eq!(xs([0, 1, 2]), [0.0, 200.0, 400.0]);
+        assert_eq!(xs([7]), [200.0]);
+        assert!(xs([]).is_empty());
     }
 
     #[test]
     fn the_capacity_and_all_peaks_are_in_the_plot() {
-        let mut sweep = sweep(&["1", "2"]);
+        let mut sweep = sweep([1, 2]);
         for capacity in [0, 1 << 30, 20 << 30, u64::MAX] {
             sweep.capacity_bytes = capacity;
-            let layout = Layout::new(&sweep, &sweep.all_runs(), SIZE);
+            let layout = Layout::new(&sweep, SIZE);
             for bytes in [0, capacity, 10 << 30] {
                 let y = layout.y.pixel(bytes as f64);
                 assert!(y >= TOP && y <= layout.plot.bottom(), "{bytes} of {capacity}: {y}");
@@ -141,12 +138,9 @@ mod tests {
 
     #[test]
     fn labels_have_room_the_important_one_first() {
-        let values: Vec<String> = (100..356).map(|number: u64| number.to_string()).collect();
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        let sweep = sweep(&values);
-        let runs = sweep.all_runs();
-        let layout = Layout::new(&sweep, &runs, SIZE);
-        let shown = layout.labelled(&runs, Some(77));
+        let sweep = sweep(100..356);
+        let layout = Layout::new(&sweep, SIZE);
+        let shown = layout.labelled(&sweep.rows, Some(77));
         assert_eq!(shown[..3], [77, 0, 255]);
         assert!(shown.len() > 6, "{shown:?}");
         let mut at: Vec<f64> = shown.iter().map(|index| layout.xs[*index]).collect();
@@ -156,8 +150,8 @@ mod tests {
 
     #[test]
     fn columns_fill_the_plot() {
-        let sweep = sweep(&["1", "2", "9"]);
-        let layout = Layout::new(&sweep, &sweep.all_runs(), SIZE);
+        let sweep = sweep([1, 2, 9]);
+        let layout = Layout::new(&sweep, SIZE);
         let columns: Vec<(f64, f64)> = (0..3).map(|index| layout.column(index)).collect();
         assert_eq!(columns[0].0, layout.plot.x);
         assert!(columns.windows(2).all(|pair| (pair[0].0 + pair[0].1 - pair[1].0).abs() < 1e-9));
@@ -166,8 +160,7 @@ mod tests {
 
     #[test]
     fn no_line_goes_through_a_run_that_fails() {
-        let runs = [true, true, false, true, false, false, true, true, true].map(|fits| run("1", fits));
-        let runs: Vec<&Run> = runs.iter().collect();
+        let runs = [true, true, false, true, false, false, true, true, true].map(|fits| row(1.0, fits));
         assert_eq!(stretches(&runs), [vec![0, 1], vec![6, 7, 8]]);
         assert!(stretches(&[]).is_empty());
     }
