@@ -49,7 +49,7 @@ const FORBIDDEN: [&str; 9] = [
 const LAYERS: &[&[&str]] = &[
     &["budget", "category", "checksum", "decimal", "limits", "order"],
     &["numbered", "units"],
-    &["error", "event"],
+    &["error", "event", "sweep"],
     &["frames", "msgpack"],
     &["trace"],
     &["index"],

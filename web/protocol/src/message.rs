@@ -13,6 +13,7 @@ use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
 use shared::redaction::{Comparison, Redaction};
 use shared::session::{Moved, Named};
+use shared::sweep::Shown;
 use shared::wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
@@ -310,6 +311,8 @@ pub enum FromWorker {
         /// The request's id.
         id: u32,
     },
+    /// The file is a sweep, and this is all of it; nothing follows.
+    Sweep(Box<Shown>),
 }
 
 /// Encodes a message.

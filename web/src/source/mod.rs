@@ -72,6 +72,11 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Sweep(sweep) => {
+            // All of it is here: there is nothing to ask.
+            model.workers().close(key);
+            model.dispatch(Action::SweepLoaded { key, sweep: Shared::new(*sweep) });
+        }
         FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
         FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
