@@ -67,6 +67,15 @@ pub struct Verdict {
     pub remedies: Vec<Remedy>,
 }
 
+impl Verdict {
+    /// Whether its advice can be checked by running the trace under other settings: it is about a failed request, and names a
+    /// setting, or one may help.
+    pub fn can_be_proven(&self) -> bool {
+        let names_setting = self.remedies.iter().any(|remedy| remedy.setting().is_some());
+        self.position.is_some() && (names_setting || self.cause == Cause::Fragmented)
+    }
+}
+
 /// How the pool of a request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -129,6 +129,9 @@ pub enum Severity {
     Note,
 }
 
+/// How the line that sets the allocator's settings begins.
+pub const ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF=";
+
 /// What a person can try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remedy {
@@ -145,6 +148,11 @@ impl Remedy {
     /// Creates advice that was not checked on the trace.
     pub fn advice(text: impl Into<String>) -> Self {
         Self { text: text.into(), checked: false, copy: String::new() }
+    }
+
+    /// Returns the allocator settings to copy; `None` if that is something else.
+    pub fn setting(&self) -> Option<&str> {
+        self.copy.strip_prefix(ALLOC_CONF)
     }
 
     /// Sets the part to copy.

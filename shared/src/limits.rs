@@ -601,6 +601,15 @@ pub const RUN_EVENTS: usize = 50_000_000;
 /// Values of a parameter that one sweep runs: more than a table or a plot shows apart, and minutes of work.
 pub const SWEEP_VALUES: u64 = 256;
 
+/// Bytes of a sweep's document: ten times those of [`SWEEP_VALUES`] runs.
+pub const SWEEP_BYTES: usize = 1 << 20;
+
+/// Parameters beside the swept one in a sweep's document: no workload has as many.
+pub const SWEEP_CHOICES: usize = 64;
+
+/// Bytes of one text in a sweep's document: longer settings are no help to a reader.
+pub const SWEEP_TEXT_BYTES: usize = 4 << 10;
+
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 

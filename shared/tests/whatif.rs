@@ -8,11 +8,14 @@ use proptest::test_runner::RngSeed;
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Filter, Profile, Request, TORCH_2_11, TraceEntry};
 use shared::event::Action;
+use shared::format;
 use shared::frames::{Frame, StackId, Symbols};
+use shared::limits::ImportLimits;
+use shared::recording;
 use shared::replay::Replay;
-use shared::trace::{DeviceTrace, Event, Settings, Tag, Tags};
+use shared::trace::{DeviceTrace, Event, Settings, Snapshot, Tag, Tags};
 use shared::units::{Address, PoolId, Stream};
-use shared::whatif::{AMPLE, Requests, SelfCheck, Terms, Why};
+use shared::whatif::{AMPLE, Requests, RunTrace, SelfCheck, Terms, Why};
 
 const NO_STACK: StackId = StackId(0);
 const POOL: PoolId = PoolId(0, 1);
@@ -407,5 +410,52 @@ proptest! {
                 assert!(fails(smallest - (2 << 20)), "{smallest}");
             }
         });
+    }
+
+    #[test]
+    fn a_run_that_is_recorded_runs_again_as_itself(
+        ops in prop::collection::vec(op(), 1..100),
+        conf in 0..CONFS.len(),
+        other in 0..CONFS.len(),
+        capacity in prop_oneof![Just(AMPLE / 16), (30..200_u64).prop_map(|mib| mib * MIB)],
+    ) {
+        let mut recorded = record(&TORCH_2_11, CONFS[conf], AMPLE / 16, &ops, 0);
+        prop_assume!(!recorded.trace.events.is_empty());
+        let (terms, outcome, run) = recorded.ask(|requests, terms| {
+            let config = AllocatorConfig::from_conf(CONFS[other], terms.profile).unwrap();
+            let terms = Terms { config, ..terms.on(capacity) };
+            let (outcome, run) = requests.run_trace(&terms).unwrap();
+            assert_eq!(requests.run(&terms).unwrap(), outcome);
+            (terms, outcome, RunTrace::from_bytes(&run.to_bytes()).unwrap())
+        });
+        let Recorded { trace, tags, symbols, settings, .. } = recorded;
+        let mut of = Snapshot { devices: vec![trace], tags, symbols, settings, ..Snapshot::default() };
+        let strings = of.symbols.string_count();
+        let bytes = run.record("run", (&mut of, None, 0), format::write).unwrap();
+        prop_assert_eq!(of.symbols.string_count(), strings, "what was lent came back");
+        let mut decoder = recording::Decoder::new(ImportLimits::default());
+        decoder.push(&bytes).unwrap();
+        let (mut again, findings, header) = decoder.finish().unwrap();
+        prop_assert!(findings.is_empty(), "{:?}", findings);
+        let header = header.unwrap();
+        prop_assert_eq!((&*header.torch, &*header.settings.conf), ("2.11", CONFS[other]));
+        let trace = &again.devices[0];
+        for event in trace.events.iter() {
+            let names: Vec<_> = again.symbols.stack(event.stack).iter().map(|frame| again.symbols.text(again.symbols.frame(*frame).name)).collect();
+            match event.action {
+                Action::Alloc => prop_assert_eq!(names, ["step"]),
+                Action::SegmentFree => prop_assert!(names == ["step"] || names == ["empty_cache"], "{:?}", names),
+                _ => {}
+            }
+        }
+        let replay = Replay::build(trace, &mut again.tags, &again.settings);
+        let requests = Requests::of(trace, (&again.symbols, &again.tags), &replay, &again.settings);
+        // What waits for streams, and who released memory, is told no better by this trace than by others.
+        if !ops.iter().any(|op| matches!(op, Op::FreeUsed(_) | Op::EmptyCache)) {
+            let check = requests.check(&terms).unwrap();
+            prop_assert_eq!(check.first_difference, None);
+            let same = requests.run(&terms).unwrap();
+            prop_assert_eq!((same.peak_reserved, same.ooms, same.reserved_end), (outcome.peak_reserved, outcome.ooms, outcome.reserved_end));
+        }
     }
 }

@@ -21,7 +21,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("theme", &["browser", "model", "hooks", "widgets"]),
     ("source", &["protocol", "browser", "model", "hooks", "worker"]),
     ("address", &["browser", "model", "hooks", "source"]),
-    ("views", &["browser", "model", "render", "hooks", "widgets"]),
+    ("views", &["browser", "model", "render", "hooks", "widgets", "source"]),
     ("input", &["browser", "model", "hooks", "widgets", "theme", "source", "address", "views"]),
     ("shell", &["protocol", "browser", "model", "hooks", "worker", "widgets", "theme", "source", "views"]),
     ("share", &["protocol", "browser", "model", "hooks", "worker", "widgets", "source", "shell"]),

@@ -1,8 +1,11 @@
 //! Sweeps on the command line: one parameter after another value, and the largest that fits.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tests::program;
+use shared::sweep::read;
+use tests::{Folder, program};
 
 fn sweep(arguments: &[&str]) -> Result<Value> {
     let arguments = [&["sweep"], arguments, &["--json"]].concat();
@@ -65,6 +68,58 @@ fn the_largest_value_fits_and_the_next_one_does_not() -> Result<()> {
             assert_eq!(own[3].as_u64() > Some(0), has_failed, "{swept:?} {choice}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn the_document_is_what_is_printed_and_its_line_repeats_a_run() -> Result<()> {
+    let folder = Folder::new("sweep")?;
+    let file = folder.join("sweep.json").display().to_string();
+    let conf = "roundup_power2_divisions:[256:1,>:2],expandable_segments:True";
+    let swept = ["resnet-sweep", "batch=60..500", "image=192", "--card", "a100-40gb", "--steps", "3", "--seed", "4"];
+    let options = [&swept[..], &["--torch", "2.6", "--conf", conf]].concat();
+    let output = program::run(&[&["sweep"], &options[..], &["--out", &file]].concat())?;
+    let said = String::from_utf8(output.stdout)?;
+    let line = format!("\nWrote {file}: 2.");
+    assert!(said.contains(&line) && said.ends_with("drop it on the page that vramscope serve shows.\n"), "{said}");
+
+    let text = std::fs::read_to_string(&file)?;
+    let printed = program::run(&[&["sweep"], &options[..], &["--json"]].concat())?;
+    assert_eq!(text, String::from_utf8(printed.stdout)?);
+    assert!(text.starts_with("{\n  \"format\": \"vramscope sweep 1\",\n  \"story\": \"resnet-sweep\""), "{text}");
+    let document = read(text.as_bytes())?;
+    assert!(said.contains(&document.verdict().context("no verdict")?), "{said}");
+    // The line is what a shell makes of it.
+    for run in document.all_runs() {
+        let line = document.command(&run.value).replacen("vramscope", "\"$PROGRAM\"", 1) + " --json";
+        let shell =
+            Command::new("sh").args(["-c", &line]).env("PROGRAM", program::path()?).output().context("starting sh")?;
+        let report: Value = serde_json::from_slice(&shell.stdout).with_context(|| line.clone())?;
+        let peaks = [&report["reserved"]["peak"], &report["allocated"]["peak"]].map(Value::as_u64);
+        assert_eq!(peaks, [Some(run.peak_reserved), Some(run.peak_allocated)], "{line}");
+        assert_eq!(report["num_ooms"], run.ooms, "{line}");
+    }
+
+    // What exists is kept, and nothing runs for a file that can't be written.
+    let elsewhere = folder.join("none").join("sweep.json").display().to_string();
+    for (out, want) in [
+        (file.as_str(), "sweep.json exists already. Name another file with --out."),
+        ("sweep.txt", "the result is JSON. End the name sweep.txt with .json."),
+        (&elsewhere, "can't be written: its folder doesn't exist."),
+    ] {
+        let output = program::run(&["sweep", "transformer", "batch=1..2", "--out", out])?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{out}: {errors}");
+        assert!(errors.contains(want) && errors.lines().count() == 1, "{out}: {errors}");
+    }
+    assert_eq!(std::fs::read_to_string(&file)?, text);
+    assert_eq!(std::fs::read_dir(&*folder)?.count(), 1);
+
+    // A command that reads traces says what it is.
+    let output = program::run(&["report", &file])?;
+    let errors = String::from_utf8(output.stderr)?;
+    assert!(errors.contains("This is a sweep, not a memory snapshot. Open it in the page"), "{errors}");
+    assert_eq!(output.status.code(), Some(2));
     Ok(())
 }
 

@@ -42,6 +42,35 @@ fn a_trace_comes_out_as_recorded_and_other_settings_come_out_otherwise() -> Resu
 }
 
 #[test]
+fn a_run_is_written_as_a_recording_that_repeats_itself() -> Result<()> {
+    let folder = Folder::new("whatif")?;
+    let (file, run) = (folder.join("sample.pickle"), folder.join("run.vramscope"));
+    std::fs::write(&file, vramscope::workloads::sample::snapshot())?;
+    let (file, run) = (file.to_str().unwrap(), run.to_str().unwrap());
+    let ask = |arguments: &[&str]| -> Result<Value> {
+        Ok(serde_json::from_slice(&program::run(&[&["whatif", "--json"], arguments].concat())?.stdout)?)
+    };
+    let first = ask(&[file, "--conf", "expandable_segments:True", "--out", run])?;
+    let again = ask(&[run])?;
+    assert_eq!(again["selfcheck"]["equal"], again["selfcheck"]["requests"], "{again}");
+    let (wanted, found) = (&first["runs"][1], &again["runs"][0]);
+    for key in ["conf", "torch", "peak_reserved", "peak_active", "reserved_end", "device_allocs", "retries"] {
+        assert_eq!(wanted[key], found[key], "{key}");
+    }
+    let text = String::from_utf8(program::run(&["whatif", file, "--out", run])?.stdout)?;
+    assert!(text.ends_with("run.vramscope: the run under default settings.\n"), "{text}");
+    // Under the recorded settings it is the trace again, with its call sites.
+    let report = |file: &str| -> Result<Value> {
+        let said: Value = serde_json::from_slice(&program::run(&["report", "--json", file])?.stdout)?;
+        Ok(said["files"][0]["devices"][0]["peak_stacks"][0]["stack"].clone())
+    };
+    let (old, new) = (report(file)?, report(run)?);
+    assert!(old.as_array().is_some_and(|frames| !frames.is_empty()), "{old}");
+    assert_eq!(old, new);
+    Ok(())
+}
+
+#[test]
 fn what_cannot_be_answered_is_said() -> Result<()> {
     let folder = Folder::new("whatif")?;
     let text = folder.join("text.pickle");
@@ -57,6 +86,8 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
         (vec![file, "--capacity", "much"], "not an amount of memory"),
         (vec![file, "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),
         (vec![file, "--fraction", "2"], "a share is more than 0 and at most 1"),
+        (vec![file, "--out", "run.pickle"], "End the name run.pickle with .vramscope"),
+        (vec![file, "--out", "no/such/folder/run.vramscope"], "can't be written"),
     ] {
         let output = program::run(&[&["whatif"], arguments.as_slice()].concat())?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,6 @@
 // A person asks which allocator settings would have saved a run, and whether it would fit on another card.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
@@ -96,6 +96,62 @@ test('a run under other settings stands beside that of the recording, and is wha
   assert.equal((await address(page)).get('tab'), 'whatif');
   await at(page, 'whatif-remove').click();
   await runs(page, 1);
+});
+
+test('a run opens as a file of its own, and its line stands over the timeline', async (t) => {
+  const file = record(t, 'variable-length');
+  const page = await openPage(t);
+  await page.load(file);
+  const views = ['timeline-canvas', 'overview-canvas'];
+  const look = () => Promise.all(views.map((name) => at(page, name).screenshot()));
+  await at(page, 'verdict').waitFor();
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await goTo(page, 'Timeline');
+  let before = await look();
+  await until('the views stand still', async () => {
+    const last = before;
+    before = await look();
+    return before.every((picture, i) => picture.equals(last[i]));
+  });
+
+  await goTo(page, 'What-if');
+  await addRun(page, 'expandable_segments:True');
+  const rows = await runs(page, 2);
+  const { runs: said } = whatif(file, '--conf', 'expandable_segments:True');
+  await goTo(page, 'Timeline');
+  await until('the line of the run is drawn', look, (after) => after.every((picture, i) => !picture.equals(before[i])));
+  await page.screenshot('whatif-over-timeline');
+
+  await goTo(page, 'What-if');
+  await at(page, 'whatif-open').last().click();
+  await until('the run is open', () => page.tab.title(), (title) => title.includes('with expandable_segments:True'));
+  // Nothing failed in it, and it repeats itself.
+  assert.equal(await at(page, 'verdict').count(), 0);
+  for (const view of ['Heatmap', 'Segments', 'Flame', 'Timeline']) await goTo(page, view);
+  await page.screenshot('whatif-opened');
+  await goTo(page, 'What-if');
+  await says(page, 'whatif-check', /the runs below are exact/);
+  const [own] = await (await runs(page, 1)).all();
+  assert.equal(await reserved(own), said[1].peak_reserved);
+  assert.equal(await rows.count(), 1);
+});
+
+test('the verdict says what was checked on this trace', async (t) => {
+  const file = record(t, 'variable-length');
+  const page = await openPage(t);
+  await page.load(file);
+  await says(page, 'verdict', /Checked on this trace: .*The request fits: 0 retries, .* reserved/);
+  // It exits with 1, since there is something to say.
+  const { stdout } = spawnSync(programPath(), ['doctor', file, '--json'], { encoding: 'utf8' });
+  const { files: [{ devices }] } = JSON.parse(stdout);
+  const [best] = devices[0].verdict.remedies;
+  assert.ok(best.checked);
+  assert.ok((await text(page, 'verdict')).includes(best.text), best.text);
+  await page.screenshot('whatif-checked');
+  // The findings tab has the same advice.
+  await at(page, 'verdict-findings').click();
+  assert.ok((await text(page, 'verdict-section')).includes(best.text));
 });
 
 test('the chart has the axis of the timeline, and a click moves the cursor', async (t) => {

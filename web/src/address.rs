@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
 use crate::hooks::use_model;
-use crate::model::{Action, FileEntry, Model};
+use crate::model::{Action, FileEntry, Model, Phase};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -39,6 +39,9 @@ fn address(model: &Model) -> Option<String> {
     if let Some(live) = &file.live {
         let link = model.session_link(live)?;
         return model.link.is_none().then(|| format!("#{link}"));
+    }
+    if let Phase::Sweep(_) = file.phase {
+        return model.link.is_none().then(String::new);
     }
     let mut link = model.view_link()?;
     if let Some(path) = file.path() {

@@ -15,6 +15,7 @@ use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uplo
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
+use crate::views::sweep::SweepView;
 
 /// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
 pub fn start(read_trace: Option<js_sys::Function>) {
@@ -94,6 +95,9 @@ fn App(props: &AppProps) -> Html {
         None => start_page(&model),
         Some(Phase::Loading { .. }) => loading(&model),
         Some(Phase::Failed { .. }) => failed(&model),
+        Some(Phase::Sweep(sweep)) => {
+            html! { <SweepView key={model.current.map_or(0, |key| key.0)} sweep={sweep.clone()} /> }
+        }
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };

@@ -41,6 +41,14 @@ pub(super) struct SubjectOptions {
     device: Option<i64>,
 }
 
+/// The file that a run was read from.
+pub(super) struct Source {
+    pub(super) snapshot: Snapshot,
+    pub(super) header: Option<Header>,
+    /// The index of the run's device.
+    pub(super) index: usize,
+}
+
 /// A run that can be repeated.
 pub(super) struct Subject {
     /// The device's number in the file.
@@ -56,17 +64,18 @@ pub(super) struct Subject {
 }
 
 impl SubjectOptions {
-    /// Reads the file, and checks how far its run comes out as recorded.
-    pub(super) fn subject(&self) -> Result<Subject, String> {
+    /// Reads the file, and checks how far its run comes out as recorded. Returns the run, and the file that it is of.
+    pub(super) fn subject(&self) -> Result<(Subject, Source), String> {
         // Wrong options are refused before a large file is read.
         let told = self.torch.as_deref().map(setting::profile).transpose()?;
         let capacity = self.capacity()?;
         let fraction = self.fraction.as_deref().map(share).transpose()?;
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
-        let Imported { snapshot, header, .. } = read(&self.file)?;
-        let subject = Subject::of(snapshot, &header.unwrap_or_default(), told, self.device)?;
+        let Imported { mut snapshot, header, .. } = read(&self.file)?;
+        let index = choose(self.device, &snapshot.devices)?;
+        let subject = Subject::of(&mut snapshot, index, &header.clone().unwrap_or_default(), told)?;
         let capacity = capacity.or(subject.capacity);
-        Ok(Subject { capacity, held_by_others, fraction, ..subject })
+        Ok((Subject { capacity, held_by_others, fraction, ..subject }, Source { snapshot, header, index }))
     }
 
     fn capacity(&self) -> Result<Option<u64>, String> {
@@ -78,18 +87,18 @@ impl SubjectOptions {
 }
 
 impl Subject {
-    /// Reads the run of a device, and checks how far it comes out as recorded: in a release, or in that which fits best if
-    /// the header tells none.
+    /// Reads the run of the device with an index, and checks how far it comes out as recorded: in a release, or in that which
+    /// fits best if the header tells none.
     pub(super) fn of(
-        snapshot: Snapshot,
+        snapshot: &mut Snapshot,
+        index: usize,
         header: &Header,
         told: Option<&'static Profile>,
-        device: Option<i64>,
     ) -> Result<Self, String> {
-        let Snapshot { mut devices, symbols, mut tags, settings, marks, .. } = snapshot;
-        let trace = devices.swap_remove(choose(device, &devices)?);
-        let replay = Replay::build(&trace, &mut tags, &settings);
-        let requests = Requests::of(&trace, (&symbols, &tags), &replay, &settings);
+        let Snapshot { devices, symbols, tags, settings, marks, .. } = snapshot;
+        let trace = devices.get(index).ok_or("The file has no device.")?;
+        let replay = Replay::build(trace, tags, settings);
+        let requests = Requests::of(trace, (symbols, tags), &replay, settings);
         if requests.is_empty() {
             return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
         }
@@ -98,12 +107,13 @@ impl Subject {
         let profiles = match (told, header.torch.as_str()) {
             (Some(profile), _) => vec![profile],
             (None, torch) if !torch.is_empty() => vec![setting::profile(torch)?],
-            _ => Profile::candidates(&settings, &marks),
+            _ => Profile::candidates(settings, marks),
         };
         let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
         let capacity = requests.capacity().or(whole);
         let (held_by_others, fraction) = (0, None);
-        Ok(Self { device: trace.device, requests, baseline, conf: settings.conf, capacity, held_by_others, fraction })
+        let conf = settings.conf.clone();
+        Ok(Self { device: trace.device, requests, baseline, conf, capacity, held_by_others, fraction })
     }
 
     /// Returns the terms of a run under some settings.

@@ -80,7 +80,9 @@ impl Tune {
     }
 
     fn answer(&self) -> Result<Printed, String> {
-        Printed::new(self.subject.file.display().to_string(), self.subject.subject()?, self.goal)
+        // The file itself is not needed any more.
+        let subject = self.subject.subject()?.0;
+        Printed::new(self.subject.file.display().to_string(), subject, self.goal)
     }
 }
 

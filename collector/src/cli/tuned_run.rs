@@ -47,10 +47,10 @@ impl TunedRun {
                 Some(error) => Err(format!("{}: {error}.", workload.name)),
             }
         };
-        let Outcome { snapshot, .. } = run(setup)?;
+        let Outcome { mut snapshot, .. } = run(setup)?;
         let device = format::Device { number: 0, name: String::new(), capacity: setup.capacity };
         let header = Header { devices: vec![device], ..Header::default() };
-        let subject = Subject::of(snapshot, &header, Some(setup.profile), None)?;
+        let subject = Subject::of(&mut snapshot, 0, &header, Some(setup.profile))?;
         let tuning = Printed::new(workload.name.to_owned(), subject, goal)?;
         let rerun = match tuning.conf() {
             None => None,

@@ -1,14 +1,19 @@
 //! `vramscope whatif`: runs the requests of a trace under other allocator settings, or on another device.
 
 use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use shared::format::EXTENSION;
+use shared::preview;
 use shared::units::{Bytes, Count, counted};
 use shared::whatif::{Bounds, Card, Outcome, SelfCheck, Why};
 
-use super::subject::{Subject, SubjectOptions};
+use super::redaction::write_whole;
+use super::subject::{Source, Subject, SubjectOptions};
 use super::{one_line, parallel, print, refuse};
 
 /// The options of `whatif`.
@@ -19,6 +24,9 @@ pub(super) struct WhatIf {
     /// Allocator settings to try, as in PYTORCH_CUDA_ALLOC_CONF; can be repeated
     #[arg(long, value_name = "SETTINGS")]
     conf: Vec<String>,
+    /// Write the last of the runs as a recording (.vramscope), to be opened like any other
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -56,7 +64,7 @@ impl WhatIf {
             Ok(printed) => {
                 let text = match self.json {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
-                    false => text(&printed),
+                    false => text(&printed) + &self.written(&printed),
                 };
                 print(|out| out.write_all(text.as_bytes()))
             }
@@ -64,11 +72,31 @@ impl WhatIf {
         }
     }
 
+    /// Returns what was written besides, in a line.
+    fn written(&self, printed: &Printed) -> String {
+        let run = self.out.as_ref().zip(printed.runs.last());
+        run.map_or_else(String::new, |(out, run)| {
+            format!("\nWrote {}: the run under {}.\n", out.display(), named(&run.conf))
+        })
+    }
+
     fn answer(&self) -> Result<Printed, String> {
-        let subject = self.subject.subject()?;
+        let out = self.out.as_deref();
+        if let Some(out) = out.filter(|out| out.extension().is_none_or(|ending| ending != EXTENSION)) {
+            return Err(format!(
+                "The run is written as a recording. End the name {} with .{EXTENSION}.",
+                out.display()
+            ));
+        }
+        let (subject, source) = self.subject.subject()?;
+        // Runs need memory too.
+        let source = out.map(|_| source);
         let confs: Vec<&String> = std::iter::once(&subject.conf).chain(&self.conf).collect();
         let runs =
             parallel::map(&confs, |conf| run(&subject, conf), |_| ()).into_iter().collect::<Result<_, String>>()?;
+        if let (Some(out), Some(source), Some(conf)) = (out, source, confs.last()) {
+            write_run(&subject, source, conf, out)?;
+        }
         let Subject { device, requests, baseline, .. } = subject;
         let file = self.subject.file.display().to_string();
         Ok(Printed { file, device, selfcheck: baseline.check, bounds: requests.bounds(), runs })
@@ -84,6 +112,18 @@ fn run(subject: &Subject, conf: &str) -> Result<Run, String> {
     let smallest_card = Card::smallest_for(smallest_capacity).map(|card| card.name);
     let torch = baseline.profile.torch;
     Ok(Run { conf: conf.to_owned(), torch, capacity: *capacity, outcome, smallest_capacity, smallest_card })
+}
+
+/// Writes a run as a recording.
+fn write_run(subject: &Subject, mut source: Source, conf: &str, out: &Path) -> Result<(), String> {
+    let refused = |error| format!("The trace can't be repeated: {error}.");
+    let (_, run) = subject.requests.run_trace(&subject.terms(conf)?).map_err(refused)?;
+    let name = out.file_stem().unwrap_or_default().to_string_lossy();
+    let of = (&mut source.snapshot, source.header.as_ref(), source.index);
+    // The device is the one that the requests were read from.
+    let bytes = run.record(&name, of, preview::write).unwrap_or_default();
+    write_whole(out, |file| file.write_all(&bytes))
+        .map_err(|error| format!("The run {} can't be written: {error}.", out.display()))
 }
 
 /// Returns the answer as text for people.

@@ -362,6 +362,7 @@ impl ScriptRunner {
                 Ok(address) => state.push(address),
                 Err(error) => {
                     let refused = self.refused(error);
+                    self.allocator.set_current_stream(self.current);
                     state.into_iter().try_for_each(|address| self.free(Some(address)))?;
                     return Err(refused);
                 }

@@ -1,11 +1,13 @@
 //! What the allocator reports: one entry for each event, in PyTorch's order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::units::{PoolId, Stream};
 
 /// An event of the allocator (`TraceEntry`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceEntry {
     /// The kind of event.
     pub action: Action,

@@ -6,6 +6,7 @@ use super::{gzip, zstd};
 use crate::error::ImportError;
 use crate::format::MAGIC;
 use crate::pickle::{PICKLE, newer_protocol};
+use crate::sweep;
 
 /// The encoding of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,13 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
         [0x80, protocol @ 6..=9, ..] => return Err(newer_protocol(*protocol).at(PICKLE, 0)),
         // What a copy as text leaves intact: the decoder reports the damage.
         _ if head.starts_with(&MAGIC[..4]) => return Ok(Some(Encoding::Recording)),
-        _ if text.starts_with(b"{") || text.starts_with(b"[") => return Ok(Some(Encoding::Json)),
+        _ if text.starts_with(b"{") => match sweep::begins(text) {
+            Some(true) if is_unpacked => {}
+            Some(true) => return Err(ImportError::Sweep(head.to_vec())),
+            None if !is_all && head.len() < ENOUGH => return Ok(None),
+            _ => return Ok(Some(Encoding::Json)),
+        },
+        _ if text.starts_with(b"[") => return Ok(Some(Encoding::Json)),
         _ if !is_all && head.len() < ENOUGH => return Ok(None),
         _ => {}
     }
@@ -86,6 +93,8 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
         "it is a web page or XML; download the file itself"
     } else if text.starts_with(b"version https://git-lfs") {
         "it is a Git LFS pointer; fetch the file itself with git lfs pull"
+    } else if sweep::begins(text) == Some(true) {
+        "it is a compressed sweep; decompress it and open it in the page"
     } else if is_unpacked && compression(head, true).flatten().is_some() {
         "it is compressed twice; decompress it once"
     } else if head.is_empty() {
@@ -110,7 +119,9 @@ mod tests {
             (b"\x89VRS\r\n\x1a\n\x01\0\0\0", Some(Encoding::Recording)),
             (b"\x89VRS\n", Some(Encoding::Recording)),
             (b"\x89VR", None),
-            (b"  \n{\"", Some(Encoding::Json)),
+            (b"  \n{\"s", Some(Encoding::Json)),
+            (b"{\"format\": 1", Some(Encoding::Json)),
+            (b"{\"form", None),
             (b"\xef\xbb\xbf[", Some(Encoding::Json)),
             (b"\x80", None),
             (b" ", None),
@@ -123,6 +134,10 @@ mod tests {
         {
             assert!(encoding(head, true, false).is_err(), "{head:?}");
         }
+        let sweep = b"{\"format\": \"vramscope sweep 1\"";
+        assert_eq!(encoding(sweep, false, false), Err(ImportError::Sweep(sweep.to_vec())));
+        assert!(matches!(encoding(sweep, false, true), Err(ImportError::NotASnapshot(_))));
+        assert_eq!(encoding(b"{\"form", true, false), Ok(Some(Encoding::Json)));
         assert!(matches!(encoding(b"\x1f\x8b\x08\x00", true, true), Err(ImportError::NotASnapshot(_))));
         assert_eq!(compression(b"\x1f\x8b", false), Some(Some(Compression::Gzip)));
         assert_eq!(compression(&[0x50, 0x2a, 0x4d, 0x18], false), Some(Some(Compression::Zstd)));

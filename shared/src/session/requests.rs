@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Session;
+use crate::format::Header;
 use crate::query::Packed;
-use crate::trace::{Marks, Settings};
-use crate::whatif::Requests;
+use crate::trace::{Marks, Settings, Snapshot};
+use crate::whatif::{Requests, RunTrace};
 
 /// A device's requests, with what was recorded about them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,6 +26,17 @@ pub struct RecordedRequests {
 }
 
 impl Session {
+    /// Calls `write` with a run of a device's requests as a recording. Returns `None` if there is no such device.
+    pub fn record_run<T>(
+        &mut self,
+        name: &str,
+        device: usize,
+        run: &RunTrace,
+        write: impl FnOnce(&Header, &Snapshot) -> T,
+    ) -> Option<T> {
+        run.record(name, (&mut self.snapshot, self.header.as_ref(), device), write)
+    }
+
     /// Returns the requests of a device, given by its index in the summary; `None` if there is no such device.
     pub fn requests(&self, device: usize) -> Option<RecordedRequests> {
         let Self { snapshot, header, summary, .. } = self;

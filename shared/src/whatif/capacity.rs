@@ -18,34 +18,82 @@ impl Requests {
     /// # Errors
     /// As [`Self::run`].
     pub fn smallest_capacity(&self, terms: &Terms) -> Result<u64, DriverError> {
-        let terms = Terms { held_by_others: 0, fraction: None, ..terms.clone() };
-        let fits = |granules: u64| -> Result<bool, DriverError> {
-            Ok(!self.run(&terms.on(granules.saturating_mul(GRANULE)))?.fails())
-        };
-        let ample = self.run(&terms.on(AMPLE))?;
-        // What it reserves where nothing is short is nearly always enough; a small device also gives short ranges of addresses
-        // to expandable segments.
-        let mut enough = ample.peak_reserved.div_ceil(GRANULE);
-        while !fits(enough)? && enough < AMPLE / GRANULE {
-            enough += enough / 8 + 1;
-        }
-        // Less than what was live at one moment is too little, and so is less than what it began with.
-        let at_start = self
-            .start
-            .iter()
-            .filter(|segment| is_held(segment))
-            .fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
-        let least = at_start.max(self.bounds().exact_fit).div_ceil(GRANULE);
-        let mut short = least.saturating_sub(1).min(enough.saturating_sub(1));
-        while enough - short > 1 {
-            let middle = short + (enough - short) / 2;
-            if fits(middle)? {
-                enough = middle;
-            } else {
-                short = middle;
+        let mut search = CapacitySearch::new(terms);
+        loop {
+            if let Some(found) = search.step(self)? {
+                return Ok(found);
             }
         }
-        Ok(enough.max(least).saturating_mul(GRANULE))
+    }
+}
+
+/// The search that [`Requests::smallest_capacity`] makes, one run at a time.
+#[derive(Debug)]
+pub struct CapacitySearch {
+    terms: Terms,
+    /// In granules: fewer can't be enough.
+    least: u64,
+    /// In granules: not enough.
+    short: u64,
+    /// In granules: enough, or to be tried as such.
+    enough: u64,
+    stage: Stage,
+}
+
+/// What a search does next.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// It runs where nothing is short.
+    Ample,
+    /// It tries larger and larger capacities until one is enough.
+    Growing,
+    /// It halves the distance between one that is enough and one that is not.
+    Halving,
+}
+
+impl CapacitySearch {
+    /// Begins a search.
+    pub fn new(terms: &Terms) -> Self {
+        let terms = Terms { held_by_others: 0, fraction: None, ..terms.clone() };
+        Self { terms, least: 0, short: 0, enough: 0, stage: Stage::Ample }
+    }
+
+    /// Makes the next run, if one is needed. Returns the capacity in bytes once it is known.
+    ///
+    /// # Errors
+    /// As [`Requests::run`].
+    pub fn step(&mut self, requests: &Requests) -> Result<Option<u64>, DriverError> {
+        let fits = |terms: &Terms, granules: u64| -> Result<bool, DriverError> {
+            Ok(!requests.run(&terms.on(granules.saturating_mul(GRANULE)))?.fails())
+        };
+        match self.stage {
+            Stage::Ample => {
+                // What it reserves where nothing is short is nearly always enough; a small device also gives short ranges of
+                // addresses to expandable segments.
+                self.enough = requests.run(&self.terms.on(AMPLE))?.peak_reserved.div_ceil(GRANULE);
+                // Less than what was live at one moment is too little, and so is less than what it began with.
+                let held = requests.start.iter().filter(|segment| is_held(segment));
+                let at_start = held.fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
+                self.least = at_start.max(requests.bounds().exact_fit).div_ceil(GRANULE);
+                self.stage = Stage::Growing;
+            }
+            Stage::Growing if self.enough < AMPLE / GRANULE && !fits(&self.terms, self.enough)? => {
+                self.enough += self.enough / 8 + 1;
+            }
+            Stage::Growing => {
+                self.short = self.least.saturating_sub(1).min(self.enough.saturating_sub(1));
+                self.stage = Stage::Halving;
+            }
+            Stage::Halving if self.enough - self.short > 1 => {
+                let middle = self.short + (self.enough - self.short) / 2;
+                match fits(&self.terms, middle)? {
+                    true => self.enough = middle,
+                    false => self.short = middle,
+                }
+            }
+            Stage::Halving => return Ok(Some(self.enough.max(self.least).saturating_mul(GRANULE))),
+        }
+        Ok(None)
     }
 }
 

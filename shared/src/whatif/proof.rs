@@ -7,11 +7,9 @@ use super::terms::Terms;
 use super::tune::{Goal, Search, Tried, merged};
 use crate::allocator::AllocatorConfig;
 use crate::diagnosis::{Cause, Verdict};
-use crate::finding::Remedy;
+use crate::finding::{ALLOC_CONF, Remedy};
 use crate::units::{Bytes, counted_as};
 
-/// How the text to copy of a setting begins.
-const VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=";
 /// The most requests of a trace for which other settings are searched if those that were advised don't help: so many runs of
 /// it take about a second.
 const SEARCHED_REQUESTS: usize = 200_000;
@@ -35,7 +33,7 @@ impl Requests {
         let (mut checked, mut advice) = (Vec::new(), Vec::new());
         let (mut has_failed, kept) = (false, verdict.remedies.clone());
         for remedy in std::mem::take(&mut verdict.remedies) {
-            let setting = remedy.copy.strip_prefix(VARIABLE).map(|setting| merged(conf, setting));
+            let setting = remedy.setting().map(|setting| merged(conf, setting));
             match setting.and_then(|conf| run(&conf)) {
                 Some(outcome) if !outcome.fails() => checked.push(proven(remedy, &recorded, &outcome)),
                 Some(_) => has_failed = true,
@@ -50,7 +48,7 @@ impl Requests {
         verdict.remedies = checked.into_iter().chain(advice).take(most).collect();
         if verdict.remedies.is_empty() && has_failed {
             // No setting helps, and there is no other advice than what the facts say.
-            verdict.remedies = kept.into_iter().filter(|remedy| !remedy.copy.starts_with(VARIABLE)).collect();
+            verdict.remedies = kept.into_iter().filter(|remedy| remedy.setting().is_none()).collect();
         }
     }
 
@@ -68,7 +66,7 @@ impl Requests {
                 true => "Leave out the recorded settings.".to_owned(),
                 false => format!("Set {line}."),
             };
-            proven(Remedy::advice(text).with_copy(format!("{VARIABLE}{line}")), recorded, &best.outcome)
+            proven(Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}")), recorded, &best.outcome)
         })
     }
 }

@@ -6,6 +6,7 @@ use super::course::Course;
 use super::device::Device;
 use super::outcome::{Outcome, Why};
 use super::requests::{Act, Asked, Requests, Source, Step};
+use super::run_trace::{stack_at_start, stack_of};
 use super::terms::Terms;
 use crate::allocator::{AllocError, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, Request, TraceSink};
 use crate::frames::StackId;
@@ -63,14 +64,15 @@ impl<'r, S: TraceSink> Runner<'r, S> {
     }
 
     /// Runs to the end, or to where the program would have gone on differently. Calls `watch` after each
-    /// step with its event and the reserved bytes.
-    fn run(mut self, mut watch: impl FnMut(u32, u64)) -> Outcome {
+    /// step with its event.
+    pub(super) fn run(&mut self, mut watch: impl FnMut(&DeviceAllocator<Device, S>, u32)) -> Outcome {
         let mut most_unused = 0;
-        let stop = self.requests.steps.iter().find_map(|step| {
+        let requests = self.requests;
+        let stop = requests.steps.iter().find_map(|step| {
             let done = self.step(step);
             let reserved = self.allocator.reserved();
             most_unused = most_unused.max(reserved.saturating_sub(self.allocator.active()));
-            watch(step.event, reserved);
+            watch(&self.allocator, step.event);
             match done {
                 Ok(Done::Same) => None,
                 Ok(Done::Other(why)) => Some((step.event, why)),
@@ -82,13 +84,14 @@ impl<'r, S: TraceSink> Runner<'r, S> {
 
     /// Does what the program did.
     pub(super) fn step(&mut self, step: &Step) -> Result<Done, AllocError> {
+        let stack = stack_of(step);
         match step.act {
-            Act::Malloc(number) => self.malloc(number),
-            Act::Failed(number) => self.fail(number),
+            Act::Malloc(number) => self.malloc(number, stack),
+            Act::Failed(number) => self.fail(number, stack),
             Act::Free(number) => {
                 // One that was never served has nothing to free.
                 let address = Address(self.take(number));
-                let _: Result<(), FreeError> = self.allocator.free(address, StackId(0));
+                let _: Result<(), FreeError> = self.allocator.free(address, stack);
                 Ok(Done::Same)
             }
             Act::FreeLater(number) => {
@@ -96,7 +99,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 let stream = held(number);
                 self.allocator.driver_mut().hold(stream);
                 let _: Result<(), MisuseError> = self.allocator.record_stream(address, stream);
-                let _: Result<(), FreeError> = self.allocator.free(address, StackId(0));
+                let _: Result<(), FreeError> = self.allocator.free(address, stack);
                 Ok(Done::Same)
             }
             Act::Settled(number) => {
@@ -105,14 +108,14 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 Ok(Done::Same)
             }
             Act::EmptyCache => {
-                self.allocator.empty_cache(StackId(0))?;
+                self.allocator.empty_cache(stack)?;
                 Ok(Done::Same)
             }
             Act::LeavePool(source) | Act::EndPool(source) => {
                 let pool = self.requests.sources.get(source as usize).copied().unwrap_or_default().pool;
                 let _: Result<(), MisuseError> = self.allocator.release_pool(pool);
                 if matches!(step.act, Act::EndPool(_)) {
-                    self.allocator.empty_pool_cache(pool, StackId(0))?;
+                    self.allocator.empty_pool_cache(pool, stack)?;
                 }
                 Ok(Done::Same)
             }
@@ -123,8 +126,8 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         self.addresses.get_mut(number as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    fn malloc(&mut self, number: u32) -> Result<Done, AllocError> {
-        match self.ask(number) {
+    fn malloc(&mut self, number: u32, stack: StackId) -> Result<Done, AllocError> {
+        match self.ask(number, stack) {
             Ok(address) => {
                 if let Some(place) = self.addresses.get_mut(number as usize) {
                     *place = address.0;
@@ -136,10 +139,10 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         }
     }
 
-    fn fail(&mut self, number: u32) -> Result<Done, AllocError> {
-        match self.ask(number) {
+    fn fail(&mut self, number: u32, stack: StackId) -> Result<Done, AllocError> {
+        match self.ask(number, stack) {
             Ok(address) => {
-                let _: Result<(), FreeError> = self.allocator.free(address, StackId(0));
+                let _: Result<(), FreeError> = self.allocator.free(address, stack);
                 Ok(Done::Other(Why::Served))
             }
             Err(AllocError::Driver(error)) => Err(error.into()),
@@ -148,10 +151,10 @@ impl<'r, S: TraceSink> Runner<'r, S> {
     }
 
     /// Asks for what the request of this number asked for.
-    fn ask(&mut self, number: u32) -> Result<Address, AllocError> {
+    fn ask(&mut self, number: u32, stack: StackId) -> Result<Address, AllocError> {
         let asked = self.requests.asked.get(number as usize).copied().unwrap_or(Asked { size: 0, source: 0 });
         let Source { stream, pool } = self.requests.sources.get(asked.source as usize).copied().unwrap_or_default();
-        let request = Request { size: asked.size, stream, thread: 1, stack: StackId(0) };
+        let request = Request { size: asked.size, stream, thread: 1, stack };
         if !pool.is_private() {
             return self.allocator.malloc(Request { thread: 0, ..request });
         }
@@ -178,7 +181,7 @@ impl Requests {
     /// # Errors
     /// The trace begins in a state that an allocator can't have, or the fraction is not a share.
     pub fn run(&self, terms: &Terms) -> Result<Outcome, DriverError> {
-        Ok(self.runner(terms)?.run(|_, _| ()))
+        Ok(self.runner(terms, ())?.run(|_, _| ()))
     }
 
     /// Runs the requests under some terms, and returns also how the reserved memory went up and down.
@@ -186,25 +189,27 @@ impl Requests {
     /// # Errors
     /// As [`Self::run`].
     pub fn run_course(&self, terms: &Terms) -> Result<(Outcome, Course), DriverError> {
-        let (runner, mut course) = (self.runner(terms)?, Course::default());
+        let (mut runner, mut course) = (self.runner(terms, ())?, Course::default());
         course.note(0, runner.allocator.reserved());
-        let outcome = runner.run(|event, reserved| course.note(event, reserved));
+        let outcome = runner.run(|allocator, event| course.note(event, allocator.reserved()));
         Ok((outcome, course))
     }
 
-    fn runner(&self, terms: &Terms) -> Result<Runner<'_, ()>, DriverError> {
+    pub(super) fn runner<S: TraceSink>(&self, terms: &Terms, sink: S) -> Result<Runner<'_, S>, DriverError> {
         // Below all addresses that the device chooses, in the same order.
         let first = self.start.first().map_or(0, |segment| segment.address.0);
         let by = START.wrapping_sub(first);
         let mut start = self.start.clone();
         for segment in &mut start {
             segment.address.0 = segment.address.0.wrapping_add(by);
+            segment.stack = stack_at_start(segment.stack);
             for block in &mut segment.blocks {
+                block.stack = stack_at_start(block.stack);
                 block.address.0 = block.address.0.wrapping_add(by);
             }
         }
         let device = Device::simulated((terms.capacity, terms.held_by_others), &start);
-        let mut runner = Runner::new(self, terms, (device, &start, by), ())?;
+        let mut runner = Runner::new(self, terms, (device, &start, by), sink)?;
         if let Some(fraction) = terms.fraction {
             runner.allocator.set_memory_fraction(fraction).map_err(|error| DriverError::Failed {
                 call: "set_per_process_memory_fraction",

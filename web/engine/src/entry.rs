@@ -7,10 +7,11 @@ use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
 use shared::analysis::own_rules::OwnRules;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
+use shared::import::{ImportError, Importer};
+use shared::limits::{ImportLimits, SWEEP_BYTES};
 use shared::query::Summary;
 use shared::session::Session;
+use shared::sweep::{self, Shown};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent, ReadableStream};
@@ -22,6 +23,12 @@ use crate::{fetch, live, pack, ranges, warm};
 
 /// Milliseconds between two reports of progress.
 pub const REPORT_EVERY_MS: f64 = 100.0;
+
+/// What a file is.
+enum Opened {
+    Trace(Box<Session>),
+    Sweep(Box<Shown>),
+}
 
 /// The unit in which indexing reports its progress.
 const INDEX_PARTS: u64 = 1000;
@@ -49,6 +56,9 @@ pub fn start() {
             spawn_local(warm::run(scope()));
         } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
             receive(&Uint8Array::new(bytes).to_vec());
+        } else if let Some(both) = data.dyn_ref::<Array>() {
+            let [message, run] = [0, 1].map(|place| Uint8Array::new(&both.get(place)).to_vec());
+            record(&message, &run);
         }
     });
     scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -148,7 +158,20 @@ fn receive(bytes: &[u8]) {
                 post_with(&FromWorker::Requests { id }, &found);
             }
         }
+        // It comes with a run beside it.
+        Ok(ToWorker::Record { .. }) => {}
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+    }
+}
+
+/// Makes a recording of a what-if run.
+fn record(message: &[u8], run: &[u8]) {
+    if let Ok(ToWorker::Record { id, device, name }) = decode(message) {
+        let message = FromWorker::Packed { id };
+        SESSION.with_borrow_mut(|session| match session {
+            Some(session) => pack::run(session, &message, device as usize, &name, run),
+            None => live::record(&message, device as usize, &name, run),
+        });
     }
 }
 
@@ -179,14 +202,15 @@ async fn read_stream(found: Result<(ReadableStream, u64), String>) {
     finish(imported, Some(hashing));
 }
 
-fn finish(imported: Result<Session, String>, hashing: Option<Hashing>) {
-    match imported {
-        Ok(session) => {
+fn finish(opened: Result<Opened, String>, hashing: Option<Hashing>) {
+    match opened {
+        Ok(Opened::Sweep(sweep)) => post(&FromWorker::Sweep(sweep)),
+        Ok(Opened::Trace(session)) => {
             // A link is applied to the summary, and must know before whether the file is its own.
             if let Some(hashing) = hashing {
                 post(&FromWorker::Hashed { hash: hashing.finish() });
             }
-            post(&FromWorker::Loaded(keep(session)));
+            post(&FromWorker::Loaded(keep(*session)));
         }
         Err(message) => post(&FromWorker::Failed { message }),
     }
@@ -218,7 +242,7 @@ async fn import(
     mut bytes: Bytes,
     mut hashing: Option<&mut Hashing>,
     stopped: fn(&str) -> String,
-) -> Result<Session, String> {
+) -> Result<Opened, String> {
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
     let (size, start) = (bytes.size(), now());
@@ -229,7 +253,10 @@ async fn import(
     let (mut done, mut reported, mut time) = (0, f64::NEG_INFINITY, start);
     while bytes.next(&mut buffer).await.map_err(|error| stopped(&error))? {
         time = waiting.add(time);
-        importer.push(&buffer).map_err(|error| error.to_string())?;
+        match importer.push(&buffer) {
+            Err(ImportError::Sweep(head)) => return read_sweep(head, bytes, stopped).await,
+            pushed => pushed.map_err(|error| error.to_string())?,
+        }
         time = parsing.add(time);
         if let Some(hashing) = &mut hashing {
             hashing.add(&buffer);
@@ -247,11 +274,22 @@ async fn import(
     parsing.finish();
     hash_stage.finish();
     drop(buffer);
-    build(importer, &mut |share| {
+    let built = build(importer, &mut |share| {
         // Casts of floating point saturate, and turn NaN into 0.
         let done = ((f64::from(share) * INDEX_PARTS as f64) as u64).min(INDEX_PARTS);
         post(&FromWorker::Progress { stage: Progress::Indexing, done, total: INDEX_PARTS, bytes_per_second: 0.0 });
-    })
+    });
+    built.map(|session| Opened::Trace(Box::new(session)))
+}
+
+/// Reads the rest of a sweep's document that begins with `document`.
+async fn read_sweep(mut document: Vec<u8>, mut bytes: Bytes, stopped: fn(&str) -> String) -> Result<Opened, String> {
+    let mut buffer = Vec::new();
+    // One that is too large is refused for its first bytes.
+    while document.len() <= SWEEP_BYTES && bytes.next(&mut buffer).await.map_err(|error| stopped(&error))? {
+        document.extend_from_slice(&buffer);
+    }
+    sweep::read(&document).map(|sweep| Opened::Sweep(Box::new(sweep.shown()))).map_err(|error| error.to_string())
 }
 
 /// Indexes a file that has been read, and calls `report` with the share that is done.

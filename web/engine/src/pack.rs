@@ -3,10 +3,13 @@
 use std::cell::Cell;
 
 use js_sys::{Array, Promise, Uint8Array};
+use protocol::failure;
 use protocol::message::{FromWorker, encode};
+use shared::format;
 use shared::preview;
 use shared::redaction::{Comparison, Redaction};
 use shared::session::{Named, Session};
+use shared::whatif::RunTrace;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, BlobPropertyBag};
@@ -34,12 +37,27 @@ pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, n
         }
         let message = FromWorker::Packed { id };
         let (header, snapshot) = copy.parts();
-        // Fails only if the browser has no room for the copy.
-        if let (Ok(blob), Ok(bytes)) = (blob(&preview::write(header, snapshot)), encode(&message)) {
-            // The copy goes to the page by reference.
-            let _ = scope().post_message(&Array::of2(&Uint8Array::from(bytes.as_slice()).buffer(), &blob));
-        }
+        send(&message, &preview::write(header, snapshot));
     });
+}
+
+/// Sends a run of a device's requests as a recording.
+pub fn run(session: &mut Session, message: &FromWorker, device: usize, name: &str, run: &[u8]) {
+    let Some(run) = RunTrace::from_bytes(run) else {
+        return post(&FromWorker::Failed { message: failure::GARBLED.to_owned() });
+    };
+    if let Some(recording) = session.record_run(name, device, &run, format::write) {
+        send(message, &recording);
+    }
+}
+
+/// Sends a message with a recording beside it.
+fn send(message: &FromWorker, recording: &[u8]) {
+    // Fails only if the browser has no room for the recording.
+    if let (Ok(blob), Ok(bytes)) = (blob(recording), encode(message)) {
+        // The recording goes to the page by reference.
+        let _ = scope().post_message(&Array::of2(&Uint8Array::from(bytes.as_slice()).buffer(), &blob));
+    }
 }
 
 /// Withdraws the request for a copy.

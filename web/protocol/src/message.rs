@@ -13,6 +13,7 @@ use shared::link::FileHash;
 use shared::query::{Answer, Query, Summary};
 use shared::redaction::{Comparison, Redaction};
 use shared::session::{Moved, Named};
+use shared::sweep::Shown;
 use shared::wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
@@ -95,6 +96,16 @@ pub enum ToWorker {
         id: u32,
         /// The device's index in the summary.
         device: u32,
+    },
+    /// Makes a recording of a what-if run. The message comes in an array, whose second element is an `ArrayBuffer` with the
+    /// run. Answered by [`FromWorker::Packed`].
+    Record {
+        /// Chosen by the page.
+        id: u32,
+        /// The device's index in the summary.
+        device: u32,
+        /// The recording's name.
+        name: String,
     },
 }
 
@@ -300,6 +311,8 @@ pub enum FromWorker {
         /// The request's id.
         id: u32,
     },
+    /// The file is a sweep, and this is all of it; nothing follows.
+    Sweep(Box<Shown>),
 }
 
 /// Encodes a message.

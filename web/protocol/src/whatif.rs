@@ -6,6 +6,8 @@
 //! [`ToWorker::Requests`]: crate::message::ToWorker::Requests
 
 use serde::{Deserialize, Serialize};
+use shared::diagnosis::Verdict;
+use shared::finding::Remedy;
 use shared::query::{Axis, Packed, Window};
 use shared::whatif::tune::{Goal, Tuning};
 use shared::whatif::{Bounds, Outcome, SelfCheck};
@@ -51,6 +53,10 @@ pub enum ToWhatIf {
     },
     /// Ends the search. What it has found so far is answered.
     Cancel,
+    /// Checks what a verdict advises. Answered by [`FromWhatIf::Proven`].
+    Prove(Box<Verdict>),
+    /// Asks for every event of a run. Answered by [`FromWhatIf::Traced`].
+    Trace(u32),
 }
 
 /// A part of an axis, in columns of pixels.
@@ -95,6 +101,13 @@ pub enum FromWhatIf {
     },
     /// The search has ended. The error is a sentence; it is empty if the search was ended before anything was run.
     Tuned(Result<Box<Tuned>, String>),
+    /// What is left of a verdict's advice after it was checked: the position of the verdict, and the remedies.
+    Proven(u32, Vec<Remedy>),
+    /// A run's events. The message comes in an array, whose second element is an `ArrayBuffer` with them, for
+    /// [`ToWorker::Record`].
+    ///
+    /// [`ToWorker::Record`]: crate::message::ToWorker::Record
+    Traced(u32),
     /// There is nothing to run, or the worker failed; nothing follows.
     Failed(String),
 }

@@ -18,6 +18,7 @@ mod range;
 mod steps;
 mod whatif;
 
+pub use crate::worker::CurvesFor;
 pub use answer::{ask, use_answer, use_ask};
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
@@ -28,4 +29,6 @@ pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
 pub use range::{select_range, use_range, zoom_to_range};
 pub use steps::compare_steps;
-pub use whatif::{add_run, ask_curves, cancel_tune, change_whatif, find_settings, open_whatif, remove_run};
+pub use whatif::{
+    add_run, cancel_tune, change_whatif, find_settings, open_whatif, remove_run, use_curves, use_remedies,
+};

@@ -1,10 +1,15 @@
 //! A device's requests under other settings: reads them, and runs what a person wants.
 
+use std::rc::Rc;
+
 use protocol::whatif::ToWhatIf;
-use yew::Callback;
+use shared::diagnosis::Verdict;
+use shared::finding::Remedy;
+use yew::prelude::*;
 
 use super::ModelHandle;
-use crate::model::{Action, Curves, CurvesAsked, FileKey, Goal, MOST_RUNS, Tab, Tune, WhatIf, WhatIfStep, Wish};
+use crate::model::{Action, Curves, CurvesAsked, FileKey, Goal, Live, MOST_RUNS, Tab, Tune, WhatIf, WhatIfStep, Wish};
+use crate::worker::CurvesFor;
 
 /// Reads the requests of the current device, so far as they have come, into a new worker.
 pub fn open_whatif(model: &ModelHandle) {
@@ -27,6 +32,11 @@ pub fn open_whatif(model: &ModelHandle) {
                 }
             });
             handle.workers().desks().start(key, &requests, hear);
+            let now = handle.now();
+            let whatif = now.entry(key).and_then(|file| file.whatif.as_ref());
+            if let Some((_, verdict)) = whatif.and_then(|whatif| whatif.wants_proof.clone()) {
+                handle.workers().desks().tell(key, &ToWhatIf::Prove(verdict));
+            }
         }),
     );
 }
@@ -56,10 +66,63 @@ pub fn remove_run(model: &ModelHandle, id: u32) {
     }
 }
 
-/// Asks for the curves of the current file's runs. Of questions that pile up only the last one is answered.
-pub fn ask_curves(model: &ModelHandle, asked: CurvesAsked, reply: Callback<Curves>) {
-    if let Some(key) = model.now().current {
-        model.workers().desks().ask_curves(key, asked, reply);
+/// The reserved memory of the current file's runs in columns of an axis, asked for again when a run is done. `None` while
+/// nothing was run, and if nobody wants them.
+#[hook]
+pub fn use_curves(model: &ModelHandle, by: CurvesFor, asked: Option<CurvesAsked>) -> Option<Rc<Curves>> {
+    let curves = use_state(|| None::<Rc<Curves>>);
+    let revision = model.whatif().filter(|_| asked.is_some()).map_or(0, |whatif| whatif.revision);
+    {
+        let (model, set) = (model.clone(), curves.setter());
+        use_effect_with(
+            (model.current, model.view.device, revision, asked),
+            move |(current, _, revision, asked)| match (
+                current,
+                asked.filter(|asked| asked.columns > 0 && *revision > 0),
+            ) {
+                (Some(key), Some(asked)) => {
+                    let reply = Callback::from(move |curves| set.set(Some(Rc::new(curves))));
+                    model.workers().desks().ask_curves(*key, by, asked, reply);
+                }
+                _ => set.set(None),
+            },
+        );
+    }
+    (*curves).clone()
+}
+
+/// The most events of a device whose verdict is checked without being asked for: so many are read and run in a second.
+const PROVEN_EVENTS: u32 = 1_000_000;
+
+/// What to try after a failed request: checked on the trace, as soon as that is done.
+#[hook]
+pub fn use_remedies(model: &ModelHandle, verdict: Option<&Verdict>) -> Vec<Remedy> {
+    let device = model.device().map_or(0, |device| device.events);
+    let is_still = !model.is_preview() && !model.live().is_some_and(Live::is_open);
+    let asked = verdict.filter(|verdict| is_still && device <= PROVEN_EVENTS && verdict.can_be_proven());
+    {
+        let (model, asked) = (model.clone(), asked.cloned());
+        let position = asked.as_ref().and_then(|verdict| verdict.position);
+        use_effect_with((model.current, model.view.device, position), move |(key, ..)| {
+            if let (Some(key), Some(verdict)) = (*key, asked) {
+                prove(&model, key, verdict);
+            }
+        });
+    }
+    let Some(verdict) = verdict else { return Vec::new() };
+    model.whatif().map_or(&*verdict.remedies, |whatif| whatif.remedies(verdict)).to_vec()
+}
+
+fn prove(model: &ModelHandle, key: FileKey, verdict: Verdict) {
+    let verdict = Box::new(verdict);
+    let now = model.now();
+    let is_known = now.whatif().is_some();
+    step(model, key, WhatIfStep::ProofWanted(now.view.device, verdict.clone()));
+    if is_known {
+        // While the requests are still being read there is nobody to tell; it is done once they are.
+        model.workers().desks().tell(key, &ToWhatIf::Prove(verdict));
+    } else {
+        open_whatif(model);
     }
 }
 
@@ -75,6 +138,7 @@ pub fn find_settings(model: &ModelHandle) {
     let now = model.now();
     let Some(key) = now.current else { return };
     let is_known = now.whatif().is_some();
+    let is_untouched = now.whatif().is_none_or(|whatif| whatif.is_untouched());
     let is_there = now.whatif().is_some_and(|whatif| whatif.recorded().is_some());
     let is_running = now.whatif().is_some_and(|whatif| matches!(whatif.tune, Tune::Running { .. }));
     model.dispatch(Action::SetTab(Tab::WhatIf));
@@ -82,7 +146,7 @@ pub fn find_settings(model: &ModelHandle) {
         // Only the whole trace can be run.
         return;
     }
-    if !is_known && now.device().is_some_and(|device| !device.ooms.is_empty()) {
+    if is_untouched && now.device().is_some_and(|device| !device.ooms.is_empty()) {
         step(model, key, WhatIfStep::Goal(Goal::Fit));
     }
     if is_there && !is_running {

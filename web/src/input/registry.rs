@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::model::Place;
-    use crate::model::testing::{added, after, read, watched};
+    use crate::model::testing::{added, after, read, swept, watched};
 
     /// Models that together make every command available.
     fn models() -> Vec<Model> {
@@ -259,5 +259,11 @@ mod tests {
             let live: Vec<_> = live_commands(&model).map(|command| command.id).collect();
             assert_eq!(live, ["open", "theme", "help", "palette", "step-out"], "{place:?}");
         }
+    }
+
+    #[test]
+    fn a_sweep_offers_nothing_of_a_trace() {
+        let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
+        assert_eq!(live, ["open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
     }
 }

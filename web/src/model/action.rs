@@ -6,6 +6,7 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::link::{FileHash, Read};
 use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
+use shared::sweep::Shown;
 use shared::units::Address;
 
 use super::offer::Offer;
@@ -57,6 +58,13 @@ pub enum Action {
         key: FileKey,
         /// Its summary.
         summary: Shared<Summary>,
+    },
+    /// A file is a sweep, and has been read.
+    SweepLoaded {
+        /// Which file.
+        key: FileKey,
+        /// All of it.
+        sweep: Shared<Shown>,
     },
     /// A file's identity is known.
     FileHashed {

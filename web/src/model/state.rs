@@ -8,6 +8,7 @@ use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
 use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
+use shared::sweep::Shown;
 
 use super::live::Live;
 use super::offer::Offer;
@@ -83,6 +84,8 @@ pub enum Phase {
         /// Whether its first complete picture has been on the screen.
         is_pictured: bool,
     },
+    /// It is loaded, and is a sweep: it has no events, so that nothing of a trace is shown.
+    Sweep(Shared<Shown>),
     /// It can't be read.
     Failed {
         /// The reason, in plain sentences.
@@ -448,7 +451,7 @@ impl Model {
         match self.file().map(|file| &file.phase) {
             None => DataState::Empty,
             Some(Phase::Failed { .. }) => DataState::Error,
-            Some(Phase::Ready { is_pictured: true, .. }) => DataState::Ready,
+            Some(Phase::Ready { is_pictured: true, .. } | Phase::Sweep(_)) => DataState::Ready,
             Some(Phase::Ready { .. } | Phase::Loading { .. }) => DataState::Loading,
         }
     }

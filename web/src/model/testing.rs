@@ -1,6 +1,7 @@
 //! Builders of small models for tests.
 
 use shared::query::{DeviceSummary, Summary, Window};
+use shared::sweep::{self, Shown};
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
@@ -45,6 +46,17 @@ pub(crate) fn added(key: u32, name: &str) -> Action {
 /// A file has been read; its devices have these numbers of events.
 pub(crate) fn read(key: u32, events: &[u32]) -> Action {
     Action::FileLoaded { key: FileKey(key), summary: summary(events) }
+}
+
+/// Returns a sweep as the program wrote it.
+pub(crate) fn golden_sweep() -> Shown {
+    let document = include_bytes!("../../../shared/tests/fixtures/sweep_1.json");
+    sweep::read(document).expect("it is read in its own test").shown()
+}
+
+/// A file is a sweep, and has been read.
+pub(crate) fn swept(key: u32) -> Action {
+    Action::SweepLoaded { key: FileKey(key), sweep: Shared::new(golden_sweep()) }
 }
 
 /// A session is watched, and has grown to a number of events.

@@ -81,6 +81,11 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::FileLoaded { key, summary } => links::loaded(&mut next, key, &summary),
+        Action::SweepLoaded { key, sweep } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Sweep(sweep);
+            }
+        }
         Action::FileHashed { key, hash } => links::hashed(&mut next, key, hash),
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {

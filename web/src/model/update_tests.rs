@@ -6,7 +6,7 @@ use shared::totals::Totals;
 
 use super::*;
 use crate::model::state::DataState;
-use crate::model::testing::{added, after, device, read, summary};
+use crate::model::testing::{added, after, device, read, summary, swept};
 use crate::model::{Dialog, Listing, SharedLink, Trouble};
 use crate::worker::message::{Detail, DetailState};
 
@@ -28,6 +28,18 @@ fn a_file_goes_from_empty_over_loading_to_ready() {
     let failed = Action::FileFailed { key: FileKey(0), message: "cut off".to_owned() };
     assert_eq!(after([added(0, "a"), failed]).data_state(), DataState::Error);
     assert_eq!(open([Action::FileClosed(FileKey(0))]).data_state(), DataState::Empty);
+}
+
+#[test]
+fn a_sweep_is_ready_and_has_nothing_of_a_trace() {
+    let model = open([Action::SetTab(Tab::Flame), added(1, "sweep.json"), swept(1)]);
+    assert_eq!((model.current, model.data_state()), (Some(FileKey(1)), DataState::Ready));
+    assert!(model.shared_summary().is_none() && model.device().is_none() && model.view_link().is_none());
+    // What is done to views changes nothing that is shown, and the trace beside it keeps its own.
+    let actions = [Action::FirstPicture, Action::FitAll, Action::SetDevice(3), Action::StepOut];
+    let after = actions.into_iter().fold(model, |model, action| update(&model, action));
+    assert_eq!(after.data_state(), DataState::Ready);
+    assert_eq!(update(&after, Action::SelectFile(FileKey(0))).view.tab, Tab::Flame);
 }
 
 #[test]

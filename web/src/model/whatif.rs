@@ -2,6 +2,8 @@
 
 pub use protocol::whatif::{CurvesAsked, RECORDED, RunCurve, Tuned, Wish};
 use protocol::whatif::{FromWhatIf, Opened};
+use shared::diagnosis::Verdict;
+use shared::finding::Remedy;
 use shared::whatif::Outcome;
 pub use shared::whatif::tune::{Goal, Group};
 
@@ -36,6 +38,10 @@ pub struct WhatIf {
     pub tune: Tune,
     /// Whether a search begins as soon as the requests are read.
     pub wants_tune: bool,
+    /// A device, and the verdict whose advice is to be checked as soon as the device's requests are read.
+    pub wants_proof: Option<(u32, Box<Verdict>)>,
+    /// The remedies of the verdict at a position, after they were checked.
+    pub proven: Option<(u32, Vec<Remedy>)>,
     /// Counts the changes of the runs: curves that were drawn before are out of date.
     pub revision: u32,
 }
@@ -93,6 +99,8 @@ pub enum WhatIfStep {
     TuneWanted,
     /// A search was asked for.
     Tuning,
+    /// A device's verdict is to be checked for what it advises.
+    ProofWanted(u32, Box<Verdict>),
 }
 
 impl WhatIf {
@@ -101,8 +109,9 @@ impl WhatIf {
         match step {
             WhatIfStep::Opening(device) => {
                 // What a person was about to try, or wants, outlives what is read again.
-                let Self { draft, goal, card, wants_tune, .. } = std::mem::take(self);
-                *self = Self { device, draft, goal, card, wants_tune, ..Self::default() };
+                let Self { draft, goal, card, wants_tune, wants_proof, .. } = std::mem::take(self);
+                let wants_proof = wants_proof.filter(|(of, _)| *of == device);
+                *self = Self { device, draft, goal, card, wants_tune, wants_proof, ..Self::default() };
             }
             WhatIfStep::Heard(message) => self.hear(*message),
             WhatIfStep::Draft(wish) => {
@@ -122,6 +131,7 @@ impl WhatIf {
             WhatIfStep::Goal(goal) => self.goal = goal,
             WhatIfStep::Card(card) => self.card = card,
             WhatIfStep::TuneWanted => self.wants_tune = true,
+            WhatIfStep::ProofWanted(device, verdict) => self.wants_proof = Some((device, verdict)),
             WhatIfStep::Tuning => {
                 self.wants_tune = false;
                 self.tune = Tune::Running { tried: 0, left: 0 };
@@ -154,8 +164,9 @@ impl WhatIf {
             FromWhatIf::Failed(sentence) => {
                 (self.failed, self.tune) = (Some(sentence), Tune::None);
             }
-            // Delivered to the chart.
-            FromWhatIf::Curves(..) => {}
+            FromWhatIf::Proven(position, remedies) => self.proven = Some((position, remedies)),
+            // Delivered to those who asked.
+            FromWhatIf::Curves(..) | FromWhatIf::Traced(_) => {}
         }
     }
 
@@ -163,6 +174,17 @@ impl WhatIf {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
             change(run);
         }
+    }
+
+    /// Returns the remedies of a verdict after they were checked; those that it has until then.
+    pub fn remedies<'a>(&'a self, verdict: &'a Verdict) -> &'a [Remedy] {
+        let proven = self.proven.as_ref().filter(|(position, _)| verdict.position == Some(*position));
+        proven.map_or(&verdict.remedies, |(_, remedies)| remedies)
+    }
+
+    /// Returns whether nothing was tried and nothing searched for yet.
+    pub fn is_untouched(&self) -> bool {
+        self.last_id == 0 && self.tune == Tune::None && !self.wants_tune
     }
 
     /// Returns the run under the settings of the recording, once it is known what it came to.

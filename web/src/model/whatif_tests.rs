@@ -51,6 +51,22 @@ fn what_a_person_wrote_outlives_a_device_that_is_read_again() {
 }
 
 #[test]
+fn a_verdict_has_the_remedies_that_were_checked() {
+    let remedies = |text: &str| vec![Remedy::advice(text)];
+    let verdict = |position| Verdict { position: Some(position), remedies: remedies("Try."), ..Verdict::default() };
+    let wanted = WhatIfStep::ProofWanted(0, Box::new(verdict(7)));
+    let known = after([wanted, WhatIfStep::Opening(0), opened("")]);
+    assert_eq!((known.wants_proof.clone(), known.is_untouched()), (Some((0, Box::new(verdict(7)))), true));
+    assert_eq!(known.remedies(&verdict(7)), remedies("Try."));
+    let other = [WhatIfStep::ProofWanted(1, Box::new(verdict(7))), WhatIfStep::Opening(0)];
+    assert_eq!(after(other).wants_proof, None, "of another device");
+    let proven = after([opened(""), heard(FromWhatIf::Proven(7, remedies("Checked.")))]);
+    assert_eq!(proven.remedies(&verdict(7)), remedies("Checked."));
+    assert_eq!(proven.remedies(&verdict(8)), remedies("Try."), "another failure");
+    assert!(!after([opened(""), WhatIfStep::Added(Box::default())]).is_untouched());
+}
+
+#[test]
 fn a_pasted_line_is_taken_for_its_settings() {
     for (pasted, want) in [
         ("PYTORCH_CUDA_ALLOC_CONF=a:1,b:2", "a:1,b:2"),

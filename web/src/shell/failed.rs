@@ -40,7 +40,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="failed-note">
                     if is_here {
                         { Bytes(file.size).to_string() }
-                        { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst." }
+                        { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst; sweeps as JSON." }
                     }
                 </p>
                 <p class="buttons">

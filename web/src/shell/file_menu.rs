@@ -77,6 +77,7 @@ fn note(file: &FileEntry) -> String {
             Some(live) => live.status.state.name().to_owned(),
             None => Bytes(file.size).to_string(),
         },
+        Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }
 }

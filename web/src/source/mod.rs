@@ -6,6 +6,7 @@ mod embedded;
 mod message;
 mod picker;
 mod place;
+mod run;
 mod sample;
 pub mod server;
 mod shared_trace;
@@ -19,6 +20,7 @@ pub use embedded::open_embedded;
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;
+pub use run::open_run;
 pub use sample::open_sample;
 use shared::order::Within;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
@@ -70,6 +72,11 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Sweep(sweep) => {
+            // All of it is here: there is nothing to ask.
+            model.workers().close(key);
+            model.dispatch(Action::SweepLoaded { key, sweep: Shared::new(*sweep) });
+        }
         FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
         FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),

@@ -17,6 +17,7 @@ mod range_band;
 pub mod search;
 pub mod segments;
 pub mod status;
+pub mod sweep;
 pub mod text_twin;
 pub mod timeline;
 pub mod verdict;

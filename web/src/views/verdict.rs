@@ -7,7 +7,7 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, find_settings, use_answer, use_model};
+use crate::hooks::{ModelHandle, find_settings, use_answer, use_model, use_remedies};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
@@ -28,13 +28,14 @@ pub fn VerdictCard() -> Html {
     let whole = model.diagnosis().filter(|whole| whole.verdict.position == position);
     // A diagnosis is about the failure that matters most. Those of others are made when one is looked at.
     let other = use_answer(position.filter(|_| whole.is_none()).map(|position| Query::FailureDiagnosis { position }));
-    let (Some(failure), Some(position)) = (failure, position) else { return Html::default() };
     let verdict = match (whole, other.as_deref()) {
         (Some(whole), _) => Some(&whole.verdict),
         (None, Some(Answer::Diagnosis(other))) => Some(&other.verdict),
         _ => None,
     };
-    let verdict = verdict.filter(|verdict| verdict.position == Some(position));
+    let verdict = verdict.filter(|verdict| verdict.position == position);
+    let tries = use_remedies(&model, verdict);
+    let (Some(failure), Some(position)) = (failure, position) else { return Html::default() };
     let failed = model.diagnosis().map_or(1, |whole| whole.failed);
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
@@ -57,12 +58,12 @@ pub fn VerdictCard() -> Html {
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
                 { requester(&model, failure) }
             </div>
-            if let Some(verdict) = verdict {
+            if verdict.is_some() {
                 <div class="verdict-advice">
-                    { remedies(&verdict.remedies) }
-                    if verdict.remedies.len() > 1 {
+                    { remedies(&tries) }
+                    if tries.len() > 1 {
                         // Where there is room for one only.
-                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", verdict.remedies.len().min(REMEDIES) - 1) }</button>
+                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", tries.len().min(REMEDIES) - 1) }</button>
                     }
                 </div>
             }
@@ -76,6 +77,7 @@ pub fn VerdictCard() -> Html {
 #[component]
 pub fn VerdictSection() -> Html {
     let model = use_model();
+    let tries = use_remedies(&model, model.diagnosis().map(|diagnosis| &diagnosis.verdict));
     let Some(diagnosis) = model.diagnosis() else { return Html::default() };
     let verdict = &diagnosis.verdict;
     if verdict.sentence.is_empty() {
@@ -92,7 +94,7 @@ pub fn VerdictSection() -> Html {
             { words(&verdict.sentence) }
             { line(&model, verdict) }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
-            { remedies(&verdict.remedies) }
+            { remedies(&tries) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
                 <p>{ saver(&model) }</p>
             }

@@ -226,6 +226,20 @@ impl Workers {
         }
     }
 
+    /// Requests a recording of a what-if run of a file, as [`Self::copy`] requests a copy. The run moves to the worker.
+    pub fn record(&self, key: FileKey, (device, name): (u32, String), run: &ArrayBuffer, reply: Callback<Copied>) {
+        let mut open = self.0.open.borrow_mut();
+        let Some(connection) = open.get_mut(&key) else { return };
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        let Ok(message) = encode(&ToWorker::Record { id, device, name }) else { return };
+        let both = Array::of2(&Uint8Array::from(message.as_slice()).buffer(), run);
+        // Fails only with the worker, which sends nothing more then.
+        if connection.worker.post_message_with_transfer(&both, &both).is_ok() {
+            connection.copying = Some((id, reply));
+        }
+    }
+
     /// Asks for the requests of a device, for a what-if worker. Those that were asked for before are not delivered any more.
     pub fn requests(&self, key: FileKey, device: u32, reply: Callback<ArrayBuffer>) {
         let mut open = self.0.open.borrow_mut();

@@ -5,4 +5,4 @@ pub mod client;
 mod rerun;
 
 pub use protocol::message;
-pub use rerun::set_whatif_starter;
+pub use rerun::{CurvesFor, set_whatif_starter};

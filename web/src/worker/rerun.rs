@@ -1,7 +1,7 @@
 //! The page's end of the what-if protocol: starts the workers, hands them requests, and hears what they say.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
@@ -28,12 +28,23 @@ pub fn set_whatif_starter(start: Function) {
 #[derive(Clone, Default)]
 pub struct Desks(Rc<RefCell<HashMap<FileKey, Desk>>>);
 
+/// Who asks for curves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CurvesFor {
+    /// The view that fills the page.
+    View,
+    /// The overview above it.
+    Overview,
+}
+
 struct Desk {
     worker: Worker,
     /// Who waits for curves, while a question for them is in flight.
     curves: Option<Callback<Curves>>,
-    /// The question for curves to send next. It replaces an earlier one that was never sent.
-    next_curves: Option<(CurvesAsked, Callback<Curves>)>,
+    /// The questions for curves to send next, by who asks. Each replaces an earlier one that was never sent.
+    next_curves: BTreeMap<CurvesFor, (CurvesAsked, Callback<Curves>)>,
+    /// Who waits for the events of a run.
+    tracing: Option<(u32, Callback<ArrayBuffer>)>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(Event)>,
 }
@@ -61,7 +72,7 @@ impl Desks {
                     (Some(text), _) => failed(&text),
                     (None, Some(bytes)) => decode(&Uint8Array::new(bytes).to_vec())
                         .unwrap_or_else(|_| FromWhatIf::Failed(failure::GARBLED.to_owned())),
-                    (None, None) => return,
+                    (None, None) => return desks.traced(key, &event.data()),
                 };
                 match said {
                     FromWhatIf::Curves(asked, curves) => desks.drawn(key, (asked, curves)),
@@ -78,8 +89,8 @@ impl Desks {
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         // Fails only for a buffer that was moved before.
         let _ = worker.post_message_with_transfer(requests, &Array::of1(requests));
-        let (curves, next_curves) = (None, None);
-        let desk = Desk { worker, curves, next_curves, _on_message: on_message, _on_error: on_error };
+        let (curves, next_curves, tracing) = (None, BTreeMap::new(), None);
+        let desk = Desk { worker, curves, next_curves, tracing, _on_message: on_message, _on_error: on_error };
         self.0.borrow_mut().insert(key, desk);
     }
 
@@ -97,11 +108,31 @@ impl Desks {
         }
     }
 
-    /// Asks for the curves of all runs. Of questions that pile up only the last one is sent.
-    pub fn ask_curves(&self, key: FileKey, asked: CurvesAsked, reply: Callback<Curves>) {
+    /// Asks for the curves of all runs. Of questions of one asker that pile up only the last one is sent.
+    pub fn ask_curves(&self, key: FileKey, by: CurvesFor, asked: CurvesAsked, reply: Callback<Curves>) {
         if let Some(desk) = self.0.borrow_mut().get_mut(&key) {
-            desk.next_curves = Some((asked, reply));
+            desk.next_curves.insert(by, (asked, reply));
             desk.send_curves();
+        }
+    }
+
+    /// Asks for every event of a run. Those that were asked for before are not delivered any more.
+    pub fn trace(&self, key: FileKey, id: u32, reply: Callback<ArrayBuffer>) {
+        if let Some(desk) = self.0.borrow_mut().get_mut(&key) {
+            desk.tracing = Some((id, reply));
+            send(&desk.worker, &ToWhatIf::Trace(id));
+        }
+    }
+
+    fn traced(&self, key: FileKey, data: &JsValue) {
+        let Some(both) = data.dyn_ref::<Array>() else { return };
+        let (message, run) = (decode(&Uint8Array::new(&both.get(0)).to_vec()), both.get(1).dyn_into::<ArrayBuffer>());
+        let (Ok(FromWhatIf::Traced(id)), Ok(run)) = (message, run) else { return };
+        let mut desks = self.0.borrow_mut();
+        let tracing = desks.get_mut(&key).and_then(|desk| desk.tracing.take_if(|(wanted, _)| *wanted == id));
+        drop(desks);
+        if let Some((_, reply)) = tracing {
+            reply.emit(run);
         }
     }
 
@@ -119,7 +150,7 @@ impl Desks {
 impl Desk {
     fn send_curves(&mut self) {
         if self.curves.is_none()
-            && let Some((asked, reply)) = self.next_curves.take()
+            && let Some((_, (asked, reply))) = self.next_curves.pop_first()
         {
             self.curves = Some(reply);
             send(&self.worker, &ToWhatIf::Curves(asked));

@@ -1,10 +1,11 @@
-//! Answers questions about one device's requests, one piece of work at a time, the quickest first: runs, then the next
-//! settings of a search, then the least memory of each run.
+//! Answers questions about one device's requests, one piece of work at a time, the quickest first: runs, then the
+//! advice of verdicts, then the next settings of a search, then the least memory of each run.
 
 use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
 use shared::allocator::{DriverError, Profile};
+use shared::diagnosis::Verdict;
 use shared::session::RecordedRequests;
-use shared::whatif::{Baseline, BaselineError, Course, Requests, Terms};
+use shared::whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
 
 use crate::axis::Times;
 use crate::curve::curve;
@@ -29,12 +30,16 @@ fn sentence(error: &BaselineError) -> String {
 pub struct Desk {
     requests: Requests,
     conf: String,
-    profile: &'static Profile,
+    baseline: Baseline,
     times: Times,
     /// Runs that are asked for, the newest last.
     asked: Vec<(u32, Terms)>,
     runs: Vec<Run>,
+    /// Verdicts whose advice is to be checked.
+    verdicts: Vec<Verdict>,
     search: Option<Searching>,
+    /// The search for a run's least memory that is under way.
+    measuring: Option<(u32, CapacitySearch)>,
 }
 
 /// A run that is done.
@@ -58,9 +63,10 @@ impl Desk {
         let told = Profile::of(&torch).map(|profile| vec![profile]);
         let profiles = told.unwrap_or_else(|| Profile::candidates(&settings, &marks));
         let conf = settings.conf;
-        let Baseline { profile, check, .. } = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
+        let baseline = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
+        let profile = baseline.profile;
         let opened = Opened {
-            check,
+            check: baseline.check.clone(),
             recorded: Wish { conf: conf.clone(), torch: profile.torch.to_owned(), ..Wish::default() },
             capacity: requests.capacity(),
             releases: Profile::ALL.iter().map(|profile| profile.torch.to_owned()).collect(),
@@ -69,7 +75,8 @@ impl Desk {
         };
         let asked = vec![(RECORDED, terms(&opened.recorded, profile, requests.capacity())?)];
         let times = Times::of(&steps_us);
-        Ok((Self { requests, conf, profile, times, asked, runs: Vec::new(), search: None }, opened))
+        let (runs, verdicts, search, measuring) = (Vec::new(), Vec::new(), None, None);
+        Ok((Self { requests, conf, baseline, times, asked, runs, verdicts, search, measuring }, opened))
     }
 
     /// Takes a message. Returns what can be answered at once.
@@ -85,8 +92,15 @@ impl Desk {
             ToWhatIf::Forget(id) => {
                 self.asked.retain(|asked| asked.0 != id);
                 self.runs.retain(|run| run.id != id);
+                self.measuring.take_if(|(measured, _)| *measured == id);
                 Vec::new()
             }
+            ToWhatIf::Prove(verdict) => {
+                self.verdicts.push(*verdict);
+                Vec::new()
+            }
+            // Its answer has bytes beside it.
+            ToWhatIf::Trace(_) => Vec::new(),
             ToWhatIf::Curves(asked) => vec![self.curves(asked)],
             ToWhatIf::Tune { wish, goal } => match self.terms(&Wish { conf: self.conf.clone(), ..wish }) {
                 Ok(terms) => {
@@ -100,7 +114,7 @@ impl Desk {
     }
 
     fn terms(&self, wish: &Wish) -> Result<Terms, String> {
-        terms(wish, self.profile, self.requests.capacity())
+        terms(wish, self.baseline.profile, self.requests.capacity())
     }
 
     fn curves(&self, asked: CurvesAsked) -> FromWhatIf {
@@ -111,11 +125,10 @@ impl Desk {
         FromWhatIf::Curves(asked, curves.collect())
     }
 
-    /// Returns how many milliseconds messages have before the next piece of work. The least memory takes many runs at once, and
-    /// a chart shall not wait for them.
-    pub fn rest_ms(&self) -> i32 {
-        const REST_MS: i32 = 200;
-        if self.asked.is_empty() && self.search.is_none() { REST_MS } else { 0 }
+    /// Returns every event of a run as bytes; `None` if there is no such run.
+    pub fn trace(&self, id: u32) -> Option<Vec<u8>> {
+        let run = self.runs.iter().find(|run| run.id == id)?;
+        Some(self.requests.run_trace(&run.terms).ok()?.1.to_bytes())
     }
 
     /// Does the next piece of work. Returns what there is to say about it; `None` if there is nothing to do.
@@ -124,6 +137,10 @@ impl Desk {
             let (id, terms) = self.asked.remove(0);
             return Some(vec![self.run(id, terms)]);
         }
+        if let Some(mut verdict) = self.verdicts.pop() {
+            self.requests.prove(&mut verdict, &self.baseline, &self.conf);
+            return Some(vec![FromWhatIf::Proven(verdict.position.unwrap_or_default(), verdict.remedies)]);
+        }
         if let Some(search) = &mut self.search {
             return Some(match search.step(&self.requests) {
                 Ok(Some(progress)) => vec![progress],
@@ -131,10 +148,23 @@ impl Desk {
                 Err(sentence) => self.end_search(Err(sentence)),
             });
         }
-        let run = self.runs.iter_mut().find(|run| !run.is_measured)?;
-        run.is_measured = true;
-        let smallest = self.requests.smallest_capacity(&run.terms).map_err(|error| refused(&error));
-        Some(vec![FromWhatIf::Smallest(run.id, smallest)])
+        if self.measuring.is_none() {
+            let run = self.runs.iter_mut().find(|run| !run.is_measured)?;
+            run.is_measured = true;
+            self.measuring = Some((run.id, CapacitySearch::new(&run.terms)));
+        }
+        let (id, search) = self.measuring.as_mut()?;
+        let id = *id;
+        let found = search.step(&self.requests).map_err(|error| refused(&error)).transpose();
+        Some(
+            found
+                .into_iter()
+                .map(|found| {
+                    self.measuring = None;
+                    FromWhatIf::Smallest(id, found)
+                })
+                .collect(),
+        )
     }
 
     /// Ends the search: with what was found and whether that is all, or with an error.

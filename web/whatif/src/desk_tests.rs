@@ -1,8 +1,11 @@
 use protocol::message::{decode, encode};
+use shared::diagnosis::Cause;
+use shared::finding::Remedy;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::query::{Axis, Window};
 use shared::session::Session;
+use shared::whatif::RunTrace;
 use shared::whatif::tune::Goal;
 
 use super::*;
@@ -46,6 +49,32 @@ fn the_recording_runs_first_and_then_what_is_wanted() {
     assert_eq!(curves[0].most.iter().max(), Some(&recorded.peak_reserved));
     desk.receive(ToWhatIf::Forget(7));
     assert!(work(&mut desk).is_empty() && desk.runs.len() == 1);
+}
+
+#[test]
+fn advice_is_checked_before_anything_long() {
+    let (mut desk, _) = open("torch_2_15.pickle");
+    let setting = Remedy::advice("Grow.").with_copy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    let remedies = vec![setting, Remedy::advice("Free more.")];
+    let verdict = Verdict { cause: Cause::Full, position: Some(5), remedies, ..Verdict::default() };
+    assert!(desk.receive(ToWhatIf::Prove(Box::new(verdict))).is_empty());
+    let said = work(&mut desk);
+    let [FromWhatIf::Ran(0, Ok(_)), FromWhatIf::Proven(5, kept), FromWhatIf::Smallest(0, Ok(_))] = &said[..] else {
+        panic!("{said:?}")
+    };
+    // It either serves the request, and is marked, or is left out.
+    assert!(kept.iter().all(|remedy| remedy.checked || remedy.setting().is_none()), "{kept:?}");
+    assert!(kept.iter().any(|remedy| remedy.checked && remedy.text.contains("The request fits")), "{kept:?}");
+}
+
+#[test]
+fn a_run_is_handed_out_event_by_event() {
+    let (mut desk, _) = open("torch_2_15.pickle");
+    desk.receive(ToWhatIf::Run { id: 3, wish: wish("expandable_segments:True") });
+    work(&mut desk);
+    assert_eq!(desk.trace(9), None);
+    assert!(RunTrace::from_bytes(&desk.trace(3).unwrap()).is_some());
+    assert_ne!(desk.trace(0), desk.trace(3));
 }
 
 #[test]

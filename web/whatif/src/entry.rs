@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{decode, encode};
-use protocol::whatif::FromWhatIf;
+use protocol::whatif::{FromWhatIf, ToWhatIf};
 use wasm_bindgen::prelude::*;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
@@ -45,6 +45,15 @@ fn post(message: &FromWhatIf) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
+/// Sends a message with bytes beside it, which move without another copy.
+fn post_with(message: &FromWhatIf, bytes: &[u8]) {
+    let Ok(message) = encode(message) else { return };
+    let [message, bytes] = [message.as_slice(), bytes].map(|bytes| Uint8Array::from(bytes).buffer());
+    let both = Array::of2(&message, &bytes);
+    // Can't fail: both buffers are new.
+    let _ = scope().post_message_with_transfer(&both, &both);
+}
+
 fn receive(bytes: &[u8]) {
     DESK.with_borrow_mut(|desk| match desk {
         None => match decode(bytes).map_err(|_| failure::GARBLED.to_owned()).and_then(Desk::open) {
@@ -55,6 +64,11 @@ fn receive(bytes: &[u8]) {
             Err(sentence) => post(&FromWhatIf::Failed(sentence)),
         },
         Some(desk) => match decode(bytes) {
+            Ok(ToWhatIf::Trace(id)) => {
+                if let Some(run) = desk.trace(id) {
+                    post_with(&FromWhatIf::Traced(id), &run);
+                }
+            }
             Ok(message) => desk.receive(message).iter().for_each(post),
             Err(_) => post(&FromWhatIf::Failed(failure::GARBLED.to_owned())),
         },
@@ -64,11 +78,10 @@ fn receive(bytes: &[u8]) {
 
 /// Does the next piece of work after the messages that have arrived by then.
 fn work_later() {
-    let rest_ms = DESK.with_borrow(|desk| desk.as_ref().map_or(0, Desk::rest_ms));
     if !IS_DUE.replace(true) {
         // It fails only for a worker that ends.
         let _ = WORK.with(|work| {
-            scope().set_timeout_with_callback_and_timeout_and_arguments_0(work.as_ref().unchecked_ref(), rest_ms)
+            scope().set_timeout_with_callback_and_timeout_and_arguments_0(work.as_ref().unchecked_ref(), 0)
         });
     }
 }

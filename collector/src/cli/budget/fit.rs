@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use shared::budget::{Answer, Model, Plan, largest_batch};
+use shared::sweep::{Largest, Run};
 use shared::units::{Bytes, Count};
 use shared::whatif::Card;
 
 use super::simulation::{self, STEPS};
 use crate::cli::parallel::{self, ProgressLine};
 use crate::cli::setting;
-use crate::cli::sweep::{Grid, Largest, Row, cores, largest};
+use crate::cli::sweep::{Grid, cores, largest, measured};
 use crate::workloads::{ClockedSim, Setup, run_model};
 
 /// A model on a card.
@@ -49,13 +50,13 @@ impl Fit {
 fn simulate(model: &Model, planned: u64, capacity: u64, conf: &str) -> Result<Option<Largest>, String> {
     let (profile, config) = setting::allocator("2.11", conf)?;
     let setup = Setup { capacity, profile, config, ..Setup::default() };
-    let run = |batch: u64| -> Result<Row, String> {
-        let mut worst: Option<Row> = None;
+    let run = |batch: u64| -> Result<Run, String> {
+        let mut worst: Option<Run> = None;
         for share in (Model { batch, ..*model }).shares() {
             let outcome = run_model(&share, STEPS, &setup, ClockedSim::new(capacity));
-            let row = Row::new(&batch.to_string(), &outcome)?;
+            let row = measured(&batch.to_string(), &outcome)?;
             // A device that fails decides, and else the one that needs most.
-            let is_worse = |than: &Row| (row.fits, than.peak_reserved) < (than.fits, row.peak_reserved);
+            let is_worse = |than: &Run| (row.fits, than.peak_reserved) < (than.fits, row.peak_reserved);
             if worst.as_ref().is_none_or(is_worse) {
                 worst = Some(row);
             }
@@ -69,11 +70,11 @@ fn simulate(model: &Model, planned: u64, capacity: u64, conf: &str) -> Result<Op
     batches.sort_unstable();
     batches.dedup();
     let progress = ProgressLine::new();
-    let all = |batches: &[u64]| -> Result<Vec<Row>, String> {
+    let all = |batches: &[u64]| -> Result<Vec<Run>, String> {
         progress.show("simulating");
         parallel::map(batches, |batch| run(*batch), |_| {}).into_iter().collect()
     };
-    let rows: Vec<(u64, Row)> = batches.iter().copied().zip(all(&batches)?).collect();
+    let rows: Vec<(u64, Run)> = batches.iter().copied().zip(all(&batches)?).collect();
     largest(&rows, Grid { first: 1, step: 1 }, cores(), all)
 }
 

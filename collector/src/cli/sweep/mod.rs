@@ -1,24 +1,28 @@
 //! `vramscope sweep`: runs a workload on a simulated device for each value of a parameter.
 
+mod measured;
 mod range;
-mod row;
 mod search;
 mod text;
 
-use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use serde::Serialize;
+use shared::sweep::{self as document, Run};
+use shared::units::Bytes;
 
+pub(super) use self::measured::measured;
 pub(super) use self::range::Grid;
 use self::range::Range;
-pub(super) use self::row::Row;
-pub(super) use self::search::{Largest, largest};
+pub(super) use self::search::largest;
+use self::text::Text;
 use super::parallel::{self, ProgressLine};
+use super::redaction::write_whole;
 use super::subject::card;
-use super::{print, refuse, setting};
+use super::{one_line, print, refuse, setting};
 use crate::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
 /// The options of `sweep`.
@@ -51,46 +55,64 @@ pub(super) struct Sweep {
     /// Number of steps of each run [default: set by the workload]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
+    /// Write the result as JSON, ending in .json, for the page: it shows a plot and a table
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
 }
 
-/// The printed result.
-#[derive(Debug, Serialize)]
-struct Printed {
-    story: &'static str,
-    /// The parameters that stay.
-    choices: BTreeMap<&'static str, String>,
-    param: &'static str,
-    capacity_bytes: u64,
-    /// The card with that capacity, if one was named.
-    card: Option<&'static str>,
-    torch: &'static str,
-    conf: String,
-    seed: u64,
-    steps: u64,
-    runs: Vec<Row>,
-    /// The largest number that fits; `None` if the values are no range.
-    largest: Option<Largest>,
-}
-
 impl Sweep {
-    /// Prints the sweep.
+    /// Prints the sweep, and writes it to a file if one is named.
     pub(super) fn run(self) -> ExitCode {
-        match self.answer() {
-            Ok(printed) => {
-                let text = match self.json {
-                    true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
-                    false => printed.to_string(),
-                };
-                print(|out| out.write_all(text.as_bytes()))
-            }
+        let sweep = match self.check_out().and_then(|()| self.answer()) {
+            Ok(sweep) => sweep,
+            Err(sentence) => return refuse(&sentence),
+        };
+        // All of it can be written: its keys are texts and its numbers whole.
+        let json = serde_json::to_string_pretty(&sweep.document()).unwrap_or_default() + "\n";
+        let written = self.write(&json);
+        let mut text = if self.json { json } else { Text(&sweep).to_string() };
+        if let (false, Ok(Some(line))) = (self.json, &written) {
+            text += &format!("\n{line}\n");
+        }
+        let code = print(|out| out.write_all(text.as_bytes()));
+        match written {
+            Ok(_) => code,
+            // The runs took long, so that their result is printed in any case.
             Err(sentence) => refuse(&sentence),
         }
     }
 
-    fn answer(&self) -> Result<Printed, String> {
+    /// Refuses a file that could not be written, before anything runs.
+    fn check_out(&self) -> Result<(), String> {
+        let Some(out) = &self.out else { return Ok(()) };
+        let name = out.display();
+        if out.extension().is_none_or(|ending| ending != "json") {
+            return Err(format!("the result is JSON. End the name {name} with .json."));
+        }
+        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_some_and(|folder| !folder.is_dir()) {
+            return Err(format!("{name} can't be written: its folder doesn't exist."));
+        }
+        if out.exists() {
+            return Err(format!("{name} exists already. Name another file with --out."));
+        }
+        Ok(())
+    }
+
+    /// Writes the file. Returns what is said about it.
+    fn write(&self, json: &str) -> Result<Option<String>, String> {
+        let Some(out) = &self.out else { return Ok(None) };
+        write_whole(out, |file| file.write_all(json.as_bytes()))
+            .map_err(|error| format!("{} can't be written: {error}.", out.display()))?;
+        let size = Bytes(json.len() as u64);
+        let name = one_line(&out.display().to_string());
+        Ok(Some(format!("Wrote {name}: {size}. For its plot, drop it on the page that vramscope serve shows.")))
+    }
+
+    fn answer(&self) -> Result<document::Sweep, String> {
         let name = &self.name;
         let Some(workload) = Workload::named(name) else {
             let known: Vec<&str> = Workload::ALL.iter().map(|workload| workload.name).collect();
@@ -114,7 +136,7 @@ impl Sweep {
             None => None,
             Some(grid) => {
                 let numbers = range.values.iter().map(|value| value.parse().unwrap_or(0));
-                let known: Vec<(u64, Row)> = numbers.zip(rows.iter().cloned()).collect();
+                let known: Vec<(u64, Run)> = numbers.zip(rows.iter().cloned()).collect();
                 largest(&known, grid, cores(), |numbers| {
                     runner.rows(&numbers.iter().map(u64::to_string).collect::<Vec<_>>())
                 })?
@@ -122,13 +144,13 @@ impl Sweep {
         };
         drop(runner);
         let stays = choices.first().into_iter().flat_map(Choices::iter).filter(|(name, _)| *name != range.name);
-        Ok(Printed {
-            story: workload.name,
-            choices: stays.map(|(name, value)| (name, value.to_owned())).collect(),
-            param: range.name,
+        Ok(document::Sweep {
+            story: workload.name.to_owned(),
+            choices: stays.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            param: range.name.to_owned(),
             capacity_bytes: capacity,
-            card: card.map(|card| card.name),
-            torch: profile.torch,
+            card: card.map(|card| card.name.to_owned()),
+            torch: profile.torch.to_owned(),
             conf: self.conf.clone(),
             seed: self.seed,
             steps,
@@ -161,17 +183,17 @@ impl Runner<'_> {
     }
 
     /// Runs the workload with each of the values, on all cores.
-    fn rows(&self, values: &[String]) -> Result<Vec<Row>, String> {
+    fn rows(&self, values: &[String]) -> Result<Vec<Run>, String> {
         let show = |done: usize| self.progress.show(&format!("{}: {done} of {} runs", self.param, values.len()));
         parallel::map(values, |value| self.row(value), show).into_iter().collect()
     }
 
-    fn row(&self, value: &str) -> Result<Row, String> {
+    fn row(&self, value: &str) -> Result<Run, String> {
         let choices = self.choices(value)?;
         let device = ClockedSim::new(self.setup.capacity);
         let outcome =
             crate::workloads::run(self.workload, &choices, self.steps, &self.setup, device, RunControl::default());
-        Row::new(value, &outcome)
+        measured(value, &outcome)
             .map_err(|error| format!("{} with {}={value}: {error}", self.workload.name, self.param))
     }
 }

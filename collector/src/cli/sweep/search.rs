@@ -1,32 +1,8 @@
 //! The largest value that fits, proven on both sides.
 
-use serde::Serialize;
+use shared::sweep::{Largest, Run};
 
 use super::range::Grid;
-use super::row::Row;
-
-/// The end of what fits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "found", rename_all = "snake_case")]
-pub(in crate::cli) enum Largest {
-    /// A value fits, and the next larger one doesn't.
-    Between {
-        /// The run of the largest value that fits.
-        fits: Row,
-        /// The run of the value after it.
-        fails: Row,
-    },
-    /// Even the largest value of the range fits.
-    Beyond {
-        /// Its run.
-        fits: Row,
-    },
-    /// Not even the smallest value of the range fits.
-    Below {
-        /// Its run.
-        fails: Row,
-    },
-}
 
 /// Finds the largest number that fits. `rows` are the runs of some numbers, in order. `run` runs several numbers at once, and
 /// `at_once` is how many of them take as long as one.
@@ -34,10 +10,10 @@ pub(in crate::cli) enum Largest {
 /// A larger number usually needs more, but not always: packing is not monotonic. The largest number that was run and fits is
 /// kept, and between that and the first one after it that fails, the search ends where one fits and the next fails.
 pub(in crate::cli) fn largest(
-    rows: &[(u64, Row)],
+    rows: &[(u64, Run)],
     grid: Grid,
     at_once: usize,
-    mut run: impl FnMut(&[u64]) -> Result<Vec<Row>, String>,
+    mut run: impl FnMut(&[u64]) -> Result<Vec<Run>, String>,
 ) -> Result<Option<Largest>, String> {
     let Some(last_fit) = rows.iter().rposition(|(_, row)| row.fits) else {
         return Ok(rows.first().map(|(_, row)| Largest::Below { fails: row.clone() }));
@@ -69,8 +45,8 @@ pub(in crate::cli) fn largest(
 mod tests {
     use super::*;
 
-    fn row(number: u64, limit: u64) -> (u64, Row) {
-        (number, Row { value: number.to_string(), fits: number <= limit, ..Row::default() })
+    fn row(number: u64, limit: u64) -> (u64, Run) {
+        (number, Run { value: number.to_string(), fits: number <= limit, ..Run::default() })
     }
 
     #[test]
@@ -78,13 +54,13 @@ mod tests {
         let steps = (0..300).flat_map(|limit| [(limit, 1, 1), (limit, 3, 2), (limit * 5, 7, 5), (limit, 2, 64)]);
         for (limit, step, at_once) in steps {
             let grid = Grid { first: 60, step };
-            let rows: Vec<(u64, Row)> = (0..5).map(|i| row(grid.number(i * 40), limit)).collect();
+            let rows: Vec<(u64, Run)> = (0..5).map(|i| row(grid.number(i * 40), limit)).collect();
             let mut ran = 0;
             let found = largest(&rows, grid, at_once, |numbers| {
                 ran += 1;
                 Ok(numbers.iter().map(|number| row(*number, limit).1).collect())
             });
-            let number = |row: &Row| row.value.parse::<u64>().unwrap();
+            let number = |row: &Run| row.value.parse::<u64>().unwrap();
             match found.unwrap().unwrap() {
                 Largest::Between { fits, fails } => {
                     assert!(fits.fits && !fails.fits);
@@ -102,8 +78,8 @@ mod tests {
     #[test]
     fn a_value_that_fits_above_one_that_fails_is_kept() {
         let fits = |number: u64| number < 10 || (20..25).contains(&number);
-        let row = |number: u64| Row { value: number.to_string(), fits: fits(number), ..Row::default() };
-        let rows: Vec<(u64, Row)> = [1, 15, 22, 30].map(|number| (number, row(number))).to_vec();
+        let row = |number: u64| Run { value: number.to_string(), fits: fits(number), ..Run::default() };
+        let rows: Vec<(u64, Run)> = [1, 15, 22, 30].map(|number| (number, row(number))).to_vec();
         let run = |numbers: &[u64]| Ok(numbers.iter().map(|number| row(*number)).collect());
         let found = largest(&rows, Grid { first: 1, step: 1 }, 2, run).unwrap();
         assert_eq!(found, Some(Largest::Between { fits: row(24), fails: row(25) }));

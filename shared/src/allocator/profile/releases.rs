@@ -152,7 +152,6 @@ pub const TORCH_2_13: Profile = Profile {
     version: (2, 13),
     tie_break: TieBreak::SegmentAge,
     capture_guard: CaptureGuard::Capture,
-    unfinished_graphs_release: true,
     rounds_limit: true,
     counts_private_reserve: true,
     fabric_failures_are_lack_of_memory: false,
@@ -166,6 +165,7 @@ pub const TORCH_2_14: Profile = Profile {
     version: (2, 14),
     graphs_keep_pools: true,
     random_state: RandomState::Kept,
+    unfinished_graphs_release: true,
     advice_expandable: "",
     ..TORCH_2_13
 };

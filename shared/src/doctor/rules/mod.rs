@@ -25,7 +25,7 @@ use crate::analysis::oom;
 use crate::analysis::site::label;
 use crate::diagnosis::Cause;
 use crate::event::Action;
-use crate::finding::{Evidence, Finding, FindingCode, Remedy};
+use crate::finding::{ALLOC_CONF, Evidence, Finding, FindingCode, Remedy};
 use crate::frames::{FrameId, StackId};
 use crate::units::Count;
 
@@ -166,7 +166,7 @@ impl<'a> Ground<'a> {
         let others = conf.split(',').filter(|own| !own.is_empty() && !own.trim_start().starts_with(name));
         // A list has commas of its own: settings with one are kept as they are.
         let kept: Vec<&str> = if is_listed { vec![conf.as_str()] } else { others.collect() };
-        format!("PYTORCH_CUDA_ALLOC_CONF={}", kept.into_iter().chain([setting]).collect::<Vec<_>>().join(","))
+        format!("{ALLOC_CONF}{}", kept.into_iter().chain([setting]).collect::<Vec<_>>().join(","))
     }
 }
 

@@ -115,6 +115,11 @@ pub(crate) fn requests(device: usize) -> Option<RecordedRequests> {
     WATCHER.with_borrow(|watcher| watcher.as_ref()?.session.requests(device))
 }
 
+/// Makes a recording of a what-if run.
+pub(crate) fn record(message: &FromWorker, device: usize, name: &str, run: &[u8]) {
+    with(|watcher| crate::pack::run(watcher.session.session(), message, device, name, run));
+}
+
 /// The page has drawn the last state. `selected` is the allocation that is selected there.
 pub(crate) fn drawn(selected: Option<(u32, u32)>) {
     with(|watcher| {

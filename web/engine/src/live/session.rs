@@ -74,6 +74,11 @@ impl WatchedSession {
         self.session.answer(device, query)
     }
 
+    /// Returns what has arrived.
+    pub fn session(&mut self) -> &mut shared::session::Session {
+        self.session.session()
+    }
+
     /// Returns the requests of a device so far.
     pub fn requests(&self, device: usize) -> Option<RecordedRequests> {
         self.session.requests(device)

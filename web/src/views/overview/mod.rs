@@ -18,12 +18,15 @@ pub use self::outside::OutsideCurves;
 use self::brush::{Drag, Dragged, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::{ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_range};
+use crate::hooks::{
+    CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_range,
+};
 use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
 use crate::views::timeline::{DragKind, drag_kind};
+use crate::views::whatif::use_lines_over;
 use crate::widgets::style::set_style;
 
 /// Reserved, active and allocated bytes over the whole run.
@@ -36,6 +39,7 @@ pub fn Overview() -> Html {
     let axis = model.view.axis;
     let columns = (plot(size).width * size.ratio).round() as u32;
     let answer = use_answer((columns > 0).then_some(Query::Overview { axis, columns }));
+    let runs = use_lines_over(&model, CurvesFor::Overview, model.extent(), columns);
     let cursor = use_cursor_x(&model);
     let range = use_range(&model);
     let refused = match answer.as_deref() {
@@ -45,7 +49,7 @@ pub fn Overview() -> Html {
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, extent, newest, window, cursor, range }
+            Scene { answer, palette, extent, newest, window, cursor, range, runs }
         });
     });
     use_brush(&model, &canvas);

@@ -13,6 +13,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
+use crate::views::whatif::RunLines;
 use crate::views::{losses, range_band};
 
 /// Room for the label of the height, equal to the timeline's.
@@ -37,6 +38,8 @@ pub struct Scene {
     pub cursor: Option<f64>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The reserved memory of what-if runs.
+    pub runs: Option<RunLines>,
 }
 
 /// The picture of the overview.
@@ -121,7 +124,8 @@ impl Picture for OverviewPicture {
         let sampled =
             overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
         let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
-        let largest = columns.chain(sampled).max().unwrap_or(0);
+        let runs = scene.runs.as_ref().map(RunLines::most);
+        let largest = columns.chain(sampled).chain(runs).max().unwrap_or(0);
         let device = |v: f64| (v * size.ratio).round();
         let columns = overview.reserved.len().max(1) as f64;
         // One row is kept free for the line at the very top.
@@ -176,6 +180,9 @@ fn over(
     annotations(surface, overview, palette, x, plot);
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
     losses::draw(surface, &overview.losses, (x, y), plot, palette);
+    if let Some(runs) = &scene.runs {
+        runs.draw(surface, (x, y), plot, palette, false);
+    }
     brush(surface, scene, x, plot);
     if let Some(range) = preview.or(scene.range) {
         range_band::draw(surface, x, plot, range, palette);

@@ -36,8 +36,9 @@ use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
+use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
+use crate::views::whatif::{RunLines, use_lines_over};
 
 /// The timeline tab.
 #[component]
@@ -62,6 +63,9 @@ pub fn Timeline() -> Html {
     let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
     let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
     let ratio = canvas.size().ratio;
+    let columns = (plot.width * ratio).round() as u32;
+    let runs = use_lines_over(&model, CurvesFor::View, view.window, columns);
+    let runs_most = runs.as_ref().filter(|_| !fits_requested).map_or(0, RunLines::most);
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
@@ -69,13 +73,12 @@ pub fn Timeline() -> Html {
         model.device().map_or(0, |device| if fits_requested { device.peak.active } else { device.peak_reserved });
     let fit = {
         let seen = seen.borrow();
-        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref()));
+        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref(), runs_most));
         let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
         *last_fit.borrow_mut() = Some(fit);
         fit
     };
     let bytes = view.bytes.unwrap_or(fit);
-    let columns = (plot.width * ratio).round() as u32;
     let is_following = model.live().is_some_and(|live| live.is_following);
     let moves_along = is_following && view.window != model.extent();
     let window = if moves_along { on_grid(view.window, columns) } else { view.window };
@@ -104,7 +107,8 @@ pub fn Timeline() -> Html {
             *last_fit.borrow_mut() = None;
         }
         // Another height may fit the new answer.
-        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref()));
+        let found =
+            answer.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref(), runs_most));
         if answer.is_none() || found.is_some_and(|found| found != fit) {
             again.force_update();
         }
@@ -122,6 +126,7 @@ pub fn Timeline() -> Html {
         marks: marks.clone(),
         selection: view.selection,
         ghost,
+        runs,
     });
     canvas.change(|picture| picture.scene = scene);
     use_first_picture(
@@ -193,7 +198,13 @@ pub fn Timeline() -> Html {
 const SITES_FOR_NOW: &str = "By call site for now";
 
 /// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
-fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool, ghost: Option<&Ghost>) -> Option<Window> {
+fn fitted(
+    answer: &Answer,
+    model: &ModelHandle,
+    fits_requested: bool,
+    ghost: Option<&Ghost>,
+    runs_most: u64,
+) -> Option<Window> {
     let Answer::Timeline(timeline) = answer else { return None };
     if timeline.query.axis != model.view.axis {
         return None;
@@ -201,5 +212,5 @@ fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool, ghost: Opt
     let values = if fits_requested { &timeline.top } else { &timeline.reserved };
     let largest = largest_in_view(values, &timeline.query, model.view.window, model.extent())?;
     let ghost = ghost.and_then(|ghost| ghost.top_in(model.view.window));
-    Some(fitting_height(largest.max(ghost.unwrap_or(0))))
+    Some(fitting_height(largest.max(ghost.unwrap_or(0)).max(runs_most)))
 }

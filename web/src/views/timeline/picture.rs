@@ -18,6 +18,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
+use crate::views::whatif::RunLines;
 use crate::views::{losses, range_band};
 
 /// What to draw, as set by the component.
@@ -38,6 +39,8 @@ pub struct Scene {
     pub selection: Selection,
     /// The request that failed at the cursor.
     pub ghost: Option<Ghost>,
+    /// The reserved memory of what-if runs.
+    pub runs: Option<RunLines>,
 }
 
 /// The picture of the timeline.
@@ -158,6 +161,9 @@ impl Picture for TimelinePicture {
             let x = scene.plot_area.x();
             range_band::draw(surface, x, plot, range, &scene.palette);
             range_band::label(surface, x, plot, scene.axis, range, &scene.palette);
+        }
+        if let Some(runs) = &scene.runs {
+            runs.draw(surface, (scene.plot_area.x(), scene.plot_area.y()), plot, &scene.palette, true);
         }
         if let Some(ghost) = &scene.ghost {
             ghost.draw(surface, &scene.plot_area, &scene.palette);

@@ -1,5 +1,6 @@
 //! What the next run is under: as the line to paste, and as controls that write it.
 
+use shared::finding::ALLOC_CONF;
 use shared::units::Bytes;
 use shared::whatif::CARDS;
 use wasm_bindgen::JsCast;
@@ -10,8 +11,6 @@ use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};
 use crate::model::{MOST_RUNS, WhatIfStep, Wish, option, with_option};
 use crate::widgets::copy::CopyButton;
 
-/// The variable that the settings belong into.
-pub const VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=";
 /// The id of the list of cards that inputs refer to.
 pub const CARDS_ID: &str = "whatif-cards";
 
@@ -78,10 +77,10 @@ pub fn Settings() -> Html {
             <h2>{ "Another run" }</h2>
             <form class="whatif-form" {onsubmit}>
                 <div class="whatif-line">
-                    <label for="whatif-conf"><code>{ VARIABLE }</code></label>
+                    <label for="whatif-conf"><code>{ ALLOC_CONF }</code></label>
                     <input id="whatif-conf" class="mono" type="text" spellcheck="false" autocomplete="off" value={draft.conf.clone()} placeholder="default settings"
                         oninput={writes(&model, |wish, text| wish.conf = text)} data-testid="whatif-conf" />
-                    <CopyButton text={[VARIABLE, &draft.conf].concat()} label="Copy" />
+                    <CopyButton text={[ALLOC_CONF, &draft.conf].concat()} label="Copy" />
                 </div>
                 <div class="whatif-fields">
                     <label>

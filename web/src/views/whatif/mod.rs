@@ -4,10 +4,12 @@ mod chart;
 mod check;
 mod fit;
 mod form;
+mod lines;
 mod plot;
 mod runs;
 mod tune;
 
+pub use lines::{RunLines, use_lines_over};
 use yew::prelude::*;
 
 use crate::hooks::{open_whatif, use_model};

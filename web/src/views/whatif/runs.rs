@@ -9,6 +9,7 @@ use crate::hooks::{ModelHandle, palette, remove_run};
 use crate::model::{Action, RECORDED, Run, WhatIf, Wish};
 use crate::render::color::Rgb;
 use crate::render::palette::Palette;
+use crate::source::open_run;
 use crate::views::controls::sends;
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::icon::{Symbol, icon};
@@ -54,7 +55,7 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                         <th title="Calls that take memory from the driver, and calls that give it back">{ "Driver calls" }</th>
                         <th>{ "Retries" }</th>
                         <th>{ "Out of memory" }</th>
-                        <th><span class="visually-hidden">{ "Remove" }</span></th>
+                        <th><span class="visually-hidden">{ "Open or remove" }</span></th>
                     </tr></thead>
                     <tbody>{ for whatif.runs.iter().enumerate().map(|(number, run)| row(model, whatif, number, run, marked)) }</tbody>
                 </table>
@@ -73,6 +74,10 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
         let (model, id) = (model.clone(), run.id);
         Callback::from(move |_: MouseEvent| remove_run(&model, id))
     };
+    let open = {
+        let (model, id, settings) = (model.clone(), run.id, settings_text(&run.wish.conf));
+        Callback::from(move |_: MouseEvent| open_run(&model, id, &settings))
+    };
     html! {
         <tr key={run.id} onpointerenter={mark(Some(run.id))} onpointerleave={mark(None)} data-testid="whatif-run" data-run={run.id.to_string()} data-state={if run.outcome.is_some() { "done" } else { "running" }}>
             <th scope="row">
@@ -86,7 +91,10 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
                 </span>
             </th>
             { run.outcome.as_ref().map_or_else(|| html! { <td colspan="8" class="dim">{ "running…" }</td> }, |outcome| cells(model, run, outcome, whatif.recorded())) }
-            <td>
+            <td class="whatif-acts">
+                if run.id != RECORDED && run.outcome.is_some() {
+                    <button type="button" class="act" onclick={open} title="Open the run as a file of its own: every view shows it like a recording" data-testid="whatif-open">{ "Open" }</button>
+                }
                 if run.id != RECORDED {
                     <button type="button" class="icon-button" aria-label={format!("Remove run {number}")} title="Remove" onclick={remove} data-testid="whatif-remove">{ icon(Symbol::Cross) }</button>
                 }

@@ -1,12 +1,12 @@
 //! The search for better settings: what for, how far it is, what it found.
 
+use shared::finding::ALLOC_CONF;
 use shared::units::{Count, counted};
 use shared::whatif::CARDS;
 use shared::whatif::tune::{Advice, Tuning};
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
-use super::form::VARIABLE;
 use super::plot::plot;
 use super::runs::settings_text;
 use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
@@ -108,7 +108,7 @@ fn progress(tried: u32, left: u32) -> Html {
 
 fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -> Html {
     let Tuning { groups, advice, tried, .. } = &tuned.tuning;
-    let line = advice.conf.as_ref().map(|conf| [VARIABLE, conf].concat());
+    let line = advice.conf.as_ref().map(|conf| [ALLOC_CONF, conf].concat());
     let rows = if **shows_all { groups.len() } else { ROWS };
     let show_all = {
         let shows_all = shows_all.clone();
@@ -177,7 +177,7 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
     html! {
         <tr key={first.clone()} class={classes!(is_chosen.then_some("is-chosen"))} data-testid="tune-group">
             <th scope="row">
-                <code title={[VARIABLE, first].concat()}>{ settings_text(first) }</code>
+                <code title={[ALLOC_CONF, first].concat()}>{ settings_text(first) }</code>
                 if !others.is_empty() {
                     <span class="dim" title={others.iter().map(|conf| settings_text(conf)).collect::<Vec<_>>().join("\n")}>{ format!(" and {} more", Count(others.len() as u64)) }</span>
                 }

@@ -1,0 +1,192 @@
+//! The reserved memory of runs as lines over a view, each ending in the number of its run.
+
+use std::rc::Rc;
+
+use shared::order::Within;
+use shared::query::Window;
+use yew::prelude::*;
+
+use super::runs::{color, settings_text};
+use crate::hooks::{CurvesFor, ModelHandle, use_curves};
+use crate::model::{Curves, CurvesAsked, RECORDED, RunCurve};
+use crate::render::color::Rgb;
+use crate::render::palette::Palette;
+use crate::render::scale::Scale;
+use crate::render::surface::{Align, Area, Font, Surface};
+
+/// The lines of the runs of a file.
+#[derive(Clone, PartialEq)]
+pub struct RunLines {
+    curves: Rc<Curves>,
+    /// The runs with their settings, in the order of their numbers.
+    runs: Rc<Vec<(u32, String)>>,
+    /// The run that stands out.
+    marked: Option<u32>,
+    /// Whether the line of the recording is drawn. Views that show its memory themselves leave it out.
+    has_recorded: bool,
+}
+
+/// Returns the lines of the runs for the view that fills the page, that of the recording among them.
+#[hook]
+pub fn use_all_lines(model: &ModelHandle, asked: CurvesAsked) -> Option<RunLines> {
+    use_lines(model, CurvesFor::View, Some(asked), true)
+}
+
+/// Returns the lines of the runs over a view that shows the recording; `None` while nothing else was run.
+#[hook]
+pub fn use_lines_over(model: &ModelHandle, by: CurvesFor, window: Window, columns: u32) -> Option<RunLines> {
+    let is_wanted = model.whatif().is_some_and(|whatif| whatif.runs.len() > 1 && whatif.device == model.view.device);
+    let asked = CurvesAsked { axis: model.view.axis, window, columns };
+    use_lines(model, by, is_wanted.then_some(asked), false)
+}
+
+#[hook]
+fn use_lines(model: &ModelHandle, by: CurvesFor, asked: Option<CurvesAsked>, has_recorded: bool) -> Option<RunLines> {
+    let curves = use_curves(model, by, asked)?;
+    // Curves of the other axis are on their way.
+    asked.filter(|asked| asked.axis == curves.0.axis)?;
+    let runs = model.whatif().into_iter().flat_map(|whatif| &whatif.runs);
+    let runs = Rc::new(runs.map(|run| (run.id, settings_text(&run.wish.conf))).collect());
+    Some(RunLines { curves, runs, marked: None, has_recorded })
+}
+
+impl RunLines {
+    /// Lets a run stand out.
+    pub fn marking(self, run: Option<u32>) -> Self {
+        Self { marked: run, ..self }
+    }
+
+    fn drawn(&self) -> impl Iterator<Item = &RunCurve> {
+        let is_drawn = |curve: &&RunCurve| {
+            self.runs.iter().any(|run| run.0 == curve.id) && (self.has_recorded || curve.id != RECORDED)
+        };
+        self.curves.1.iter().filter(is_drawn)
+    }
+
+    /// Returns the most bytes of any line; 0 without lines.
+    pub fn most(&self) -> u64 {
+        self.drawn().flat_map(|curve| curve.most.iter()).copied().max().unwrap_or_default()
+    }
+
+    /// Draws the lines, that of the recording below and the marked one on top, and a number at the end of each; with
+    /// `has_names`, its settings too, since there is no table beside it.
+    pub fn draw(
+        &self,
+        surface: &mut dyn Surface,
+        (x, y): (Scale, Scale),
+        plot: Area,
+        palette: &Palette,
+        has_names: bool,
+    ) {
+        let mut drawn: Vec<&RunCurve> = self.drawn().collect();
+        drawn.sort_by_key(|curve| (self.marked == Some(curve.id), curve.id));
+        let mut ends = Vec::new();
+        for curve in drawn {
+            let ink = color(curve.id, palette);
+            let width = if self.marked == Some(curve.id) || curve.id == RECORDED { 2.5 } else { 1.5 };
+            let end = line(surface, (x, y), plot, self.curves.0, curve, (ink, width));
+            let number = self.runs.iter().position(|run| run.0 == curve.id).unwrap_or(0);
+            ends.extend(end.map(|(x, y)| (x, y, number, ink)));
+        }
+        // From the top; one that has no room moves down.
+        ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for (x, y, number, ink) in ends {
+            let mut at = y;
+            let near = if has_names { plot.width } else { 14.0 };
+            while taken.iter().any(|(other, top)| (other - x).abs() < near && (top - at).abs() < LABEL) {
+                at += LABEL;
+            }
+            taken.push((x, at));
+            let name = self.runs.get(number).filter(|_| has_names).map(|run| run.1.as_str());
+            let text = name.map_or_else(|| number.to_string(), |name| format!("{number} {}", shortened(name)));
+            let width = surface.text_width(&text, Font::Strong).max(8.0) + 4.0;
+            // A name ends where the line does, below it; a number stands behind the end.
+            let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
+            let middle = if name.is_some() { at + LABEL } else { at };
+            let ground = Area { x: left, y: middle - 7.0, width, height: 14.0 };
+            surface.fill(ground, palette.background.at(0.8));
+            surface.text(&text, (left + 3.0, middle), Align::Start, Font::Strong, ink.into());
+        }
+    }
+}
+
+/// Letters of settings in a picture.
+const LETTERS: usize = 48;
+
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
+    }
+}
+
+/// Height of a number.
+const LABEL: f64 = 13.0;
+
+/// Draws one curve: in each column from its least to its most bytes, as far as that is in the plot. Returns where it ends.
+fn line(
+    surface: &mut dyn Surface,
+    (x, y): (Scale, Scale),
+    plot: Area,
+    asked: CurvesAsked,
+    curve: &RunCurve,
+    (color, width): (Rgb, f64),
+) -> Option<(f64, f64)> {
+    let unit = asked.window.length() / f64::from(asked.columns.max(1));
+    let pixel = |column: usize| x.pixel(asked.window.start + column as f64 * unit).within(plot.x, plot.right());
+    let height = |bytes: u64| y.pixel(bytes as f64);
+    let mut end = None;
+    let mut from = 0;
+    let columns = curve.least.len().min(curve.most.len());
+    let value = |column: usize| curve.least.get(column).copied().zip(curve.most.get(column).copied());
+    while from < columns {
+        let Some(bytes) = value(from) else { break };
+        let mut to = from + 1;
+        while to < columns && value(to) == Some(bytes) {
+            to += 1;
+        }
+        let (left, right) = (pixel(from), pixel(to));
+        let (top, bottom) = (height(bytes.1), height(bytes.0));
+        if right > left && bottom >= plot.y && top <= plot.bottom() {
+            let (top, bottom) = (top.max(plot.y), bottom.min(plot.bottom()));
+            let area = Area { x: left, y: top - width / 2.0, width: right - left, height: bottom - top + width };
+            surface.fill(area, color.into());
+            end = Some((right, (top + bottom) / 2.0));
+        }
+        from = to;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::Axis;
+
+    use super::*;
+    use crate::render::surface::log::SurfaceLog;
+
+    #[test]
+    fn a_curve_is_drawn_once_for_columns_that_are_alike() {
+        let plot = Area { x: 10.0, y: 0.0, width: 40.0, height: 100.0 };
+        let window = Window { start: 0.0, end: 4.0 };
+        let scales = (Scale::new(window, 10.0, 50.0), Scale::new(Window { start: 0.0, end: 100.0 }, 100.0, 0.0));
+        let asked = CurvesAsked { axis: Axis::Event, window, columns: 4 };
+        let curve = RunCurve { id: 1, least: vec![50, 50, 20].into(), most: vec![50, 50, 80].into() };
+        let mut log = SurfaceLog::default();
+        let ink = Palette::dark().text;
+        let end = line(&mut log, scales, plot, asked, &curve, (ink, 2.0));
+        assert_eq!(end, Some((40.0, 50.0)), "the run stopped in the third column");
+        let css = ink.css();
+        assert_eq!(log.0, [format!("fill 10,49 20x2 {css}"), format!("fill 30,19 10x62 {css}")]);
+        // What lies above or below the plot is cut off.
+        let low = (scales.0, Scale::new(Window { start: 30.0, end: 60.0 }, 100.0, 0.0));
+        let mut log = SurfaceLog::default();
+        line(&mut log, low, plot, asked, &curve, (ink, 2.0));
+        assert_eq!(log.0.last(), Some(&format!("fill 30,-1 10x102 {css}")));
+        let high = (scales.0, Scale::new(Window { start: 90.0, end: 120.0 }, 100.0, 0.0));
+        let mut log = SurfaceLog::default();
+        assert_eq!(line(&mut log, high, plot, asked, &curve, (ink, 2.0)), None);
+        assert!(log.0.is_empty());
+    }
+}
