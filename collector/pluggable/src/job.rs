@@ -17,10 +17,11 @@ use shared::trace::Segment;
 use shared::wire::Ask;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{
-    Capture, Clock, DeviceSegments, DualOutput, FileOutput, MonotonicClock, Output, Recorder, RecorderHandle,
-    RecorderSink, RecorderStats, Stacks,
+    Capture, Clock, DeviceSegments, DualOutput, FileOutput, Output, Recorder, RecorderHandle, RecorderSink,
+    RecorderStats, Stacks,
 };
 
+use crate::clock::CountingClock;
 use crate::config::Config;
 
 /// The sink of one device, which several threads may call.
@@ -146,7 +147,7 @@ pub fn finish(timeout: Duration) -> Option<JobStats> {
 
 impl Job {
     fn start(config: &Config) -> Result<Self, String> {
-        let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+        let clock: Arc<dyn Clock> = Arc::new(CountingClock::new());
         let recorder = Recorder::new(config.header())
             .capture(if config.stacks { Capture::All } else { Capture::None })
             .clock(Arc::clone(&clock))

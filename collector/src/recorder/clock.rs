@@ -14,6 +14,12 @@ pub trait Clock: Send + Sync {
         None
     }
 
+    /// Returns a counter that is read more quickly than the time, and runs evenly at a speed that nobody need know; `None`
+    /// without one, which stays so.
+    fn counter(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the clock's name for the recording's header.
     fn name(&self) -> &'static str;
 }

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, parse};
@@ -14,6 +14,7 @@ use shared::format::{Device, Header};
 use shared::frames::StackId;
 use shared::units::{Address, Stream};
 use vramscope::recorder::{Recorder, RecorderHandle, RecorderSink};
+use vramscope_pluggable::clock::CountingClock;
 
 /// The result of a failed [`callable_open`].
 const FAILED: i32 = 1;
@@ -63,7 +64,8 @@ fn create(settings: &CStr, capacity: u64, recording: Option<&CStr>) -> Option<Al
         return Some(Allocator::Silent(DeviceAllocator::new(driver, (), &TORCH_2_11, config)));
     };
     let header = Header { devices: vec![Device { number: 0, capacity, ..Device::default() }], ..Header::default() };
-    let (sink, handle) = Recorder::new(header).start(Path::new(recording.to_str().ok()?)).ok()?;
+    let (sink, handle) =
+        Recorder::new(header).clock(Arc::new(CountingClock::new())).start(Path::new(recording.to_str().ok()?)).ok()?;
     let frames: Vec<(&str, &str, u32)> = (0..FRAMES).map(|line| ("step", "train.py", line as u32)).collect();
     let stack = handle.stacks().intern(&frames);
     Some(Allocator::Recorded { allocator: DeviceAllocator::new(driver, sink, &TORCH_2_11, config), handle, stack })

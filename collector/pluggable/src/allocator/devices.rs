@@ -10,9 +10,10 @@ use shared::allocator::{AllocatorConfig, DeviceAllocator, Profile};
 use shared::units::Stream;
 use vramscope::allocator::{EventSink, Fault, History, LockedAllocator};
 use vramscope::driver::cuda::CudaDriver;
-use vramscope::recorder::{Capture, Clock, MonotonicClock, Stacks};
+use vramscope::recorder::{Capture, Clock, Stacks};
 
 use super::recording::AllocatorRecording;
+use crate::clock::CountingClock;
 
 /// At least as many devices as PyTorch supports (`C10_COMPILE_TIME_MAX_GPUS` is 120).
 const MAX_DEVICES: usize = 128;
@@ -55,7 +56,7 @@ impl Allocators {
         recording: AllocatorRecording,
     ) -> Result<(), String> {
         let slots = (0..MAX_DEVICES).map(|_| OnceLock::new()).collect();
-        let clock = Arc::new(MonotonicClock::new());
+        let clock = Arc::new(CountingClock::new());
         let new = Self {
             profile,
             level,
