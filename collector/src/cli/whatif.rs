@@ -163,9 +163,10 @@ fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, .. }:
         writeln!(out, "  most unused        {}", Bytes(outcome.most_unused))?;
         writeln!(
             out,
-            "  driver calls       {} allocate, {} free",
+            "  driver calls       {} allocate, {} free ({})",
             Count(outcome.device_allocs),
-            Count(outcome.device_frees)
+            Count(outcome.device_frees),
+            outcome.driver_time()
         )?;
         writeln!(out, "  retries            {}", Count(outcome.retries))?;
         let card = smallest_card.unwrap_or("no card in the list is large enough");

@@ -116,7 +116,10 @@ fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Ou
             <td>{ bytes_text(outcome.most_unused) }</td>
             { smallest(run) }
             <td>{ Count(outcome.segments_end).to_string() }</td>
-            <td title={format!("{} take memory, {} give it back", Count(outcome.device_allocs), Count(outcome.device_frees))}>{ Count(outcome.driver_calls()).to_string() }</td>
+            <td title={format!("{} take memory, {} give it back. By published times of one call, without waiting for the GPU: {}", Count(outcome.device_allocs), Count(outcome.device_frees), outcome.driver_time())}>
+                { Count(outcome.driver_calls()).to_string() }
+                <span class="whatif-second dim">{ outcome.driver_time() }</span>
+            </td>
             <td>{ Count(outcome.retries).to_string() }</td>
             <td>{ out_of_memory(model, outcome) }</td>
         </>
