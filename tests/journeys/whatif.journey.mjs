@@ -192,7 +192,7 @@ test('would it fit? cards by name, and what no settings change', async (t) => {
     await at(page, 'whatif-add').click();
     const all = await runs(page, (await at(page, 'whatif-runs').locator('tbody tr').count()));
     const cells = all.last().locator('td');
-    assert.match((await cells.nth(7).textContent()).trim(), want, `${bytes} bytes`);
+    assert.match((await cells.nth(0).textContent()).trim(), want, `${bytes} bytes`);
   }
   // The place is shown on the timeline.
   await at(page, 'whatif-place').last().click();

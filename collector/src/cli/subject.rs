@@ -22,16 +22,16 @@ pub(super) struct SubjectOptions {
     pub(super) file: PathBuf,
     /// Memory of the device, such as 80GiB [default: what the process could have, where a failed request or the recording tells,
     /// or more than any device has]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     capacity: Option<String>,
     /// Device to run on, by name, such as H100-80GB, less 512 MiB for the CUDA context
     #[arg(long, value_name = "NAME", conflicts_with = "capacity")]
     card: Option<String>,
     /// Share of the device's memory that the process may take, as by set_per_process_memory_fraction
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     fraction: Option<String>,
     /// Memory of the device that others hold, such as 2GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     others: Option<String>,
     /// PyTorch release to follow [default: that of the trace where it tells, or the one that fits it best]
     #[arg(long, value_name = "VERSION")]

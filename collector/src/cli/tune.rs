@@ -147,7 +147,8 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
     let Printed { device, torch, capacity, selfcheck, bounds, tuning, .. } = printed;
     write_check(out, *device, selfcheck)?;
     let on = capacity.map_or_else(|| "any device".to_owned(), |bytes| format!("a device of {}", Bytes(bytes)));
-    let (tried, groups) = (counted(tuning.tried.into(), "setting"), counted(tuning.groups.len() as u64, "outcome"));
+    let (tried, groups) =
+        (counted(tuning.tried.into(), "setting"), counted(tuning.groups.len() as u64, "different result"));
     writeln!(out, "Tried {tried} on {on} as torch {torch}: {groups}.\n")?;
     let advice = &tuning.advice;
     if let Some(conf) = &advice.conf {
@@ -160,7 +161,7 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
     if !advice.cost.is_empty() {
         writeln!(out, "{}", advice.cost)?;
     }
-    writeln!(out, "Live tensors need {} at least, under any settings.\n", Bytes(bounds.exact_fit))?;
+    writeln!(out, "No setting can go below {}, the most that was in live tensors at once.\n", Bytes(bounds.exact_fit))?;
     writeln!(out, "  {:>12}  {:>12}  {:>8}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
     for group in
         tuning.groups.iter().take(ROWS).chain(tuning.groups.iter().skip(ROWS).filter(|group| group.is_recorded))
@@ -184,5 +185,5 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
             named(first),
         )?;
     }
-    writeln!(out, "\n= as recorded   * no other reserves less with as few calls, or needs fewer with as little memory")
+    writeln!(out, "\n= as recorded   * best trade-off: no other is better in both, reserved memory and driver calls")
 }

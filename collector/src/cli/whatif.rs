@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use shared::format::EXTENSION;
 use shared::preview;
-use shared::units::{Bytes, Count, counted};
+use shared::units::{Bytes, Count, counted, counted_as};
 use shared::whatif::{Bounds, Card, Outcome, SelfCheck, Why};
 
 use super::redaction::write_whole;
@@ -39,6 +39,9 @@ struct Printed {
     device: i64,
     selfcheck: SelfCheck,
     bounds: Bounds,
+    /// Bytes that were reserved before the first event.
+    #[serde(skip)]
+    at_start: u64,
     /// The first one has the settings of the recording.
     runs: Vec<Run>,
 }
@@ -99,7 +102,8 @@ impl WhatIf {
         }
         let Subject { device, requests, baseline, .. } = subject;
         let file = self.subject.file.display().to_string();
-        Ok(Printed { file, device, selfcheck: baseline.check, bounds: requests.bounds(), runs })
+        let (bounds, at_start) = (requests.bounds(), requests.reserved_at_start());
+        Ok(Printed { file, device, selfcheck: baseline.check, bounds, at_start, runs })
     }
 }
 
@@ -140,7 +144,12 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
     let all = counted(*requests, "request");
     writeln!(out, "Device {device}: {} of {all} got the recorded address under the recorded settings.", Count(*equal))?;
     if let Some(difference) = first_difference {
-        writeln!(out, "The first difference is at event {}. {}.", Count(difference.event.into()), difference.why)?;
+        writeln!(
+            out,
+            "The first difference is at event {}. {}.",
+            Count(u64::from(difference.event) + 1),
+            difference.why
+        )?;
         writeln!(out, "Trust the numbers below only as far as that.")?;
     }
     Ok(())
@@ -151,10 +160,13 @@ pub(super) fn named(conf: &str) -> String {
     if conf.is_empty() { "default settings".to_owned() } else { one_line(conf) }
 }
 
-fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, .. }: &Printed) -> fmt::Result {
+fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, at_start, .. }: &Printed) -> fmt::Result {
     write_check(out, *device, selfcheck)?;
     let least = Bytes(bounds.exact_fit);
-    writeln!(out, "Live tensors need {least} at least, under any settings: as much as that was live at once.")?;
+    writeln!(out, "No setting can go below {least}, the most that was in live tensors at once.")?;
+    if *at_start > 0 {
+        writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
+    }
     for Run { conf, torch, capacity, outcome, smallest_capacity, smallest_card } in runs {
         let on = capacity.map_or_else(|| "any device".to_owned(), |bytes| Bytes(bytes).to_string());
         writeln!(out, "\n{} (torch {torch}, {on})", named(conf))?;
@@ -169,6 +181,9 @@ fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, .. }:
             outcome.driver_time()
         )?;
         writeln!(out, "  retries            {}", Count(outcome.retries))?;
+        if outcome.ooms > 0 {
+            writeln!(out, "  out of memory      {}", counted_as(outcome.ooms, "request fails", "requests fail"))?;
+        }
         let card = smallest_card.unwrap_or("no card in the list is large enough");
         writeln!(out, "  smallest capacity  {} ({card})", Bytes(*smallest_capacity))?;
         if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
@@ -176,7 +191,7 @@ fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, .. }:
                 Why::Failed => "it runs out of memory",
                 Why::Served => "it is served where the recording ran out of memory",
             };
-            writeln!(out, "  at event {} {what}; what would follow can't be told", Count(event.into()))?;
+            writeln!(out, "  at event {} {what}; what would follow can't be told", Count(u64::from(event) + 1))?;
         }
     }
     Ok(())

@@ -19,6 +19,8 @@ pub struct RecordedRequests {
     pub marks: Marks,
     /// The release of PyTorch; empty if the trace doesn't have it.
     pub torch: String,
+    /// Bytes of the device, if the recording tells.
+    pub device_bytes: Option<u64>,
     /// The number of events.
     pub events: u32,
     /// The microseconds from each position to the next; empty without times.
@@ -50,7 +52,9 @@ impl Session {
             u32::try_from(step).unwrap_or(u32::MAX)
         });
         let steps_us = if of_device.has_times { Packed(steps.collect()) } else { Packed::default() };
+        let known = header.iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
         Some(RecordedRequests {
+            device_bytes: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
             requests,
             settings: snapshot.settings.clone(),
             marks: snapshot.marks,

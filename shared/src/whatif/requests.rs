@@ -128,6 +128,12 @@ impl Requests {
         self.capacity
     }
 
+    /// Returns the bytes that were reserved before the first event. How they came about is not known, so every run begins with
+    /// them.
+    pub fn reserved_at_start(&self) -> u64 {
+        self.start.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
+    }
+
     /// Returns the least memory that any settings need.
     pub fn bounds(&self) -> Bounds {
         Bounds::of(self)

@@ -127,6 +127,8 @@ pub struct Opened {
     pub events: u32,
     /// The least memory that any settings need.
     pub bounds: Bounds,
+    /// The bytes that were reserved before the first event.
+    pub at_start: u64,
 }
 
 /// What a search has found.

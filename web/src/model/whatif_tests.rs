@@ -6,7 +6,8 @@ fn opened(conf: &str) -> WhatIfStep {
     let recorded = Wish { conf: conf.to_owned(), torch: "2.11".to_owned(), ..Wish::default() };
     let check = SelfCheck { requests: 9, equal: 9, ..SelfCheck::default() };
     let releases = vec!["2.11".to_owned()];
-    let opened = Opened { check, recorded, capacity: None, releases, events: 20, bounds: Bounds::default() };
+    let opened =
+        Opened { check, recorded, capacity: None, releases, events: 20, bounds: Bounds::default(), at_start: 0 };
     heard(FromWhatIf::Opened(Box::new(opened)))
 }
 

@@ -31,6 +31,8 @@ pub struct Desk {
     requests: Requests,
     conf: String,
     baseline: Baseline,
+    /// The memory that the process could have, in bytes, if the trace tells.
+    capacity: Option<u64>,
     times: Times,
     /// Runs that are asked for, the newest last.
     asked: Vec<(u32, Terms)>,
@@ -56,7 +58,7 @@ struct Run {
 impl Desk {
     /// Takes a device's requests, and answers them under the settings of the recording. The error is a sentence.
     pub fn open(recorded: RecordedRequests) -> Result<(Self, Opened), String> {
-        let RecordedRequests { requests, settings, marks, torch, events, steps_us } = recorded;
+        let RecordedRequests { requests, settings, marks, torch, device_bytes, events, steps_us } = recorded;
         if requests.is_empty() {
             return Err("This trace has no request for memory, so there is nothing to run again.".to_owned());
         }
@@ -65,18 +67,20 @@ impl Desk {
         let conf = settings.conf;
         let baseline = requests.baseline(&profiles, &conf).map_err(|error| sentence(&error))?;
         let profile = baseline.profile;
+        let capacity = requests.capacity().or(device_bytes);
         let opened = Opened {
             check: baseline.check.clone(),
             recorded: Wish { conf: conf.clone(), torch: profile.torch.to_owned(), ..Wish::default() },
-            capacity: requests.capacity(),
+            capacity,
             releases: Profile::ALL.iter().map(|profile| profile.torch.to_owned()).collect(),
             events,
             bounds: requests.bounds(),
+            at_start: requests.reserved_at_start(),
         };
-        let asked = vec![(RECORDED, terms(&opened.recorded, profile, requests.capacity())?)];
+        let asked = vec![(RECORDED, terms(&opened.recorded, profile, capacity)?)];
         let times = Times::of(&steps_us);
         let (runs, verdicts, search, measuring) = (Vec::new(), Vec::new(), None, None);
-        Ok((Self { requests, conf, baseline, times, asked, runs, verdicts, search, measuring }, opened))
+        Ok((Self { requests, conf, baseline, capacity, times, asked, runs, verdicts, search, measuring }, opened))
     }
 
     /// Takes a message. Returns what can be answered at once.
@@ -114,7 +118,7 @@ impl Desk {
     }
 
     fn terms(&self, wish: &Wish) -> Result<Terms, String> {
-        terms(wish, self.baseline.profile, self.requests.capacity())
+        terms(wish, self.baseline.profile, self.capacity)
     }
 
     fn curves(&self, asked: CurvesAsked) -> FromWhatIf {

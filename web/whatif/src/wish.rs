@@ -50,8 +50,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("“{text}” is not a fraction: write a number from 0 to 1, such as 0.9."))
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| format!("“{text}” is not a fraction: write a number above 0, at most 1, such as 0.9."))
 }
 
 #[cfg(test)]
@@ -91,8 +91,8 @@ mod tests {
             (wish("", "much", "", ""), "is not a size"),
             (wish("", "0", "", ""), "between 1 byte and 1.00 TiB"),
             (wish("", "99TiB", "", ""), "between 1 byte and 1.00 TiB"),
-            (wish("", "", "1.5", ""), "from 0 to 1"),
-            (wish("", "", "NaN", ""), "from 0 to 1"),
+            (wish("", "", "1.5", ""), "above 0, at most 1"),
+            (wish("", "", "NaN", ""), "above 0, at most 1"),
             (wish("", "", "", "-1"), "is not a size"),
             (old, "is not a release"),
         ] {

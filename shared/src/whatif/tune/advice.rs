@@ -9,6 +9,10 @@ use crate::whatif::{AMPLE, Bounds, Outcome};
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
 pub(super) const WORTH: u64 = 100;
 
+/// Said where a request is served that failed in the recording.
+const UNKNOWN: &str =
+    "The trace ends there, so it does not tell whether later requests would fit; what leaks fails later.";
+
 /// What a search recommends, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
@@ -38,7 +42,8 @@ impl Advice {
             ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
         let text = if recorded.fails() {
             let retries = counted_as(best.retries, "retry", "retries");
-            format!("The request that failed is served: {} reserved at the peak, {retries}.", Bytes(reserved.1))
+            let reserved = Bytes(reserved.1);
+            format!("The request that failed is served: {reserved} reserved at the peak, {retries}. {UNKNOWN}")
         } else {
             match goal {
                 Goal::Reserved if saves(reserved.0, reserved.1) => {
@@ -77,7 +82,10 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
         _ if more_calls => {
             format!("It costs time: {} of the driver instead of {}.", counted(calls.1, "call"), Count(calls.0))
         }
-        _ => format!("It needs no more calls of the driver: {} instead of {}.", Count(calls.1), Count(calls.0)),
+        _ if calls.1 < calls.0 => {
+            format!("It needs fewer calls of the driver: {} instead of {}.", Count(calls.1), Count(calls.0))
+        }
+        _ => format!("It needs as many calls of the driver: {}.", Count(calls.1)),
     }
 }
 

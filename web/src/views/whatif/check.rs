@@ -1,6 +1,6 @@
 //! The line on top: how far the runs can be trusted.
 
-use shared::units::{Count, counted};
+use shared::units::{Bytes, Count, counted};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, open_whatif};
@@ -30,7 +30,10 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
                 </button>
                 { ". The runs are exact up to there, and estimates beyond." }
             } else {
-                { format!("{said} under the recorded settings: the runs below are exact.") }
+                { format!("{said} under the recorded settings: the runs below are exact, up to where they end.") }
+            }
+            if opened.at_start > 0 {
+                { format!(" {} was reserved before the first event. It stays as it was recorded.", Bytes(opened.at_start)) }
             }
             if newest.is_some() {
                 { format!(" They are of the first {}. ", counted(opened.events.into(), "event")) }

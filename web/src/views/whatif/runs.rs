@@ -47,14 +47,14 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                 <table class="whatif-table" data-testid="whatif-runs">
                     <thead><tr>
                         <th>{ "Run" }</th>
+                        <th>{ "Out of memory" }</th>
                         <th title="With the change beside the recorded settings">{ "Peak reserved" }</th>
                         <th>{ "Peak allocated" }</th>
                         <th title="The most bytes at once that were reserved and in no tensor">{ "Most unused" }</th>
                         <th title="The least memory on which no request fails, exact to 2 MiB, and the smallest card that has it">{ "Smallest capacity" }</th>
-                        <th title="Segments at the end">{ "Segments" }</th>
+                        <th title="Segments at the end. As in PyTorch's statistics, expandable ones don't count">{ "Segments" }</th>
                         <th title="Calls that take memory from the driver, and calls that give it back">{ "Driver calls" }</th>
                         <th>{ "Retries" }</th>
-                        <th>{ "Out of memory" }</th>
                         <th><span class="visually-hidden">{ "Open or remove" }</span></th>
                     </tr></thead>
                     <tbody>{ for whatif.runs.iter().enumerate().map(|(number, run)| row(model, whatif, number, run, marked)) }</tbody>
@@ -108,9 +108,14 @@ fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Ou
     let change = outcome.peak_reserved as i64 - before as i64;
     html! {
         <>
+            <td>{ out_of_memory(model, outcome) }</td>
             <td data-testid="whatif-reserved">
                 { bytes_text(outcome.peak_reserved) }
-                if change != 0 { <span class="whatif-second">{ change_text(change) }</span> }
+                if outcome.stopped_why == Some(Why::Failed) {
+                    <span class="whatif-second dim">{ "until it failed" }</span>
+                } else if change != 0 {
+                    <span class="whatif-second">{ change_text(change) }</span>
+                }
             </td>
             <td>{ bytes_text(outcome.peak_allocated) }</td>
             <td>{ bytes_text(outcome.most_unused) }</td>
@@ -121,7 +126,6 @@ fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Ou
                 <span class="whatif-second dim">{ outcome.driver_time() }</span>
             </td>
             <td>{ Count(outcome.retries).to_string() }</td>
-            <td>{ out_of_memory(model, outcome) }</td>
         </>
     }
 }

@@ -87,7 +87,7 @@ pub fn TuneSection() -> Html {
             </div>
             { match &whatif.tune {
                 _ if whatif.wants_tune => html! { <p class="quiet" role="status">{ "The search begins once the recorded run is known." }</p> },
-                Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then closer to the best." }</p> },
+                Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then refines the best. The release, the fraction and the memory held by others are those of the form above." }</p> },
                 Tune::Running { tried, left } => progress(*tried, *left),
                 Tune::Refused(sentence) => html! { <p class="is-refused" role="alert" data-testid="tune-refused">{ sentence.clone() }</p> },
                 Tune::Done(tuned) => found(&model, tuned, &shows_all),
@@ -139,7 +139,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
                             <th>{ "Settings" }</th>
-                            <th title="No other settings have both less reserved memory and fewer driver calls">{ "Best trade-off" }</th>
+                            <th title="No other settings are better in both, reserved memory and driver calls">{ "Best trade-off" }</th>
                             <th>{ "Peak reserved" }</th>
                             <th>{ "Driver calls" }</th>
                             <th>{ "Retries" }</th>
@@ -187,7 +187,7 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
             <td>{ bytes_text(group.outcome.peak_reserved) }</td>
             <td>{ Count(group.outcome.driver_calls()).to_string() }</td>
             <td>{ Count(group.outcome.retries).to_string() }</td>
-            <td>{ if group.outcome.ooms > 0 { "yes" } else { "no" } }</td>
+            <td>{ if group.outcome.fails() { "yes" } else { "no" } }</td>
             <td><button type="button" class="act" onclick={adds(model, first)} title="Add it to the runs above" data-testid="tune-add">{ "Add" }</button></td>
         </tr>
     }
