@@ -277,6 +277,7 @@ mod tests {
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
             range: None,
+            runs: None,
         };
         let mut log = SurfaceLog::default();
         over(&mut log, &scene, &overview(), plot, 10, None);

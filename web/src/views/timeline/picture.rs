@@ -256,6 +256,7 @@ mod tests {
             marks: Marks::default(),
             selection: Selection::None,
             ghost: None,
+            runs: None,
         }
     }
 

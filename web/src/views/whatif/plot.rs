@@ -49,7 +49,12 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
                         is_chosen.then_some("is-chosen"),
                     );
                     let name = group.confs.first().map_or_else(String::new, |conf| settings_text(conf));
-                    let title = format!("{name}: {} reserved, {} driver calls", Bytes(group.outcome.peak_reserved), Count(calls(group)));
+                    let fails = if group.outcome.fails() { ", then out of memory" } else { "" };
+                    let title = format!("{name}: {} reserved, {} driver calls{fails}", Bytes(group.outcome.peak_reserved), Count(calls(group)));
+                    if group.outcome.fails() && !group.is_recorded {
+                        let cross = format!("M{},{} l6,6 m0,-6 l-6,6", number(cx - 3.0), number(cy - 3.0));
+                        return html! { <path class="plot-fails" d={cross}><title>{ title }</title></path> };
+                    }
                     html! { <circle {class} cx={number(cx)} cy={number(cy)} r={if is_chosen { "6" } else { "4" }}><title>{ title }</title></circle> }
                 }) }
             </svg>
@@ -59,6 +64,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
                 <span><span class="plot-key is-chosen" />{ "recommended" }</span>
                 <span><span class="plot-key is-recorded" />{ "as recorded" }</span>
                 <span><span class="plot-key is-front" />{ "best trade-offs" }</span>
+                <span>{ "× out of memory" }</span>
             </figcaption>
         </figure>
     }
