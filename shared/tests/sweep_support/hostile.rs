@@ -22,7 +22,7 @@ pub(crate) fn read_and_show(data: &[u8]) -> Option<Sweep> {
     assert!(shown.rows.windows(2).all(|pair| pair[0].at <= pair[1].at));
     assert!((shown.first as usize) < shown.rows.len());
     assert!(shown.proof.is_none_or(|(row, _)| (row as usize) < shown.rows.len()));
-    assert!(![shown.verdict, shown.subject, shown.conditions, shown.words].iter().any(|text| text.is_empty()));
+    assert!(![shown.verdict, shown.subject, shown.conditions, shown.words].iter().any(String::is_empty));
     assert_eq!(sweep.verdict().is_some(), sweep.largest.is_some());
     Some(sweep)
 }
