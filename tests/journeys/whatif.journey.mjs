@@ -199,6 +199,23 @@ test('would it fit? cards by name, and what no settings change', async (t) => {
   assert.equal(await page.tab.getByRole('tab', { selected: true }).textContent(), 'Timeline');
 });
 
+test('a search is for what was chosen, also where memory ran out', async (t) => {
+  const page = await openPage(t);
+  const file = record(t, 'variable-length', '--steps', '200', '--capacity', '13GiB');
+  await page.load(file);
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await at(page, 'tune-goal').selectOption('fewest driver calls');
+  await at(page, 'tune-start').click();
+  await at(page, 'tune-verdict').waitFor({ timeout: 120_000 });
+  assert.equal(await at(page, 'tune-goal').evaluate((select) => select.selectedOptions[0].textContent), 'fewest driver calls');
+  // The device is what the form and the choice say.
+  await at(page, 'tune-card').selectOption('T4-16GB');
+  await at(page, 'whatif-fraction').fill('0.5');
+  await at(page, 'tune-start').click();
+  await says(page, 'tune-verdict', /^No setting helps: .* and the process can have 7\.\d+ GiB/);
+});
+
 test('a search is cancelled, and keeps what it has found', async (t) => {
   const page = await openPage(t);
   await page.load(record(t, 'transformer', '--steps', '40'));

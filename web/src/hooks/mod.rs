@@ -30,5 +30,5 @@ pub use palette::{palette, use_palette};
 pub use range::{select_range, use_range, zoom_to_range};
 pub use steps::compare_steps;
 pub use whatif::{
-    add_run, cancel_tune, change_whatif, find_settings, open_whatif, remove_run, use_curves, use_remedies,
+    add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves, use_remedies,
 };

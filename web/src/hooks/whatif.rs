@@ -133,12 +133,23 @@ pub fn change_whatif(model: &ModelHandle, change: WhatIfStep) {
     }
 }
 
-/// Shows the tab, and searches for better settings as soon as the requests are read.
+/// Shows the tab, and searches for better settings as soon as the requests are read: for what a person has chosen.
 pub fn find_settings(model: &ModelHandle) {
+    search(model, None);
+}
+
+/// Shows the tab, and searches for settings under which no request fails, if one did and nothing was tried yet.
+pub fn find_remedy(model: &ModelHandle) {
+    let now = model.now();
+    let is_untouched = now.whatif().is_none_or(|whatif| whatif.is_untouched());
+    let has_failed = now.device().is_some_and(|device| !device.ooms.is_empty());
+    search(model, (is_untouched && has_failed).then_some(Goal::Fit));
+}
+
+fn search(model: &ModelHandle, goal: Option<Goal>) {
     let now = model.now();
     let Some(key) = now.current else { return };
     let is_known = now.whatif().is_some();
-    let is_untouched = now.whatif().is_none_or(|whatif| whatif.is_untouched());
     let is_there = now.whatif().is_some_and(|whatif| whatif.recorded().is_some());
     let is_running = now.whatif().is_some_and(|whatif| matches!(whatif.tune, Tune::Running { .. }));
     model.dispatch(Action::SetTab(Tab::WhatIf));
@@ -146,8 +157,8 @@ pub fn find_settings(model: &ModelHandle) {
         // Only the whole trace can be run.
         return;
     }
-    if is_untouched && now.device().is_some_and(|device| !device.ooms.is_empty()) {
-        step(model, key, WhatIfStep::Goal(Goal::Fit));
+    if let Some(goal) = goal {
+        step(model, key, WhatIfStep::Goal(goal));
     }
     if is_there && !is_running {
         start_tune(model, key);

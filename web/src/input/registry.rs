@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::{ModelHandle, compare_steps, find_settings, zoom_to_range};
+use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
@@ -140,7 +140,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
-    command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_settings(m)),
+    command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
     command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),

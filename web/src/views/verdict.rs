@@ -7,7 +7,7 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, find_settings, use_answer, use_model, use_remedies};
+use crate::hooks::{ModelHandle, find_remedy, use_answer, use_model, use_remedies};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
@@ -112,7 +112,7 @@ fn saver(model: &ModelHandle) -> Html {
     }
     let onclick = {
         let model = model.clone();
-        Callback::from(move |_: MouseEvent| find_settings(&model))
+        Callback::from(move |_: MouseEvent| find_remedy(&model))
     };
     html! {
         <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ "What would have saved it?" }</button>
