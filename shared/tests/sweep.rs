@@ -74,10 +74,10 @@ fn a_newer_document_is_refused_by_its_version() {
     for (format, want) in [
         ("vramscope sweep 2", "The sweep is of format version 2; this program reads version 1. Update Vramscope."),
         ("vramscope sweep 4000", "format version 4,000"),
-        ("vramscope sweep 0", "names no format of a sweep"),
-        ("vramscope sweep x", "names no format of a sweep"),
-        ("vramscope sweep 1 ", "names no format of a sweep"),
-        ("snapshot", "names no format of a sweep"),
+        ("vramscope sweep 0", "does not name the format of a sweep"),
+        ("vramscope sweep x", "does not name the format of a sweep"),
+        ("vramscope sweep 1 ", "does not name the format of a sweep"),
+        ("snapshot", "does not name the format of a sweep"),
     ] {
         // A newer one may have nothing in common but its first field.
         let said = read(json!({"format": format}).to_string().as_bytes()).unwrap_err().to_string();
@@ -98,12 +98,16 @@ fn what_no_sweep_has_is_refused_in_a_sentence() {
         ("an option for a name", |it| it["story"] = json!("--out=x"), "no name"),
         ("a command for a parameter", |it| it["param"] = json!("a;b"), "no name"),
         ("a command for a choice", |it| it["choices"] = json!({"$(id)": "1"}), "no name"),
-        ("an empty value", |it| it["runs"][0]["value"] = json!(""), "a value is no word"),
-        ("a value that turns text around", |it| it["runs"][0]["value"] = json!("1\u{202e}"), "a value is no word"),
-        ("lines in a card", |it| it["card"] = json!("a\nb"), "a value is no word"),
-        ("a largest that fails", |it| it["largest"]["fits"]["fits"] = json!(false), "fits on no side"),
-        ("a largest of words", |it| it["largest"]["fits"]["value"] = json!("full"), "no number among numbers"),
-        ("a largest in the wrong order", |it| it["largest"]["fits"]["value"] = json!("9999"), "no number among"),
+        ("an empty value", |it| it["runs"][0]["value"] = json!(""), "a value is empty"),
+        ("a value that turns text around", |it| it["runs"][0]["value"] = json!("1\u{202e}"), "a value is empty"),
+        ("lines in a card", |it| it["card"] = json!("a\nb"), "a value is empty"),
+        ("a largest that fails", |it| it["largest"]["fits"]["fits"] = json!(false), "contradicts itself"),
+        ("a largest of words", |it| it["largest"]["fits"]["value"] = json!("full"), "is not a number"),
+        (
+            "a largest in the wrong order",
+            |it| it["largest"]["fits"]["value"] = json!("9999"),
+            "not below the one that fails",
+        ),
         ("an unknown end", |it| it["largest"]["found"] = json!("nowhere"), "is of another kind"),
     ];
     for (name, change, want) in cases {

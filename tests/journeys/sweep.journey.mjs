@@ -174,7 +174,7 @@ test('a damaged or newer sweep gets one clear sentence', async (t) => {
     ['newer.json', whole.replace('sweep 1', 'sweep 2'), /format version 2; this program reads version 1\. Update/],
     ['empty.json', whole.replace(/"runs": \[[^\]]*\]/, '"runs": []'), /it has no runs/],
     ['large.json', whole + ' '.repeat(2 ** 21), /has more than 1\.00 MiB/],
-    ['hostile.json', whole.replace('"transformer"', '"--out=<img src=x onerror=alert(1)>"'), /of its workload or of a parameter is no name/],
+    ['hostile.json', whole.replace('"transformer"', '"--out=<img src=x onerror=alert(1)>"'), /of its workload or of a parameter has characters that no name has/],
   ]) {
     await page.drop({ name, mimeType: 'application/json', buffer: Buffer.from(content) });
     await until(`${name} is the file`, () => page.tab.title(), (title) => title.startsWith(name));

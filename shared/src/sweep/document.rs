@@ -18,7 +18,7 @@ pub enum SweepError {
     /// It is of a later version.
     #[error("The sweep is of format version {}; this program reads version 1. Update Vramscope.", Count(*.0))]
     Newer(u64),
-    /// It is no whole JSON text.
+    /// It is not one whole JSON value.
     #[error("The sweep is damaged at line {}, column {}: {what}. {MEND}", Count(*.line), Count(*.column))]
     Damaged {
         /// The line, from 1.
@@ -69,7 +69,7 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, SweepError> {
         let version = format.strip_prefix("vramscope sweep ").and_then(|version| version.parse().ok());
         return Err(match version {
             Some(version @ 2..) => SweepError::Newer(version),
-            _ => SweepError::Wrong("its first field names no format of a sweep"),
+            _ => SweepError::Wrong("its first field does not name the format of a sweep"),
         });
     }
     let sweep = decoded(&json).ok_or(SweepError::Wrong(KIND))?;
@@ -159,7 +159,7 @@ fn check(sweep: &Sweep) -> Result<(), &'static str> {
         return Err("it has more runs or parameters than a sweep can have");
     }
     if ![story, param].into_iter().chain(choices.keys()).all(|name| is_name(name)) {
-        return Err("the name of its workload or of a parameter is no name");
+        return Err("the name of its workload or of a parameter has characters that no name has");
     }
     let (fits, fails) = match largest {
         None => (None, None),
@@ -168,13 +168,13 @@ fn check(sweep: &Sweep) -> Result<(), &'static str> {
     let ends = || fits.into_iter().chain(fails);
     let values = runs.iter().chain(ends()).map(|run| &run.value).chain(choices.values());
     if !values.chain([torch]).chain(card).all(|value| is_value(value)) {
-        return Err("a value is no word");
+        return Err("a value is empty, too long, or has spaces or letters beyond ASCII");
     }
     if conf.len() > SWEEP_TEXT_BYTES {
         return Err("the settings are too long");
     }
     if fits.is_some_and(|run| !run.fits) || fails.is_some_and(|run| run.fits) {
-        return Err("the largest value fits on no side, or on both");
+        return Err("what it says of the largest value that fits contradicts itself");
     }
     let number = |run: Option<&Run>| run.and_then(Run::number);
     let is_in_order = match largest {
@@ -185,7 +185,7 @@ fn check(sweep: &Sweep) -> Result<(), &'static str> {
         Some(_) => ends().all(|run| run.number().is_some()),
     };
     if !is_in_order || (largest.is_some() && !sweep.is_numeric()) {
-        return Err("the largest value is no number among numbers");
+        return Err("the largest value that fits is not a number, or not below the one that fails");
     }
     Ok(())
 }
