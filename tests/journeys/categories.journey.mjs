@@ -68,5 +68,5 @@ test('the colours of categories lead to their rules', async (t) => {
   await page.load(trainingJob());
   await at(page, 'timeline-color').selectOption('category');
   await at(page, 'category-rules').click();
-  assert.match(await text(page, 'category-unknown'), /at the peak/);
+  await says(page, 'category-unknown', /at the peak/);
 });
