@@ -32,6 +32,7 @@ test('two steps are compared line by line', async (t) => {
   await at(page, 'compare-peaks').click();
   await linesAre(page, [['forward', '', 8], ['log', '', 4], ['late', 'new', 3], ['early', 'gone', -7]]);
   await at(page, 'compare-ends').click();
+  await linesAre(page, ends);
 
   // Other steps, by their numbers; one that is not there is refused.
   await at(page, 'compare-earlier').fill('4');
