@@ -91,7 +91,7 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
                 </span>
             </th>
             { run.outcome.as_ref().map_or_else(|| html! { <td colspan="8" class="dim">{ "running…" }</td> }, |outcome| cells(model, run, outcome, whatif.recorded())) }
-            <td class="whatif-acts">
+            <td class="whatif-row-acts">
                 if run.id != RECORDED && run.outcome.is_some() {
                     <button type="button" class="act" onclick={open} title="Open the run as a file of its own: every view shows it like a recording" data-testid="whatif-open">{ "Open" }</button>
                 }
