@@ -450,7 +450,7 @@ proptest! {
         }
         let replay = Replay::build(trace, &mut again.tags, &again.settings);
         let requests = Requests::of(trace, (&again.symbols, &again.tags), &replay, &again.settings);
-        // What waits for streams, and who released memory, is told no better by this trace than by others.
+        // No trace tells exactly which blocks waited for streams, or who released memory. This one doesn't either.
         if !ops.iter().any(|op| matches!(op, Op::FreeUsed(_) | Op::EmptyCache)) {
             let check = requests.check(&terms).unwrap();
             prop_assert_eq!(check.first_difference, None);

@@ -11,37 +11,23 @@
 // first preview   bytes up to the end of the first preview
 // previews        bytes of all previews
 // first picture   the bytes of the trace that had been sent by then, through a server in front of the real one
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import zlib from 'node:zlib';
 import { launch } from '../journeys/chromium.mjs';
+import { PROGRAM, serve } from './server.mjs';
 
 const { values: options } = parseArgs({
   options: { file: { type: 'string', multiple: true }, runs: { type: 'string', default: '3' } },
 });
-const PROGRAM = process.env.VRAMSCOPE_PROGRAM ?? fileURLToPath(new URL('../../target/release/vramscope', import.meta.url));
 const SLOW = { offline: false, latency: 40, downloadThroughput: 10e6 / 8, uploadThroughput: 10e6 / 8 };
 /** A preview's kind among the chunks of a recording, and the bytes before a chunk's payload. */
 const [PREVIEW, ENVELOPE] = [14, 20];
-
-/** Starts a server with an empty store. */
-async function serve(data) {
-  const server = spawn(PROGRAM, ['serve', '--listen', '127.0.0.1:0', '--data', data], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const url = await new Promise((found, failed) => {
-    server.on('exit', () => failed(new Error('the server ended; build it with: cargo build --release')));
-    createInterface({ input: server.stdout }).on('line', (line) => {
-      const address = /http:\/\/[^/\s]+/.exec(line);
-      if (address) found(`${address[0]}/`);
-    });
-  });
-  return { url, stop: () => server.kill() };
-}
 
 /** Starts a server that passes requests on, and counts the bytes of traces that it sends. */
 async function count(url) {

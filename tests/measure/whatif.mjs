@@ -10,34 +10,18 @@
 // file     that run is opened as a file of its own, and its first picture is drawn
 // tune     the search for better settings
 // longest  the longest time that the page's own thread was busy meanwhile, a task of it at a time
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../journeys/chromium.mjs';
+import { serve } from './server.mjs';
 
 const { values: options, positionals: files } = parseArgs({
   options: { runs: { type: 'string', default: '3' } },
   allowPositionals: true,
 });
-const PROGRAM = process.env.VRAMSCOPE_PROGRAM ?? fileURLToPath(new URL('../../target/release/vramscope', import.meta.url));
 const WAIT = { timeout: 600_000 };
-
-/** Starts a server, and returns its address. */
-async function serve(data) {
-  const server = spawn(PROGRAM, ['serve', '--listen', '127.0.0.1:0', '--data', data], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const url = await new Promise((found, failed) => {
-    server.on('exit', () => failed(new Error('the server ended; build it with: cargo build --release')));
-    createInterface({ input: server.stdout }).on('line', (line) => {
-      const address = /http:\/\/[^/\s]+/.exec(line);
-      if (address) found(`${address[0]}/`);
-    });
-  });
-  return { url, stop: () => server.kill() };
-}
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 

@@ -60,7 +60,7 @@ impl EventClock {
 struct Meter {
     /// The counter and the time in nanoseconds when the clock was read.
     latest: (u64, i64),
-    /// The same, where the present measurement of the speed began.
+    /// The counter and the time in nanoseconds when the speed began to be measured.
     first: Option<(u64, i64)>,
     /// Counts in [`SPAN_NS`]; 0 while the speed is unknown.
     span: u64,
@@ -203,7 +203,7 @@ mod tests {
         let (began, mut previous, mut counted) = (Instant::now(), i64::MIN, 0_u64);
         while began.elapsed() < Duration::from_millis(300) {
             let (before, told, after) = (clock.now_us(), events.now_us(), clock.now_us());
-            // A thread that is interrupted while it reads both is told an older time; nothing else may be off.
+            // The time lies between the readings before and after it, within two microseconds of rounding.
             assert!(told >= before - 2 && told <= after + 2, "{before} {told} {after}");
             assert!(told >= previous, "{told} after {previous}");
             previous = told;

@@ -125,7 +125,7 @@ impl RunTrace {
             event @ 1..START => StackId(recorded.events.stack.get(event as usize - 1).unwrap_or_default()),
             code => StackId(code - START),
         };
-        // Notes that the program wrote are kept where they were.
+        // Notes that the program wrote are kept where they were, as far as the run has events.
         let notes = recorded.events.action.iter().enumerate().filter(|(_, code)| is_note(*code));
         let mut notes = notes.filter_map(|(at, _)| Some((at, recorded.events.get(at)?))).peekable();
         let last = recorded.events.len().saturating_sub(1);

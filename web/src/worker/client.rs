@@ -187,6 +187,13 @@ impl Workers {
         self.0.desks.close(key);
     }
 
+    /// Returns an id that no other open question has.
+    fn next_id(&self) -> u32 {
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        id
+    }
+
     /// Sends a question. `reply` is called once, or never if the file is closed first. A question that several views ask
     /// at the same time is sent once.
     pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
@@ -199,8 +206,7 @@ impl Workers {
             same.replies.push(reply);
             return;
         }
-        let id = self.0.next_question.get();
-        self.0.next_question.set(id.wrapping_add(1));
+        let id = self.next_id();
         if send(&connection.worker, &ToWorker::Ask { id, device, query: query.clone() }).is_ok() {
             connection.pending.insert(id, Pending { device, query, messages, replies: vec![reply] });
         }
@@ -219,8 +225,7 @@ impl Workers {
     pub fn copy(&self, key: FileKey, message: impl FnOnce(u32) -> ToWorker, reply: Callback<Copied>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        let id = self.0.next_question.get();
-        self.0.next_question.set(id.wrapping_add(1));
+        let id = self.next_id();
         if send(&connection.worker, &message(id)).is_ok() {
             connection.copying = Some((id, reply));
         }
@@ -230,8 +235,7 @@ impl Workers {
     pub fn record(&self, key: FileKey, (device, name): (u32, String), run: &ArrayBuffer, reply: Callback<Copied>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        let id = self.0.next_question.get();
-        self.0.next_question.set(id.wrapping_add(1));
+        let id = self.next_id();
         let Ok(message) = encode(&ToWorker::Record { id, device, name }) else { return };
         let both = Array::of2(&Uint8Array::from(message.as_slice()).buffer(), run);
         // Fails only with the worker, which sends nothing more then.
@@ -244,8 +248,7 @@ impl Workers {
     pub fn requests(&self, key: FileKey, device: u32, reply: Callback<ArrayBuffer>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        let id = self.0.next_question.get();
-        self.0.next_question.set(id.wrapping_add(1));
+        let id = self.next_id();
         if send(&connection.worker, &ToWorker::Requests { id, device }).is_ok() {
             connection.reading = Some((id, reply));
         }

@@ -35,7 +35,7 @@ pub fn use_all_lines(model: &ModelHandle, asked: CurvesAsked) -> Option<RunLines
 /// Returns the lines of the runs over a view that shows the recording; `None` while nothing else was run.
 #[hook]
 pub fn use_lines_over(model: &ModelHandle, by: CurvesFor, window: Window, columns: u32) -> Option<RunLines> {
-    let is_wanted = model.whatif().is_some_and(|whatif| whatif.runs.len() > 1 && whatif.device == model.view.device);
+    let is_wanted = model.whatif().is_some_and(|whatif| whatif.runs.len() > 1);
     let asked = CurvesAsked { axis: model.view.axis, window, columns };
     use_lines(model, by, is_wanted.then_some(asked), false)
 }
