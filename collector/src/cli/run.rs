@@ -19,6 +19,7 @@ use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
 use super::{one_line, print, refuse};
+use crate::announcement::host;
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
 use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
@@ -211,7 +212,7 @@ impl Run {
             let heading = RecordingHeading {
                 name: self.title.as_deref().unwrap_or(workload.name),
                 // Without the host's name, the file is the same on every machine.
-                host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
+                host: live.as_ref().map(|_| host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
             };
