@@ -29,6 +29,9 @@ use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, 
 /// The time between two updates of the progress line.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The variable with the name of the job that this process belongs to, as for the Python package.
+const JOB_VARIABLE: &str = "VRAMSCOPE_JOB";
+
 /// The options of `run`.
 #[derive(Args, Debug)]
 pub(super) struct Run {
@@ -211,6 +214,7 @@ impl Run {
         let recording = output.map(|output| {
             let heading = RecordingHeading {
                 name: self.title.as_deref().unwrap_or(workload.name),
+                job: live.as_ref().and_then(|_| std::env::var(JOB_VARIABLE).ok()).unwrap_or_default(),
                 // Without the host's name, the file is the same on every machine.
                 host: live.as_ref().map(|_| host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
