@@ -28,8 +28,8 @@ def _refusal(stats):
 class Delivery:
     """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
 
-    `to` is the server's address, `page` that of the recording there, and `out` the file beside it or None. That thread calls `refused(why)` when the server has
-    refused for good. `log` prints a line.
+    `to` is the server's address, `page` that of the recording there, and `out` the file beside it or None. That thread calls
+    `refused(why)` when the server has refused for good. `log` prints a line.
     """
 
     def __init__(self, library, to, out, log, refused=None, page=None):
