@@ -114,11 +114,15 @@ def share(
 
 def mark(name):
     """Marks this moment. Does nothing if this process is not recorded."""
+    _mark(name, 2)
+
+
+def _mark(name, stage):
     from . import _agent
 
     agent = _agent.current()
     if agent is not None:
-        agent.mark(name)
+        agent.mark(name, stage)
 
 
 def step(number=None):
@@ -129,14 +133,8 @@ def step(number=None):
 @contextlib.contextmanager
 def span(name):
     """Marks the start and the end of a piece of work: ``with vramscope.span("forward"):``, or as a decorator."""
-    from . import _agent
-
-    agent = _agent.current()
-    if agent is None:
-        yield
-        return
-    agent.mark(name, 0)
+    _mark(name, 0)
     try:
         yield
     finally:
-        agent.mark(name, 1)
+        _mark(name, 1)
