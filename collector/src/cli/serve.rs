@@ -95,10 +95,7 @@ impl Serve {
     pub(super) fn run(self) -> ExitCode {
         match self.serve() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(sentence) => {
-                eprintln!("{}", super::one_line(&sentence));
-                ExitCode::FAILURE
-            }
+            Err(sentence) => super::refuse(&sentence),
         }
     }
 
