@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod budget;
 mod choice;
 mod conf;
@@ -85,6 +86,8 @@ enum Command {
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
+    /// Run the requests of a trace through PyTorch's allocator and through those of CUDA, and compare them
+    BenchAllocators(bench::Bench),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
     /// Share a trace by a link, without names of users and hosts, home folders and attached texts
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
         Command::Tune(tune) => tune.run(),
+        Command::BenchAllocators(bench) => bench.run(),
         Command::Strip(strip) => strip.run(),
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),
