@@ -1,5 +1,6 @@
 //! `vramscope FILE`: opens files in the page.
 
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use clap::Args;
 use super::destination::destination;
 use super::push::wait;
 use super::serve::Serve;
-use super::{browser, refuse};
+use super::{browser, message, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
 use crate::server::LocalFiles;
@@ -30,6 +31,9 @@ impl Open {
     /// for another one, this program serves them until Ctrl-C.
     pub(super) fn run(self, serve: Serve) -> ExitCode {
         if self.files.is_empty() {
+            if io::stderr().is_terminal() {
+                message::note("All commands: vramscope --help");
+            }
             return serve.run();
         }
         if let Some(missing) = self.files.iter().find(|path| !path.is_file()) {
