@@ -45,6 +45,8 @@ fn help_names_every_command() -> Result<()> {
     assert_eq!(output.status.code(), Some(0));
     for word in [
         "serve",
+        "watch",
+        "stop",
         "report",
         "curves",
         "doctor",
@@ -76,6 +78,8 @@ fn help_names_every_command() -> Result<()> {
 fn help_texts_stay() -> Result<()> {
     for command in [
         "serve",
+        "watch",
+        "stop",
         "report",
         "curves",
         "doctor",

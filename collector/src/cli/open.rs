@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, CommandFactory};
 
 use super::destination::destination;
 use super::push::wait;
 use super::serve::Serve;
+use super::suggestion::did_you_mean;
 use super::{browser, message, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
@@ -97,8 +98,12 @@ fn unknown(path: &Path) -> String {
         return format!("{shown} is a folder. Name the files in it.");
     }
     let is_word = path.extension().is_none() && path.components().count() == 1;
-    let hint = if is_word { " Nor is it a command; vramscope --help lists them." } else { "" };
-    format!("{shown}: there is no such file.{hint}")
+    if !is_word {
+        return format!("{shown}: there is no such file.");
+    }
+    let program = super::Arguments::command();
+    let meant = did_you_mean(&shown.to_string(), program.get_subcommands().map(clap::Command::get_name));
+    format!("{shown} is neither a command nor a file.{meant} vramscope --help lists the commands.")
 }
 
 #[cfg(test)]
@@ -118,7 +123,7 @@ mod tests {
     fn what_is_no_file_is_told() {
         assert_eq!(
             unknown(Path::new("repotr")),
-            "repotr: there is no such file. Nor is it a command; vramscope --help lists them."
+            "repotr is neither a command nor a file. Did you mean report? vramscope --help lists the commands."
         );
         assert_eq!(unknown(Path::new("a/job.pickle")), "a/job.pickle: there is no such file.");
     }
