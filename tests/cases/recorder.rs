@@ -163,7 +163,7 @@ fn a_device_is_left_out_until_it_is_used_and_has_the_marks_from_before() -> Resu
     handle.finish(Vec::new());
     let got = read(&path)?;
     let devices: Vec<_> = got.snapshot.devices.iter().map(|of| (of.device, of.annotations.len())).collect();
-    assert_eq!((codes(&got), devices), (vec![], vec![(0, 0)]));
+    assert_eq!((codes(&got), devices), (vec![FindingCode::NoHistory], vec![(0, 0)]));
     Ok(())
 }
 
