@@ -3,11 +3,12 @@
 //!
 //! The word is colored on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
-use super::progress;
+use super::{progress, width};
 
 /// The exit code if a gate tripped: what `--fail-on` names was found, or the store is damaged.
 pub(super) const TRIPPED: u8 = 1;
@@ -31,6 +32,12 @@ pub(super) fn warn(sentence: &str) {
 /// Prints a note in one line.
 pub(super) fn note(sentence: &str) {
     progress::above(|| anstream::eprintln!("{}", one_line(sentence)));
+}
+
+/// Prints lines beside the result, which goes to standard output. On a terminal, long ones are folded.
+pub(super) fn tell(lines: &str) {
+    let lines = if io::stderr().is_terminal() { width::folded(lines, width::of_errors()) } else { lines.to_owned() };
+    progress::above(|| anstream::eprint!("{lines}"));
 }
 
 fn say(word: &str, style: Style, sentence: &str) {

@@ -8,6 +8,7 @@ use clap::Args;
 use shared::units::{Bytes, Moment};
 
 use super::destination::{destination, read_password};
+use super::message::tell;
 use super::progress::Progress;
 use super::read::name_of;
 use super::redaction::RedactionOptions;
@@ -99,7 +100,7 @@ impl Push {
     pub(super) fn run(self) -> ExitCode {
         match self.push() {
             Ok(pushed) => {
-                eprint!("{}", self.told(&pushed));
+                tell(&self.told(&pushed));
                 print(|out| writeln!(out, "{}", pushed.address))
             }
             Err(sentence) => refuse(&sentence),
@@ -145,7 +146,7 @@ impl Push {
             password,
             is_public: self.public,
         };
-        eprint!("{}", copy.summary());
+        tell(&copy.summary());
         let progress = Progress::new("Sharing the trace");
         wait(remote.push(&recording, &offer, &mut |done, all| progress.bytes("Sent", done, all)))
     }

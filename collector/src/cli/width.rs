@@ -10,6 +10,9 @@ const USUAL: usize = 80;
 /// The least width that lines are folded for. Below it, nothing is legible.
 const LEAST: usize = 30;
 
+/// Units that stay with their number.
+const UNITS: [&str; 10] = ["B", "KiB", "MiB", "GiB", "TiB", "%", "s", "ms", "µs", "×"];
+
 /// Returns the width of the terminal that standard output is on; `None` if it is on none.
 pub(super) fn of_output() -> Option<usize> {
     let out = io::stdout();
@@ -70,7 +73,15 @@ fn hanging(line: &str, width: usize) -> usize {
 fn gap(line: &str, least: usize, room: usize) -> Option<usize> {
     let spaces = line.char_indices().enumerate().filter(|(_, (_, c))| *c == ' ');
     let within = spaces.take_while(|(place, _)| *place <= room);
-    within.filter(|(place, _)| *place > least).last().map(|(_, (byte, _))| byte)
+    let parts = within.filter(|(place, (byte, _))| *place > least && !is_in_amount(line, *byte));
+    parts.last().map(|(_, (byte, _))| byte)
+}
+
+/// Whether the space at a byte is between a number and its unit.
+fn is_in_amount(line: &str, byte: usize) -> bool {
+    let (before, after) = line.split_at(byte);
+    let unit = after.split_whitespace().next().unwrap_or_default().trim_end_matches([',', '.', ';', ':', ')']);
+    before.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit)
 }
 
 #[cfg(test)]
@@ -89,6 +100,7 @@ mod tests {
                 "  12 MiB   3  the line of a program, and more of it\n",
                 "  12 MiB   3  the line of a\n              program, and\n              more of it\n",
             ),
+            ("A tensor of a program takes 12 MiB, of 3 GiB", "A tensor of a program takes\n  12 MiB, of 3 GiB"),
             // A path is copied as a whole.
             ("/a/path/without/any/space/that/is/long", "/a/path/without/any/space/that/is/long"),
             ("see /a/path/without/any/space/that/is/long", "see\n  /a/path/without/any/space/that/is/long"),

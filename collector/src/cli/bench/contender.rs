@@ -136,6 +136,10 @@ impl Direct {
 
 impl Contender for Direct {
     fn allocate(&mut self, size: u64, _: Stream) -> Result<Option<Address>, String> {
+        // The driver refuses it; the other allocators answer with no address.
+        if size == 0 {
+            return Ok(Some(Address(0)));
+        }
         self.calls += 1;
         match self.driver.alloc(size) {
             Ok(address) => Ok(Some(address)),
@@ -145,6 +149,9 @@ impl Contender for Direct {
     }
 
     fn free(&mut self, address: Address, size: u64, _: Stream, _: Option<Stream>) -> Result<(), String> {
+        if size == 0 {
+            return Ok(());
+        }
         self.calls += 1;
         // It waits for all streams by itself.
         self.driver.free(address, size).map_err(|error| failed(&error))

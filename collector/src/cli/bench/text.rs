@@ -20,7 +20,7 @@ So for what the driver decides, only the least is told: what was requested at on
 ";
 /// How the figures of a GPU came about.
 const MEASURED: &str = "\
-Each call is timed in the calling thread, while no kernel runs. Unified memory is moved to the device within the call.
+Each call is timed in the calling thread, with the program's own record of addresses, while no kernel runs. Unified memory is moved to the device within the call.
 The pool has the settings of PyTorch's backend cudaMallocAsync: no limit on what it keeps, and all three kinds of reuse.
 What is reserved is told by the allocators themselves. For a call each, it is what the free memory of the device lost, in which \
 other programs count too.
