@@ -33,13 +33,13 @@ def retried(folder):
     def step(note, batch=128):
         held.append(torch.cuda.memory_allocated())
         seen.append(batch)
+        vramscope.step(batch)
         kept = [tensor(torch, batch) for _ in range(8)]
         kept.append(kept)  # A cycle, which only the collector can release.
         tensor(torch, batch * batch)
         return batch, note
 
     gc.disable()
-    vramscope.step(7)
     result = step("x")
     return {
         "result": result,

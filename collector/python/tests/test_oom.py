@@ -210,7 +210,8 @@ class OutOfMemoryTest(unittest.TestCase):
         written = self.load(folder, "oom-2.pickle")
         self.assertEqual([of["action"] for of in written["device_traces"][0]].count("oom"), 2)
         marks = [(of["name"], of["stage"]) for of in written["external_annotations"]]
-        self.assertEqual(marks, [("step 7", "INSTANT"), ("out of memory with batch=128, again with batch=64", "INSTANT")])
+        again = "out of memory with batch=128, again with batch=64"
+        self.assertEqual(marks, [("step 128", "INSTANT"), (again, "INSTANT"), ("step 64", "INSTANT")])
         live = [b for s in written["segments"] for b in s["blocks"] if b["state"] == "active_allocated"]
         self.assertEqual((len(live), live[0]["frames"][-1]["name"]), (8, "<module>"))
 

@@ -13,17 +13,14 @@ import itertools
 import numbers
 import os
 import re
-import subprocess
 import sys
 import threading
 import traceback
 from typing import Any, Dict, NamedTuple, Optional
 
-from . import _monitor, _ring, _share
+from . import _monitor, _program, _ring
 from ._log import log
 
-DOCTOR_SECONDS = 60.0
-"""How long the program may take for its verdict."""
 MOST_FILES = 10
 """How many files a process writes: one that runs out of memory in every step must not fill the disk."""
 OUT = "oom-{pid}-{n}.pickle"
@@ -125,21 +122,12 @@ def _write(out):
 
 def doctor(path, message=None, program=None):
     """Returns what the program's doctor says about a file, or about the text of an error if that is given; or None."""
-    later = f" Later: vramscope doctor {path}" if path else ""
-    of = {"stdin": subprocess.DEVNULL} if message is None else {"input": message}
-    try:
-        program = str(_share.find(program))
-        arguments = [program, "doctor", "--", path if message is None else "-"]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DOCTOR_SECONDS, **of)
-    except (OSError, subprocess.SubprocessError, _share.ShareError) as error:
-        log(f"No verdict: {error}{later}")
-        return None
-    # It exits with 1 because a request failed.
-    if done.returncode not in (0, 1) or not done.stdout.strip():
-        log(f"No verdict: {_share.reason(done.stderr) or f'{program} ended with status {done.returncode}'}.{later}")
+    said, why = _program.run("doctor", "--", path if message is None else "-", text=message, program=program)
+    if said is None:
+        log(f"No verdict: {why.rstrip('.')}." + (f" Later: vramscope doctor {path}" if path else ""))
         return None
     # Its first line is the file's name.
-    return done.stdout.partition("\n")[2].strip("\n").rstrip()
+    return said.partition("\n")[2].strip("\n").rstrip()
 
 
 def _brief(message):

@@ -88,6 +88,14 @@ def hold_again(count):
         _start(count)
 
 
+def restart(count):
+    """Empties the ring, if it was started here."""
+    with _lock:
+        if _is_ours:
+            _marks.clear()
+            _torch.record_history(sys.modules["torch"], count, "alloc", "python")
+
+
 def release():
     """Ends what `hold` began. The last one ends the history, if it was started here."""
     global _holders, _is_ours, _enlarged
