@@ -102,17 +102,17 @@ def wandb(folder):
     from vramscope.integrations.scalars import Scalars, wandb_sink
 
     run = wandb.init(mode="offline", dir=folder, project="p")
-    scalars, rows = Scalars(wandb_sink()), []
-    kept = []
+    scalars, kept = Scalars(wandb_sink()), []
     for step in range(3):
         kept.append(torch.empty(64 << 20, dtype=torch.uint8, device="cuda"))
         scalars.step(step)
         run.log({"loss": 1.0}, step=step)
-        rows.append({name: value for name, value in dict(run.summary).items() if not name.startswith("_")})
+    steps = run.step
     run.finish()
+    last = dict(run.summary)
     scalars.step(3)
     scalars.step(4)
-    return {"rows": rows, "sinks": len(scalars._sinks)}
+    return {"steps": steps, "last": {name: last[name] for name in last if not name.startswith("_")}, "sinks": len(scalars._sinks)}
 
 
 def tensorboard(folder):
@@ -137,6 +137,38 @@ def tensorboard(folder):
         "names": found.Tags()["scalars"],
         "allocated": [(of.step, of.value) for of in found.Scalars("vramscope/allocated_gib")],
     }
+
+
+CELLS = [
+    "%load_ext vramscope",
+    "import torch\n" + "def work(mebibytes):\n    kept = [torch.empty(mebibytes << 20, dtype=torch.uint8, device='cuda') for _ in range(10)]\n    return len(kept)",
+    "%%vramscope SERVER OPTIONS\nwork(7)",
+    "%%vramscope SERVER\n1 + 1",
+    "import vramscope\nagent = vramscope.attach(out='own.vramscope')",
+    "%%vramscope SERVER\nwork(3)",
+    "agent.detach()['events']",
+    "%%vramscope SERVER\nwork(1)\n{}['missing']",
+]
+
+
+def notebook(folder):
+    """Runs a notebook in a kernel of its own. Returns each cell's outputs: texts, and HTML."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [cell.replace("SERVER", os.environ.get("SERVER", "")).replace("OPTIONS", os.environ.get("OPTIONS", "")) for cell in CELLS]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    # The kernel starts as this process did, over the same driver.
+    NotebookClient(book, timeout=120, allow_errors=True, resources={"metadata": {"path": folder}}).execute()
+    nbformat.write(book, os.path.join(folder, "book.ipynb"))
+    found = []
+    for cell in book.cells:
+        outputs = []
+        for of in cell.outputs:
+            data = of.get("data", {})
+            outputs.append([of.output_type, of.get("text") or data.get("text/plain") or of.get("ename", ""), data.get("text/html", "")])
+        found.append(outputs)
+    return found
 
 
 if __name__ == "__main__":

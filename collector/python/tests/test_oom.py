@@ -241,7 +241,7 @@ class OutOfMemoryTest(unittest.TestCase):
         written = self.load(folder, "oom.vramscope")
         self.assertEqual(len(written["device_traces"][0]), 300)
         self.assertEqual(written["external_annotations"][-1]["name"], "step 399")
-        program = torch_jobs.server() or os.environ.get("VRAMSCOPE_PROGRAM")
+        program = os.environ.get("VRAMSCOPE_PROGRAM") or torch_jobs.server()
         done = subprocess.run([program, "doctor", folder.name + "/oom.vramscope"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, "asked for 16.0 TiB" in done.stdout), (1, True), done)
 

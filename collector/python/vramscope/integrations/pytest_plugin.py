@@ -18,17 +18,11 @@ so each pair has its own baselines. Without a GPU the test is skipped.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import re
 import sys
 
 import pytest
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks.
-    fcntl = None
 
 GROWTH, FILE = "2%", "vramscope_memory.json"
 _KEY = "vramscope_memory_of_item"
@@ -41,54 +35,14 @@ def pytest_addoption(parser):
     parser.addini("vramscope_memory_growth", "how much a peak may grow unless a test says otherwise", default=GROWTH)
 
 
-def growth(value):
-    """Returns "2%" and 0.02 as 0.02."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", str(value))
-    if isinstance(value, bool) or not found:
-        raise ValueError(f'max_growth must be a share such as "2%" or 0.02, not {value!r}')
-    return float(found[1]) / (100 if found[2] else 1)
-
-
-class Baselines:
-    """The stored peaks: by PyTorch's release and GPU, then by test, then by device."""
-
-    def __init__(self, path):
-        self._path, self._new, self._kept = path, {}, self._read(path)
-
-    @staticmethod
-    def _read(path):
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-
-    def get(self, place, key):
-        return self._kept.get(place, {}).get(key)
-
-    def put(self, place, key, peaks):
-        self._new.setdefault(place, {})[key] = peaks
-
-    def save(self):
-        """Writes what is new. Several processes of one run may do so at the same time."""
-        if not self._new:
-            return
-        with open(self._path, "a+", encoding="utf-8") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            kept = json.loads(file.read() or "{}")
-            for place, of in self._new.items():
-                kept.setdefault(place, {}).update(of)
-            file.truncate(0)
-            file.write(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-
-
 def pytest_configure(config):
     config._vramscope_baselines = None
 
 
 def _baselines(config):
     if config._vramscope_baselines is None:
+        from ._baselines import Baselines
+
         config._vramscope_baselines = Baselines(config.rootpath / config.getini("vramscope_memory_file"))
     return config._vramscope_baselines
 
@@ -103,6 +57,7 @@ class Part:
 
     def __init__(self, memory, max_growth, name):
         from .. import _ring
+        from ._baselines import growth
 
         self.key = memory.key if name is None else f"{memory.key} {name}"
         self.growth, self.is_open, self._memory = growth(max_growth), True, memory
