@@ -27,6 +27,9 @@ Summary: Watch a training job's GPU memory live
 License: MIT OR Apache-2.0
 Requires-Python: >=3.9
 """
+ENTRY_POINTS = f"""[pytest11]
+{NAME} = {NAME}.integrations.pytest_plugin
+"""
 
 
 def _tag():
@@ -82,6 +85,7 @@ def _finish(wheel, tag):
     info = f"{NAME}-{VERSION}.dist-info"
     wheel.add(f"{info}/METADATA", METADATA)
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: {tag}\n")
+    wheel.add(f"{info}/entry_points.txt", ENTRY_POINTS)
     wheel.close(f"{info}/RECORD")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 
 def data(torch, count=12):
@@ -107,9 +108,11 @@ def wandb(folder):
         kept.append(torch.empty(64 << 20, dtype=torch.uint8, device="cuda"))
         scalars.step(step)
         run.log({"loss": 1.0}, step=step)
-    steps = run.step
-    run.finish()
+    steps, until = run.step, time.monotonic() + 20
+    while dict(run.summary).get("vramscope/step") != 2 and time.monotonic() < until:
+        time.sleep(0.05)  # Another process keeps the summary.
     last = dict(run.summary)
+    run.finish()
     scalars.step(3)
     scalars.step(4)
     return {"steps": steps, "last": {name: last[name] for name in last if not name.startswith("_")}, "sinks": len(scalars._sinks)}
