@@ -4,6 +4,8 @@
 pub mod access;
 pub mod allocator;
 #[cfg(feature = "program")]
+pub mod announcement;
+#[cfg(feature = "program")]
 pub mod bus;
 #[cfg(feature = "program")]
 pub mod cli;

@@ -93,6 +93,8 @@ impl Server {
     fn command(folder: &Path, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(program::path()?);
         command.arg("serve").arg("--data").arg(folder).args(arguments);
+        // Programs of the person who runs the tests must not find it.
+        command.env("XDG_STATE_HOME", folder.join("state"));
         Ok(command)
     }
 

@@ -49,7 +49,7 @@ fn address(model: &Model) -> Option<String> {
     }
     link.file = Some(file.name.clone());
     link.hash = file.hash;
-    Some(format!("#{link}"))
+    Some(format!("#{link}{}", source::part(file).unwrap_or_default()))
 }
 
 /// Returns the session that the address bar names.

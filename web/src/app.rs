@@ -77,6 +77,7 @@ fn App(props: &AppProps) -> Html {
             if let Some(session) = linked {
                 source::watch(&handle, &session);
             }
+            source::open_named(&handle);
             source::offer_address(&handle);
             let messages = source::listen(&handle);
             crate::render::painter::Backend::preferred();

@@ -36,7 +36,7 @@ class ConfigTest(unittest.TestCase):
     def test_variables_equal_arguments(self):
         self.assertIsNone(_config.from_environment({"VRAMSCOPE_MODE": "budget"}))
         config = _config.from_environment({"VRAMSCOPE_TO": "1", "VRAMSCOPE_STACKS": "none", "VRAMSCOPE_BUDGET": "0.02"})
-        self.assertEqual((config.to, config.out, config.stacks), (_config.DEFAULT_TO, None, None))
+        self.assertEqual((config.to, config.out, config.stacks), ("http://127.0.0.1:7070", None, None))
         self.assertEqual((config.budget, config.mode), (0.02, "auto"))
         self.assertEqual(_config.Config(out="a").to, None)
         with mock.patch.dict(os.environ, {"VRAMSCOPE_TOKEN": "sesame"}):

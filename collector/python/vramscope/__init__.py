@@ -34,7 +34,8 @@ _steps = itertools.count()
 def attach(to=None, out=None, **options):
     """Records this process's GPU memory from now on. Returns the `Agent`.
 
-    - `to`: a server's address. The default is ``http://127.0.0.1:7070`` if `out` is not given either.
+    - `to`: a server's address. If `out` is not given either, the default is the variable ``VRAMSCOPE_TO``, or else your newest
+      server on this machine, or ``http://127.0.0.1:7070``.
     - `out`: a file to write. Both may be given.
     - `mode`: ``"auto"``, ``"events"`` (every event) or ``"budget"`` (within a share of the time).
     - `stacks`: ``"python"``, ``"all"`` (with C++ frames) or None.
@@ -48,8 +49,11 @@ def attach(to=None, out=None, **options):
     - `token`: the server's access token. `library`: the native library's path.
     - `ca_file`: a file with the certificates to trust for an ``https://`` address, instead of the system's.
 
-    If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid, the library is
-    missing, or this process is already recorded. Later errors are printed to standard error and never stop the job.
+    - `end_seconds`: the time to deliver the rest at the end (10).
+
+    If this process is already recorded, for example by ``vramscope watch``, its agent is returned and the arguments have no
+    effect. If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid or the
+    library is missing. Later errors are printed to standard error and never stop the job.
     """
     from . import _agent, _config
 
@@ -190,8 +194,7 @@ def share(
 
     - `trace`: a file (a snapshot or a recording), a snapshot as ``torch.cuda.memory._snapshot()`` returns it, or None for
       one of this process now.
-    - `server`: the server's address. The default is that of this process's recording, the variable ``VRAMSCOPE_TO``, or
-      ``http://127.0.0.1:7070``.
+    - `server`: the server's address. The default is that of this process's recording, or else that of `attach`.
     - `token`: a token with the role *share*; the default is the variable ``VRAMSCOPE_TOKEN``.
     - `expires`: when the link expires, such as ``"12h"`` or ``"30d"``, or None for never.
     - `password`: what the link asks for. `name`: the name of the link.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import importlib.util
 import os
-import runpy
 import site
+import subprocess
 import sys
 
-from . import __version__, _config, _log
+from . import __version__, _config, _server
 
 
 def _parser():
@@ -18,9 +16,11 @@ def _parser():
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
-        "run", help="run a Python program and record its GPU memory", description="Run a program and record its GPU memory."
+        "run",
+        help="run a Python program and record its GPU memory",
+        description="Run a program and record its GPU memory. `vramscope watch` does the same, and starts a server if none runs.",
     )
-    run.add_argument("--to", help=f"the server's address (default: {_config.DEFAULT_TO}, unless --out is given)")
+    run.add_argument("--to", help="the server's address (default: your newest server on this machine, unless --out is given)")
     run.add_argument("--out", help="a file to write; {rank} and {pid} are replaced")
     run.add_argument("--ca-file", metavar="FILE", help="certificates to trust for an https address, instead of the system's")
     run.add_argument("--mode", choices=_config.MODES, default=None, help="how events are captured (default: auto)")
@@ -28,6 +28,7 @@ def _parser():
     run.add_argument("--context", choices=_config.CONTEXTS, default=None, help="which events have their own stack (default: alloc)")
     run.add_argument("--budget", default=None, help="the share of the time that mode budget may take (default: 0.01)")
     run.add_argument("--warn-at", default=None, metavar="SHARE", help="say when this share of the cached memory becomes unusable, such as 0.3")
+    run.add_argument("--end-seconds", default=None, metavar="SECONDS", help="the time to deliver the rest at the end (default: 10)")
     run.add_argument("--name", help="the recording's name")
     run.add_argument("--job", help="the name of the job that the process belongs to")
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as with python -m")
@@ -37,76 +38,50 @@ def _parser():
     return parser
 
 
-def _missing(options):
-    """Returns why the program cannot be run, in one line, or None if it can."""
-    program = options.program
-    if not options.module:
-        return None if os.path.exists(program) else f"No such file: {program}. Give a Python script, or -m MODULE."
-    try:
-        if importlib.util.find_spec(program) is not None:
-            return None
-    except ModuleNotFoundError as error:
-        if not error.name or not (program + ".").startswith(error.name + "."):
-            raise
-    except ValueError:
-        pass
-    return f"No module named {program!r}. Give a module that python -m can run."
-
-
 def _is_installed():
-    """Returns whether the processes that this one starts read the package's .pth file. In a checkout the file exists but is
-    not read."""
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """Returns whether new Python processes read the package's .pth file. In a checkout the file exists but is not read."""
     sites = [*site.getsitepackages(), site.getusersitepackages()]
-    places = [place for place in sys.path if place in sites or os.path.abspath(place) != own]
-    return any(os.path.isfile(os.path.join(place, "vramscope.pth")) for place in places)
+    return any(os.path.isfile(os.path.join(place, "vramscope.pth")) for place in sites)
 
 
-def _report_unused():
-    from . import _agent
-
-    agent = _agent.current()
-    if isinstance(agent, _agent.Agent) and agent.state == "waiting":
-        _log.log(
-            "Nothing was recorded: the program did not use the GPU. "
-            "Processes that it starts are recorded only if the package is installed, which it is not."
-        )
-
-
-def _run(options):
+def environment(options, environ=os.environ):
+    """Returns the environment in which Python, and every Python process that it starts, is recorded."""
+    found = dict(environ)
     for name in _config.VARIABLES:
         value = getattr(options, name, None)
         if value is not None:
-            # Processes that the program starts inherit the options, if the package is installed.
-            os.environ["VRAMSCOPE_" + name.upper()] = value
-    if not os.environ.get("VRAMSCOPE_TO") and not os.environ.get("VRAMSCOPE_OUT"):
-        os.environ["VRAMSCOPE_TO"] = _config.DEFAULT_TO
-    sys.argv = [options.program, *options.arguments]
-    if options.module:
-        sys.path[0] = os.getcwd()
-    missing = _missing(options)
-    if missing is not None:
-        print(f"vramscope: {missing}", file=sys.stderr)
-        return 2
-    from . import _agent
-
-    try:
-        config = _config.from_environment()
-        if _agent.current() is None:
-            _agent.attach(config)
-    except Exception as error:  # The program must run without the recording.
-        _log.log(f"Not recording: {error}")
-        for name in ("VRAMSCOPE_TO", "VRAMSCOPE_OUT"):
-            # With an installed package, the .pth file would try again and fail again.
-            os.environ.pop(name, None)
+            found["VRAMSCOPE_" + name.upper()] = value
+    if not found.get("VRAMSCOPE_TO") and not found.get("VRAMSCOPE_OUT"):
+        found["VRAMSCOPE_TO"] = _server.default(found)
     if not _is_installed():
-        atexit.register(_report_unused)
-    if options.module:
-        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.abspath(options.program))
-        runpy.run_path(options.program, run_name="__main__")
-    return 0
+        package = os.path.dirname(os.path.abspath(__file__))
+        places = [os.path.join(package, "_site"), os.path.dirname(package), found.get("PYTHONPATH")]
+        found["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
+    # Told apart from a process that the program starts: only this one says that it recorded nothing.
+    found["VRAMSCOPE_RUN_PID"] = str(os.getpid())
+    return found
+
+
+def _flags():
+    """Returns the flags of this interpreter, such as -O, -u or -W, which are meant for the program."""
+    words = getattr(sys, "orig_argv", None)  # Since Python 3.10.
+    if words is None or "-m" not in words:
+        return subprocess._args_from_interpreter_flags()
+    return words[1 : words.index("-m")]
+
+
+def _run(options):
+    """Becomes Python with the program: the same process, without a frame or an import of this one."""
+    command = [sys.executable, *_flags()]
+    command += ["-m", options.program] if options.module else [options.program]
+    command += options.arguments
+    environ = environment(options)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "nt":
+        # There, exec returns to the shell at once.
+        return subprocess.call(command, env=environ)
+    os.execve(sys.executable, command, environ)
 
 
 def _build():

@@ -15,6 +15,10 @@ import time
 from . import _delivery, _file, _hook, _library, _state, _torch
 from ._log import log
 
+NEVER_ANSWERED_SECONDS = 1.0
+"""How long the end waits for a server that has not answered since the start."""
+QUIET_SECONDS = 0.5
+"""How long the end waits before it says so."""
 OOM_SECONDS = 2.0
 """How long an out-of-memory error may be delayed while the state is sent."""
 
@@ -35,6 +39,7 @@ class Agent:
       for good (for example, a wrong token), it becomes ``failed``, unless a file is written too.
     - ``reason``: why it failed, what was not delivered, or why the mode is not *every event*.
     - ``mode``: the mode's name.
+    - ``url``: the address of the recording's page, once the program uses the GPU.
     - ``result``: the counts of the recording, once it has ended.
     """
 
@@ -159,6 +164,13 @@ class Agent:
                     log(f"Recording stopped: {self.reason}")
                 return
 
+    @property
+    def url(self):
+        """The address of the recording's page; None without a server, or before the program uses the GPU."""
+        if self.config.to is None or not self.session:
+            return None
+        return f"{self.config.to.rstrip('/')}/#session={self.session}"
+
     def mark(self, name, stage=2):
         """Marks this moment on every device's timeline."""
         if self.state == "running" and self._pid == os.getpid():
@@ -225,7 +237,7 @@ class Agent:
         except Exception as error:
             log(f"The recording's end is incomplete: {type(error).__name__}: {error}")
         finally:
-            result = self._library.finish(self.config.end_seconds * 1000)
+            result = self._finish()
             if result is not None:
                 result.update(self._mode.stats())
             self.result = result
@@ -235,6 +247,27 @@ class Agent:
             log(f"The recording is incomplete: {result['failure']}")
         if self._delivery is not None:
             self.reason = self._delivery.end(result) or self.reason
+
+    def _finish(self):
+        """Ends the library's recording, which waits for the server. Returns its statistics, or None after a timeout or Ctrl-C."""
+        seconds = self.config.end_seconds
+        if self._delivery is not None and not self._delivery.was_connected(self._library.stats()):
+            seconds = min(seconds, NEVER_ANSWERED_SECONDS)
+        found = []
+        # In a thread, because Ctrl-C can't interrupt a call into the library.
+        ending = threading.Thread(
+            target=lambda: found.append(self._library.finish(seconds * 1000)), name="vramscope-finish", daemon=True
+        )
+        ending.start()
+        try:
+            ending.join(QUIET_SECONDS)
+            if ending.is_alive() and seconds > 2 * QUIET_SECONDS:
+                log(f"Waiting up to {seconds:g} s for {self.config.place()} to receive the rest (Ctrl-C ends the wait)")
+            ending.join()
+        except KeyboardInterrupt:
+            self._delivery, self.reason = None, "interrupted before everything was delivered"
+            log("Interrupted: the rest of the recording was not delivered.")
+        return found[0] if found else None
 
     def _write_end(self):
         import torch
@@ -269,22 +302,27 @@ class Agent:
         return f"<vramscope.Agent {self.state}, {self.mode or 'no mode yet'}, to {self.config.place()}>"
 
 
-def _require_free():
-    """Raises if this process is already recorded. An agent inherited from a fork that still waits is replaced."""
+def _recording():
+    """Returns the agent that records this process, or None. An agent inherited from a fork that still waits is replaced."""
     agent = _current
     if agent is None or agent._pid != os.getpid() or agent.state not in ("waiting", "running"):
-        return
+        return None
     if agent.state == "waiting" and agent.is_inherited:
         agent.state = "detached"
-        return
-    raise RuntimeError(f"already attached: {agent!r}. Call vramscope.detach() first.")
+        return None
+    return agent
 
 
 def attach(config):
-    """Creates and starts the agent of this process."""
+    """Creates and starts the agent of this process. Returns the one that there is, if it still records."""
     global _current
     with _lock:
-        _require_free()
+        known = _recording()
+        if known is not None:
+            there = getattr(known, "config", None)
+            if there is not None and there.place() != config.place():
+                log(f"Already recording to {there.place()}: the arguments of attach() have no effect.")
+            return known
         agent = Agent(config)
         _current = agent
     _register()
@@ -296,7 +334,9 @@ def enter(source):
     """Makes `source` take an `Agent`'s place: it receives marks, and is called at the program's end and at forks."""
     global _current
     with _lock:
-        _require_free()
+        known = _recording()
+        if known is not None:
+            raise RuntimeError(f"already attached: {known!r}. Call vramscope.detach() first.")
         _current = source
     _register()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pathlib
 
-DEFAULT_TO = "http://127.0.0.1:7070"
+from . import _server
+
 MODES = ("auto", "events", "budget")
 STACKS = (None, "python", "all")
 CONTEXTS = ("state", "alloc", "all")
 VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "ca_file", "warn_at")
+VARIABLES += ("end_seconds",)
 
 
 class ConfigError(ValueError):
@@ -38,7 +40,7 @@ class Config:
         warn_at=None,
     ):
         if to is None and out is None:
-            to = DEFAULT_TO
+            to = _server.default()
         if mode not in MODES:
             raise ConfigError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
         stacks = None if stacks in ("none", "") else stacks
@@ -56,13 +58,23 @@ class Config:
         ca_file = ca_file if ca_file is not None else os.environ.get("VRAMSCOPE_CA_FILE") or None
         self.ca_file = None if ca_file is None else os.path.abspath(os.fspath(ca_file))
         self.warn_at = None if warn_at is None else threshold("warn_at", warn_at)
-        self.history, self.end_seconds = int(history), float(end_seconds)
+        self.history, self.end_seconds = int(history), _seconds("end_seconds", end_seconds)
         if self.history < 100:
             raise ConfigError(f"history must be at least 100 entries, not {history}")
 
     def place(self):
         """Returns where the recording goes, to show to people."""
         return " and ".join(str(place) for place in (self.to, self.out) if place is not None)
+
+
+def _seconds(name, value):
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0.0 <= value <= 86_400.0:
+        raise ConfigError(f"{name} must be a number of seconds, from 0 to a day")
+    return value
 
 
 def threshold(name, value):
@@ -92,7 +104,7 @@ def from_environment(environ=os.environ):
     if not given.get("to") and not given.get("out"):
         return None
     if given.get("to") in ("1", "default"):
-        given["to"] = DEFAULT_TO
+        given["to"] = _server.find(environ) or _server.USUAL
     return Config(**given)
 
 

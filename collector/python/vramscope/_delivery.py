@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -47,6 +48,10 @@ class Delivery:
             return
         threading.Thread(target=self._run, name="vramscope-delivery", daemon=True).start()
 
+    def was_connected(self, stats):
+        """Returns whether the server has answered, now or before, given the library's statistics. True without a server."""
+        return self._to is None or self._is_greeted or bool(stats and stats.get("is_connected"))
+
     def _run(self):
         while True:
             try:
@@ -63,6 +68,9 @@ class Delivery:
 
     def _greet(self, verb="Recording"):
         self._is_greeted = True
+        # `vramscope watch` says it for the whole job.
+        if os.environ.get("VRAMSCOPE_WATCHED"):
+            return
         place = " and ".join(place for place in (self._to, self._out) if place is not None)
         self._log(f"{verb} to {place}: {self._what}" + (f" ({self._reason})" if self._reason else ""))
 

@@ -3,15 +3,44 @@
 It must stay small: it imports the agent only when the program imports `torch.cuda`.
 """
 
+import os
+import sys
+
 from . import _hook
+
+_is_called = False
 
 
 def attach():
     """Attaches as ``VRAMSCOPE_TO`` or ``VRAMSCOPE_OUT`` say, once the program has imported `torch.cuda`."""
-    _hook.when_torch_cuda_is_imported(_attach)
+    global _is_called
+    # In a virtual environment, Python reads .pth files twice.
+    if not _is_called:
+        _is_called = True
+        _report_if_unused()
+        _hook.when_torch_cuda_is_imported(_attach)
+
+
+def _report_if_unused():
+    """Makes the process of ``python -m vramscope run`` say at its end that it recorded nothing, if so."""
+    if os.environ.get("VRAMSCOPE_RUN_PID") != str(os.getpid()):
+        return
+    import atexit
+
+    def report():
+        agent = sys.modules.get("vramscope._agent")
+        current = agent and agent.current()
+        if agent is None or getattr(current, "state", None) == "waiting":
+            from . import _log
+
+            _log.log("Nothing was recorded: this process did not use the GPU. Processes that it started have their own recordings.")
+
+    atexit.register(report)
 
 
 def _attach(_torch_cuda):
+    if not os.environ.get("VRAMSCOPE_TO") and not os.environ.get("VRAMSCOPE_OUT"):
+        return
     from . import _agent, _config, _log
 
     try:

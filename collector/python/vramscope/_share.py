@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import _config
+from . import _server
 
 NAME = "vramscope"
 
@@ -56,7 +56,7 @@ def find(argument=None):
 
 
 def server_of(argument, environ=os.environ):
-    """Returns the server's address: the argument, that of the recording of this process, the variable, or the default."""
+    """Returns the server's address: the argument, that of the recording of this process, or the default one."""
     if argument:
         return argument
     from . import _agent
@@ -64,8 +64,7 @@ def server_of(argument, environ=os.environ):
     agent = _agent.current()
     if agent is not None and agent.config.to:
         return agent.config.to
-    to = environ.get("VRAMSCOPE_TO")
-    return _config.DEFAULT_TO if to in (None, "", "1", "default") else to
+    return _server.default(environ)
 
 
 def snapshot_now():

@@ -68,6 +68,11 @@ impl Access {
         matches!(self.0, Door::Tokens(_))
     }
 
+    /// Whether only the user who runs this process may use the server, and the administrator of the machine.
+    pub fn is_for_this_user(&self) -> bool {
+        matches!(self.0, Door::Open { users: Some(_), .. })
+    }
+
     /// Returns the token with which the server publishes its own demo, if it requires one.
     pub fn own_token(&self) -> Option<&str> {
         match &self.0 {

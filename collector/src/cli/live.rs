@@ -1,6 +1,5 @@
 //! `--to`: publishes a run while it goes on.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,12 +192,6 @@ fn on_interrupt(stop: StopSignal) {
     };
     // Without the thread, Ctrl-C ends the program at once, and the server reports the session as lost.
     let _ = std::thread::Builder::new().name("vramscope-interrupt".to_owned()).spawn(wait);
-}
-
-/// Returns the name of this machine, or an empty text if it is unknown.
-pub(super) fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
-    name.map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod browser;
 mod budget;
 mod curves;
 mod destination;
@@ -9,6 +10,7 @@ mod export;
 mod listening;
 mod live;
 mod log;
+mod open;
 mod parallel;
 mod pull;
 mod push;
@@ -27,6 +29,7 @@ mod sweep;
 mod token;
 mod tune;
 mod tuned_run;
+mod watch;
 mod whatif;
 
 use std::io::{self, Write};
@@ -40,6 +43,8 @@ use clap::{Parser, Subcommand};
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    open: open::Open,
     /// The options of `serve`, which is the default command.
     #[command(flatten)]
     serve: serve::Serve,
@@ -49,6 +54,8 @@ struct Arguments {
 enum Command {
     /// Serve the page and the sessions of running jobs; files opened in the page never leave the browser
     Serve(serve::Serve),
+    /// Run a training job and watch its memory: scripts, modules, and launchers such as torchrun
+    Watch(watch::Watch),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
     /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
@@ -87,8 +94,10 @@ enum Command {
 /// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
+    let Some(command) = arguments.command else { return arguments.open.run(arguments.serve) };
+    match command {
         Command::Serve(serve) => serve.run(),
+        Command::Watch(watch) => watch.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Curves(curves) => curves.run(),

@@ -19,6 +19,7 @@ use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
 use super::{one_line, print, refuse};
+use crate::announcement::host;
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
 use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
@@ -27,6 +28,9 @@ use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, 
 
 /// The time between two updates of the progress line.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The variable with the name of the job that this process belongs to, as for the Python package.
+const JOB_VARIABLE: &str = "VRAMSCOPE_JOB";
 
 /// The options of `run`.
 #[derive(Args, Debug)]
@@ -210,8 +214,9 @@ impl Run {
         let recording = output.map(|output| {
             let heading = RecordingHeading {
                 name: self.title.as_deref().unwrap_or(workload.name),
+                job: live.as_ref().and_then(|_| std::env::var(JOB_VARIABLE).ok()).unwrap_or_default(),
                 // Without the host's name, the file is the same on every machine.
-                host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
+                host: live.as_ref().map(|_| host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
             };

@@ -1,6 +1,7 @@
 //! `vramscope serve`: serves the page and the sessions of running jobs.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use shared::limits::{ServerLimits, ShareLimits};
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
+use super::open;
 use crate::access::{self, Access};
+use crate::announcement::{Announced, Announcement, state_folder};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Embedding, Hosts, Network, Proxies, Tls};
@@ -21,9 +24,9 @@ use crate::store::SegmentStore;
 /// The options of `serve`.
 #[derive(Args, Debug)]
 pub(super) struct Serve {
-    /// Address to listen on; port 0 selects a free port. Any address but loopback requires a token
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070", value_parser = address)]
-    listen: SocketAddr,
+    /// Address to listen on; port 0 selects a free port. Any address but loopback requires a token [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen: Option<SocketAddr>,
     /// Folder for recorded sessions [default: vramscope in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -73,9 +76,15 @@ pub(super) struct Serve {
     /// Site that may show the page in a frame, such as https://ci.example.org; can be repeated [default: none]
     #[arg(long, value_name = "ORIGIN", value_parser = Embedding::origin)]
     embed_origin: Vec<String>,
+    /// Leave the terminal, and take another port if the usual one is taken: `vramscope watch` starts such a server
+    #[arg(long, hide = true)]
+    background: bool,
     #[command(flatten)]
     log: LogOptions,
 }
+
+/// Where a server listens unless it is told otherwise.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7070);
 
 /// Bytes of a file with one token.
 const TOKEN_BYTES: u64 = 64 << 10;
@@ -93,7 +102,17 @@ fn kept(text: &str) -> Result<u64, String> {
 impl Serve {
     /// Serves until Ctrl-C.
     pub(super) fn run(self) -> ExitCode {
-        match self.serve() {
+        self.run_showing(&[], |_| {})
+    }
+
+    /// Whether the server has nothing that another one may not have.
+    pub(super) fn is_default(&self) -> bool {
+        self.listen.is_none() && self.data.is_none() && self.store.is_none() && self.tls_cert.is_none()
+    }
+
+    /// Serves until Ctrl-C, and shows files of this machine: `opened` gets the address that opens them.
+    pub(super) fn run_showing(self, files: &[PathBuf], opened: impl FnOnce(&str)) -> ExitCode {
+        match self.serve(files, opened) {
             Ok(()) => ExitCode::SUCCESS,
             Err(sentence) => {
                 eprintln!("{}", super::one_line(&sentence));
@@ -102,9 +121,14 @@ impl Serve {
         }
     }
 
-    fn serve(self) -> Result<(), String> {
+    fn serve(self, files: &[PathBuf], opened: impl FnOnce(&str)) -> Result<(), String> {
+        #[cfg(unix)]
+        if self.background {
+            // Signals of the terminal are for the job, and the server outlives it. Fails if this leads a group already.
+            let _ = rustix::process::setsid();
+        }
         self.log.install()?;
-        let address = self.listen;
+        let address = self.listen.unwrap_or(USUAL);
         let access = Arc::new(self.access()?);
         // Without a token, every machine that reaches the port could see every trace.
         if !address.ip().is_loopback() && !access.wants_token() {
@@ -129,7 +153,13 @@ impl Serve {
             .map_err(|error| format!("The server could not start: {error}."))?;
         let bound = {
             let _context = runtime.enter();
-            server::listen(address, &ServerLimits::default())
+            let listen = |address| server::listen(address, &ServerLimits::default());
+            // Whoever opens a file or watches a job doesn't care for the port.
+            let is_any = self.listen.is_none() && (self.background || !files.is_empty());
+            listen(address).or_else(|error| match error.kind() {
+                ErrorKind::AddrInUse if is_any => listen(SocketAddr::new(address.ip(), 0)),
+                _ => Err(error),
+            })
         };
         let listener = bound.map_err(|error| refused(address, &error))?;
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
@@ -147,8 +177,16 @@ impl Serve {
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
             let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
+            if !files.is_empty() {
+                let shown = open::offered(&app.files, files, address)?;
+                println!("Opened at {shown}");
+                opened(&shown);
+            }
+            let is_plain = !is_encrypted && !is_behind_proxy && !access.wants_token() && address.ip().is_loopback();
+            let _announced = is_plain.then(|| announce(address));
             server::run(listener, app).await;
-        });
+            Ok::<_, String>(())
+        })?;
         // A download that its client does not read must not keep the program running.
         runtime.shutdown_background();
         Ok(())
@@ -192,7 +230,7 @@ impl Serve {
         match self.token()? {
             Some(token) => Access::with_token(&token),
             None if self.allow_other_users => Ok(Access::default()),
-            None => Ok(Access::for_this_user(self.listen.ip())),
+            None => Ok(Access::for_this_user(self.listen.unwrap_or(USUAL).ip())),
         }
     }
 
@@ -212,6 +250,12 @@ impl Serve {
         access::check_token(token).map_err(|wrong| format!("The token in {place} is invalid: it {wrong}."))?;
         Ok(Some(token.to_owned()))
     }
+}
+
+/// Lets other programs of this user find the server, for as long as the value lives. Nothing depends on it.
+fn announce(address: SocketAddr) -> Option<Announced> {
+    let announced = Announcement::publish(&state_folder()?, address);
+    announced.inspect_err(|error| tracing::warn!(%error, "other programs can't find this server")).ok()
 }
 
 /// Returns the default folder for sessions.

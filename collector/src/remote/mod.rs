@@ -5,6 +5,7 @@
 
 mod address;
 mod request;
+mod sessions;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tokio::time::sleep;
 
 pub use address::LinkAddress;
 use request::Failure;
+pub use sessions::Listed;
 
 use crate::publish::Destination;
 use crate::store::{Hash, Hasher};

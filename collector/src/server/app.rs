@@ -9,6 +9,7 @@ use super::budget::Budget;
 use super::demo::Demo;
 use super::embedding::Embedding;
 use super::host::Hosts;
+use super::local_files::LocalFiles;
 use super::proxies::Proxies;
 use super::readiness::Readiness;
 use super::tls::Tls;
@@ -38,6 +39,8 @@ pub struct App {
     pub(super) proxies: Arc<Proxies>,
     /// The sites that may frame the page.
     pub(super) embedding: Arc<Embedding>,
+    /// The files of this machine that the page may open.
+    pub files: Arc<LocalFiles>,
 }
 
 impl App {
@@ -56,6 +59,7 @@ impl App {
             tls: None,
             proxies: Arc::default(),
             embedding: Arc::default(),
+            files: Arc::default(),
         }
     }
 

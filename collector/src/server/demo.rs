@@ -105,6 +105,7 @@ fn begin(destination: Destination, has_ended: &Arc<AtomicBool>, stop: &StopSigna
         let device = ClockedSim::new(setup.capacity);
         let heading = RecordingHeading {
             name: "demo",
+            job: String::new(),
             host: "this server".to_owned(),
             device: (device.model(), device.total_memory()),
             allocator: (&setup.config, setup.profile),

@@ -40,6 +40,8 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::ask::ask,
         routes::pin::pin,
         routes::demo::demo,
+        routes::files::offer,
+        routes::files::file,
         routes::shares::upload::share_trace,
         routes::shares::links::sharing,
         routes::shares::uploads::begin_upload,

@@ -56,6 +56,8 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions/{id}/live", &[(M::GET, First(Read))], get(routes::live)),
         Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
         Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
+        Route::new("/api/v1/files", &[(M::POST, Token(Admin))], post(routes::files::offer)),
+        Route::new("/api/v1/files/{id}/{name}", &[(M::GET, Token(Read))], get(routes::files::file)),
         Route::new("/api/v1/demo", &[(M::POST, Token(Ingest))], post(routes::demo)),
         Route::new("/api/v1/traces", &[(M::POST, Token(Share))], post(shares::upload::share_trace)),
         Route::new("/api/v1/traces/sharing", &[(M::GET, Token(Share))], get(shares::links::sharing)),
@@ -159,7 +161,7 @@ mod tests {
             for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
                 let request = Request::builder()
                     .method(&method)
-                    .uri(path.replace("{id}", "x").replace("{token}", "x"))
+                    .uri(path.replace("{id}", "x").replace("{token}", "x").replace("{name}", "x"))
                     .header("host", "localhost");
                 let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
                 let is_described = methods.get(method.as_str().to_lowercase()).is_some();

@@ -48,10 +48,11 @@ pub(super) const MEASURES: [(Measure, &str); 15] = [
 ];
 
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 32] = [
+const WORDS: [(&str, &str); 33] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
+    ("open", "the file"),
     ("dev", "the device"),
     ("tab", "the tab"),
     ("x", "the x axis"),

@@ -3,6 +3,7 @@
 
 mod drop;
 mod embedded;
+mod fragment;
 mod message;
 mod picker;
 mod place;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use drop::DropZone;
 pub use embedded::open_embedded;
+pub use fragment::{open_named, part};
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;

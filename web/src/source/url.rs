@@ -85,7 +85,8 @@ pub fn fetch_again(model: &ModelHandle, file: &FileEntry, url: &str) {
     fetch(model, file.name.clone(), file.origin.clone().unwrap_or_default(), url.to_owned());
 }
 
-fn fetch(model: &ModelHandle, name: String, origin: String, url: String) {
+/// Fetches a trace and opens it.
+pub(super) fn fetch(model: &ModelHandle, name: String, origin: String, url: String) {
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name, size: 0 });
     model.dispatch(Action::FileFrom { key, origin, url: Some(url.clone()) });

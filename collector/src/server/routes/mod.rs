@@ -4,6 +4,7 @@ pub(super) mod ask;
 mod binary;
 pub(super) mod demo;
 pub(super) mod docs;
+pub(super) mod files;
 pub(super) mod health;
 pub(super) mod ingest;
 mod link_page;

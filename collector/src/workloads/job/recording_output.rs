@@ -26,6 +26,8 @@ pub struct RecordingOutput {
 pub struct Heading<'a> {
     /// The name of the recording.
     pub name: &'a str,
+    /// The job that it belongs to; empty if it is no part of one.
+    pub job: String,
     /// The name of the machine; empty if it is not published.
     pub host: String,
     /// The model and the bytes of the device.
@@ -42,10 +44,11 @@ impl RecordingOutput {
         heading: Heading<'_>,
         clock: &JobClock,
     ) -> Result<Self, RecorderError> {
-        let Heading { name, host, device: (model, capacity), allocator: (config, profile) } = heading;
+        let Heading { name, job, host, device: (model, capacity), allocator: (config, profile) } = heading;
         let header = Header {
             program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: name.to_owned(),
+            job,
             host,
             torch: profile.torch.to_owned(),
             devices: vec![RecordedDevice { number: DEVICE, name: model, capacity }],

@@ -1,0 +1,121 @@
+//! `vramscope FILE`: opens files in the page.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::destination::destination;
+use super::push::wait;
+use super::serve::Serve;
+use super::{browser, refuse};
+use crate::announcement::{Announcement, state_folder};
+use crate::remote::Remote;
+use crate::server::LocalFiles;
+
+/// The files to open.
+#[derive(Args, Debug)]
+pub(super) struct Open {
+    /// Snapshots and recordings to open in the browser; they are read by the page, and go nowhere else
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print the address without opening the browser
+    #[arg(long, requires = "files")]
+    no_browser: bool,
+}
+
+impl Open {
+    /// Opens the files; without any, serves. A server of this user that runs shows them. If there is none, or `serve` asks
+    /// for another one, this program serves them until Ctrl-C.
+    pub(super) fn run(self, serve: Serve) -> ExitCode {
+        if self.files.is_empty() {
+            return serve.run();
+        }
+        if let Some(missing) = self.files.iter().find(|path| !path.is_file()) {
+            return refuse(&unknown(missing));
+        }
+        if serve.is_default() {
+            let running = state_folder().and_then(|state| Announcement::newest(&state));
+            // A server that can't open files is no reason not to open them.
+            if let Some(address) = running.and_then(|server| self.show_at(&server.address).ok()) {
+                println!("Opened at {address}");
+                self.browse(&address);
+                return ExitCode::SUCCESS;
+            }
+        }
+        let no_browser = self.no_browser;
+        serve.run_showing(&self.files, move |address| {
+            if !no_browser {
+                browser::open(address);
+            }
+        })
+    }
+
+    /// Asks a server to show the files. Returns the address that opens them.
+    fn show_at(&self, server: &str) -> Result<String, String> {
+        let destination = destination("the running server", server, None, None)?;
+        let remote = Remote::new(&destination)?;
+        let mut parts = Vec::new();
+        for path in &self.files {
+            let path = path.canonicalize().map_err(|error| format!("{}: {error}.", path.display()))?;
+            parts.push(wait(remote.offer(&path))?);
+        }
+        Ok(address(&destination.address(), &parts))
+    }
+
+    fn browse(&self, address: &str) {
+        if !self.no_browser {
+            browser::open(address);
+        }
+    }
+}
+
+/// Gives files an address on the server of this process. Returns the address that opens them.
+pub(super) fn offered(files: &LocalFiles, paths: &[PathBuf], server: SocketAddr) -> Result<String, String> {
+    let parts = paths.iter().map(|path| {
+        let address = files.offer(path)?;
+        Ok(address.trim_start_matches("api/v1/files/").to_owned())
+    });
+    Ok(address(&format!("http://{server}/"), &parts.collect::<Result<Vec<_>, String>>()?))
+}
+
+/// Returns the address of the page that opens files, given their parts `ID/NAME`.
+fn address(page: &str, parts: &[String]) -> String {
+    let parts: Vec<String> = parts.iter().map(|part| format!("open={part}")).collect();
+    format!("{page}#{}", parts.join("&"))
+}
+
+/// Returns the sentence for an argument that is neither a command nor a file.
+fn unknown(path: &Path) -> String {
+    let shown = path.display();
+    if path.is_dir() {
+        return format!("{shown} is a folder. Name the files in it.");
+    }
+    let is_word = path.extension().is_none() && path.components().count() == 1;
+    let hint = if is_word { " Nor is it a command; vramscope --help lists them." } else { "" };
+    format!("{shown}: there is no such file.{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_files_share_one_address() {
+        let parts = ["1/a.pickle".to_owned(), "2/b%20c.pickle".to_owned()];
+        assert_eq!(
+            address("http://127.0.0.1:7070/", &parts),
+            "http://127.0.0.1:7070/#open=1/a.pickle&open=2/b%20c.pickle"
+        );
+    }
+
+    #[test]
+    fn what_is_no_file_is_told() {
+        assert_eq!(
+            unknown(Path::new("repotr")),
+            "repotr: there is no such file. Nor is it a command; vramscope --help lists them."
+        );
+        assert_eq!(unknown(Path::new("a/job.pickle")), "a/job.pickle: there is no such file.");
+    }
+}

@@ -1,0 +1,147 @@
+//! `vramscope watch`: runs a job, and shows its memory while it runs.
+//!
+//! ```text
+//! find or start a server ─► print one link ─► run the job, with variables for the agent ─► print what it was ─► end as the job did
+//! ```
+//! The job runs as without Vramscope: the same arguments, standard streams, signals and exit code. The agent inside it is
+//! the Python package, which reads the variables. Every process of the job inherits them, and they share one link.
+
+mod job;
+mod server;
+mod signals;
+mod summary;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use clap::Args;
+
+use self::job::{Program, python_path, run_name};
+use self::server::Server;
+use super::browser;
+use super::destination::destination;
+use super::push::wait;
+use super::{one_line, refuse};
+use crate::remote::Remote;
+
+/// The variable that names the server to send to.
+const TO_VARIABLE: &str = "VRAMSCOPE_TO";
+
+/// The options of `watch`.
+#[derive(Args, Debug)]
+pub(super) struct Watch {
+    /// Server to send to [default: the variable VRAMSCOPE_TO, your newest server on this machine, or a new one]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Stop the server at the end, if it was started for this job
+    #[arg(long)]
+    stop_server: bool,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Python for scripts and modules [default: python or python3 on the PATH]
+    #[arg(long, value_name = "FILE")]
+    python: Option<PathBuf>,
+    /// Write a recording as well; {rank} and {pid} are replaced
+    #[arg(long, value_name = "FILE")]
+    out: Option<OsString>,
+    /// How events are captured: auto, events or budget
+    #[arg(long, value_name = "MODE")]
+    mode: Option<OsString>,
+    /// Which frames stacks have: python, all or none
+    #[arg(long, value_name = "STACKS")]
+    stacks: Option<OsString>,
+    /// Which events have their own stack: alloc, all or state
+    #[arg(long, value_name = "CONTEXT")]
+    context: Option<OsString>,
+    /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
+    #[arg(long, value_name = "SHARE")]
+    warn_at: Option<OsString>,
+    /// Name of the recording [default: the script's name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<OsString>,
+    /// Run a module, as python -m does
+    #[arg(short = 'm')]
+    is_module: bool,
+    /// A Python script, a module with -m, or a program such as torchrun; everything after it belongs to it
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+impl Watch {
+    /// Runs the job, and returns its exit code.
+    pub(super) fn run(self) -> ExitCode {
+        match self.watch() {
+            Ok(status) => signals::end_as(status),
+            Err(sentence) => refuse(&sentence),
+        }
+    }
+
+    fn watch(self) -> Result<ExitStatus, String> {
+        let program = Program::of(self.is_module, self.program.clone())?;
+        let mut command = program.command(self.python.as_deref())?;
+        let name = run_name(&program.name())?;
+        let variable = std::env::var(TO_VARIABLE).ok().filter(|to| !matches!(to.as_str(), "" | "1" | "default"));
+        let option = if self.to.is_some() { "--to" } else { TO_VARIABLE };
+        let server = Server::find_or_start(self.to.clone().or(variable))?;
+        let destination = destination(option, &server.address, None, None)?;
+        let link = format!("{}#job={}", destination.address(), encoded(&name));
+        self.tell(&mut command, &server.address, &name);
+
+        #[cfg(unix)]
+        let handlers = signals::Handlers::install()?;
+        let is_kept = server.is_new() && !self.stop_server;
+        say(&format!("Watch it at {link}{}", if is_kept { " (its server keeps running)" } else { "" }));
+        if self.open {
+            browser::open(&link);
+        }
+        let mut child = command.spawn().map_err(|error| {
+            format!("{} can't be started: {error}.", one_line(&command.get_program().to_string_lossy()))
+        })?;
+        #[cfg(unix)]
+        let forwarding = handlers.forward_to(&child);
+        let status = signals::wait(&mut child)?;
+        #[cfg(unix)]
+        drop(forwarding);
+        // The job is over, whatever becomes of the summary.
+        let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
+        for line in said.unwrap_or_else(|sentence| vec![sentence]) {
+            say(&line);
+        }
+        if self.stop_server {
+            server.end();
+        }
+        Ok(status)
+    }
+
+    /// Sets the variables that the agent reads in every process of the job.
+    fn tell(&self, command: &mut Command, to: &str, job: &str) {
+        command.env(TO_VARIABLE, to).env("VRAMSCOPE_JOB", job).env("VRAMSCOPE_WATCHED", "1");
+        for (variable, value) in [
+            ("VRAMSCOPE_OUT", &self.out),
+            ("VRAMSCOPE_MODE", &self.mode),
+            ("VRAMSCOPE_STACKS", &self.stacks),
+            ("VRAMSCOPE_CONTEXT", &self.context),
+            ("VRAMSCOPE_WARN_AT", &self.warn_at),
+            ("VRAMSCOPE_NAME", &self.name),
+        ] {
+            if let Some(value) = value {
+                command.env(variable, value);
+            }
+        }
+        if let Some(path) = python_path(std::env::var_os("PYTHONPATH").as_deref()) {
+            command.env("PYTHONPATH", path);
+        }
+    }
+}
+
+/// Prints a line beside what the job prints. Standard output belongs to the job.
+fn say(line: &str) {
+    eprintln!("vramscope: {}", one_line(line));
+}
+
+/// Returns a text as part of a fragment.
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}

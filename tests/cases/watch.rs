@@ -1,0 +1,253 @@
+//! `vramscope watch`: a job under it behaves as without it, and what it recorded is summed up.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tests::server::Server;
+use tests::{Folder, program};
+
+/// A folder with scripts, and a server that jobs send to.
+struct Bench {
+    folder: Folder,
+    server: Server,
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        Ok(Self { folder: Folder::new("watch")?, server: Server::start()? })
+    }
+
+    /// Returns the command that watches a program, in the bench's folder.
+    fn watch(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = bare(&self.folder)?;
+        command.args(["watch", "--to", &self.server.url()]).args(arguments);
+        Ok(command)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.folder.join(name);
+        fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+}
+
+/// Returns the program, without what the person who runs the tests has set.
+fn bare(folder: &Path) -> Result<Command> {
+    let mut command = Command::new(program::path()?);
+    for variable in ["VRAMSCOPE_TO", "VRAMSCOPE_OUT", "VRAMSCOPE_JOB", "PYTHONPATH"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state")).env("XDG_DATA_HOME", folder.join("data"));
+    command.env("VRAMSCOPE_LOG", "error");
+    Ok(command)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the lines that the program added to what the job printed.
+fn own_lines(output: &Output) -> Vec<String> {
+    text(&output.stderr).lines().filter_map(|line| line.strip_prefix("vramscope: ")).map(str::to_owned).collect()
+}
+
+const SCRIPT: &str = "\
+import pickle, sys
+class Item: pass
+print(sys.argv, __file__, __name__, sys.path[0], pickle.loads(pickle.dumps(Item())).__class__.__module__)
+print('trouble', file=sys.stderr)
+data = sys.stdin.read()
+sys.exit(len(data))
+";
+
+#[test]
+fn a_script_runs_as_under_plain_python() -> Result<()> {
+    let bench = Bench::new()?;
+    bench.write("train.py", SCRIPT)?;
+    let input = bench.folder.join("input");
+    fs::write(&input, "four")?;
+    let plain = Command::new("python3")
+        .args(["train.py", "--lr", "3"])
+        .current_dir(&*bench.folder)
+        .stdin(fs::File::open(&input)?)
+        .output()
+        .context("this test needs python3")?;
+    let watched = bench.watch(&["train.py", "--lr", "3"])?.stdin(fs::File::open(&input)?).output()?;
+    assert_eq!(text(&watched.stdout), text(&plain.stdout));
+    assert_eq!((watched.status.code(), plain.status.code()), (Some(4), Some(4)));
+    let lines = own_lines(&watched);
+    assert!(lines[0].starts_with(&format!("Watch it at {}#job=train.py-", bench.server.url())), "{lines:?}");
+    assert!(lines[1].starts_with("Nothing was recorded"), "{lines:?}");
+    let others: Vec<_> =
+        text(&watched.stderr).lines().filter(|line| !line.starts_with("vramscope: ")).map(str::to_owned).collect();
+    assert_eq!(others, ["trouble"]);
+    Ok(())
+}
+
+#[test]
+fn modules_and_other_programs_run_too() -> Result<()> {
+    let bench = Bench::new()?;
+    bench.write("mod.py", "import sys\nprint(sys.argv[1:], __spec__.name)\n")?;
+    for (arguments, wanted) in [
+        (vec!["-m", "mod", "-m", "--to", "x"], "['-m', '--to', 'x'] mod\n"),
+        (vec!["--", "sh", "-c", "echo $VRAMSCOPE_TO $0", "word"], "URL word\n"),
+        (vec!["sh", "-c", "exit 0"], ""),
+    ] {
+        let output = bench.watch(&arguments)?.output()?;
+        assert_eq!(text(&output.stdout), wanted.replace("URL", &bench.server.url()), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?} {}", text(&output.stderr));
+    }
+    Ok(())
+}
+
+#[test]
+fn the_program_ends_as_the_job_did() -> Result<()> {
+    let bench = Bench::new()?;
+    for (script, wanted) in
+        [("exit 7", (Some(7), None)), ("kill -TERM $$", (None, Some(15))), ("kill -KILL $$", (None, Some(9)))]
+    {
+        let status = bench.watch(&["sh", "-c", script])?.output()?.status;
+        assert_eq!((status.code(), status.signal()), wanted, "{script}");
+    }
+    Ok(())
+}
+
+/// Starts a job that counts its signals, and returns the program once the job is ready.
+fn counting(bench: &Bench, group: bool) -> Result<std::process::Child> {
+    let script = "\
+import signal, sys, time
+seen = []
+for name in ('SIGINT', 'SIGTERM', 'SIGUSR1'):
+    signal.signal(getattr(signal, name), lambda number, frame: seen.append(number))
+print('ready', flush=True)
+until = time.monotonic() + 20
+while not seen and time.monotonic() < until: time.sleep(0.02)
+# A second one would arrive at once.
+time.sleep(0.3)
+print(seen)
+";
+    bench.write("count.py", script)?;
+    let mut command = bench.watch(&["count.py"])?;
+    if group {
+        command.process_group(0);
+    }
+    Ok(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?)
+}
+
+#[test]
+fn a_signal_to_the_program_reaches_the_job_once() -> Result<()> {
+    let bench = Bench::new()?;
+    for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-USR1", 10)] {
+        let mut child = counting(&bench, true)?;
+        let mut out = BufReader::new(child.stdout.take().context("no output")?);
+        let mut line = String::new();
+        out.read_line(&mut line)?;
+        ensure!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
+        let mut rest = String::new();
+        out.read_to_string(&mut rest)?;
+        assert_eq!((rest.trim(), child.wait()?.code()), (format!("[{number}]").as_str(), Some(0)), "{signal}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_job_is_summed_up() -> Result<()> {
+    let bench = Bench::new()?;
+    let run = format!("{} run variable-length --steps 2 --rate 0 --to $VRAMSCOPE_TO", program::path()?.display());
+    let output = bench.watch(&["sh", "-c", &run])?.output()?;
+    let lines = own_lines(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(lines[0].starts_with("Watch it at "), "{lines:?}");
+    assert!(lines[1].starts_with("Peak ") && lines[1].ends_with(" after the first event"), "{lines:?}");
+    assert!(lines[2].starts_with("Largest then: "), "{lines:?}");
+    assert!(lines[3].ends_with(" events, nothing lost"), "{lines:?}");
+    Ok(())
+}
+
+#[test]
+fn a_server_is_started_found_again_and_stopped() -> Result<()> {
+    let folder = Folder::new("watch-server")?;
+    let servers = || fs::read_dir(folder.join("state/vramscope/servers")).map_or(0, Iterator::count);
+    let watch = |arguments: &[&str]| -> Result<String> {
+        let output = bare(&folder)?.arg("watch").args(arguments).args(["sh", "-c", "exit 0"]).output()?;
+        ensure!(output.status.success(), "{}", text(&output.stderr));
+        Ok(own_lines(&output).swap_remove(0))
+    };
+    let first = watch(&[])?;
+    assert!(first.ends_with(" (its server keeps running)"), "{first}");
+    assert_eq!(servers(), 1);
+    let second = watch(&["--stop-server"])?;
+    let place = |line: &str| line.split("#job=").next().map(str::to_owned);
+    assert_eq!(place(&first), place(&second), "the running server is used");
+    assert_eq!(servers(), 1, "only a server that was started for the job is stopped");
+    // The one that was left running.
+    let file = fs::read_dir(folder.join("state/vramscope/servers"))?.next().context("no server")??.path();
+    let pid = file.file_stem().context("no number")?.to_string_lossy().into_owned();
+    ensure!(Command::new("kill").args(["-TERM", &pid]).status()?.success());
+    let begun = Instant::now();
+    while servers() > 0 {
+        ensure!(begun.elapsed() < Duration::from_secs(20), "the server did not stop");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    watch(&["--stop-server"])?;
+    assert_eq!(servers(), 0, "the server was stopped with the job");
+    Ok(())
+}
+
+#[test]
+fn what_can_not_be_run_is_refused() -> Result<()> {
+    let bench = Bench::new()?;
+    for (arguments, wanted) in [
+        (vec![], "Name a program to watch"),
+        (vec!["/nowhere/program"], "/nowhere/program can't be started"),
+        (vec!["--python", "/nowhere/python", "x.py"], "/nowhere/python can't be started"),
+    ] {
+        let output = bench.watch(&arguments)?.output()?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(wanted), "{}", text(&output.stderr));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_is_shown_by_the_server_that_runs() -> Result<()> {
+    let folder = Folder::new("open")?;
+    let file = folder.join("a b.pickle");
+    fs::write(&file, b"content")?;
+    let mut server = bare(&folder)?.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn()?;
+    let mut greeting = String::new();
+    BufReader::new(server.stdout.take().context("no output")?).read_line(&mut greeting)?;
+    let shown = || -> Result<()> {
+        while fs::read_dir(folder.join("state/vramscope/servers")).map_or(0, Iterator::count) == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = bare(&folder)?.arg(&file).output()?;
+        let line = text(&output.stdout);
+        ensure!(output.status.success(), "{}", text(&output.stderr));
+        let (page, part) = line
+            .trim()
+            .strip_prefix("Opened at http://")
+            .and_then(|rest| rest.split_once("/#open="))
+            .context(line.clone())?;
+        let answer = tests::http::get(page.parse()?, &format!("/api/v1/files/{part}"), &[])?;
+        assert_eq!((answer.status, answer.text().as_str()), (200, "content"));
+        assert!(part.ends_with("/a%20b.pickle"), "{part}");
+        let (id, name) = part.split_once('/').context("no name")?;
+        let wrong = tests::http::get(page.parse()?, &format!("/api/v1/files/{}/{name}", "0".repeat(id.len())), &[])?;
+        assert_eq!(wrong.status, 404);
+        Ok(())
+    }();
+    server.kill()?;
+    server.wait()?;
+    shown?;
+    let output = bare(&folder)?.arg("repotr").output()?;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Nor is it a command"), "{}", text(&output.stderr));
+    Ok(())
+}

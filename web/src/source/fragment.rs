@@ -1,0 +1,112 @@
+//! What the fragment of the page's address asks the server for, beside a view: files of the server's machine
+//! (`#open=ID/NAME`, which `vramscope FILE` prints), and every session of a job (`#job=NAME`, which `vramscope watch`
+//! prints). The address stays valid for as long as the server runs.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use js_sys::decode_uri_component;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{Url, UrlSearchParams};
+
+use super::{server, url, watch};
+use crate::browser::{Timeout, window};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, FileKey};
+
+/// The parameter for a file.
+const OPEN: &str = "open";
+/// The parameter for a job.
+const JOB: &str = "job";
+/// The folder of the server's files, below its API.
+const FILES: &str = "files/";
+/// The characters of a file's id.
+const ID_CHARS: usize = 64;
+/// Milliseconds between two looks at a job's sessions.
+const EVERY_MS: i32 = 1_000;
+/// The most sessions of a job that are opened.
+const MOST: usize = 64;
+
+/// Opens what the fragment names.
+pub fn open_named(model: &ModelHandle) {
+    if !model.place.has_server() {
+        return;
+    }
+    let fragment = window().location().hash().unwrap_or_default();
+    let Ok(parameters) = UrlSearchParams::new_with_str(fragment.trim_start_matches('#')) else { return };
+    for value in parameters.get_all(OPEN).iter().filter_map(|value| value.as_string()) {
+        open_file(model, &value);
+    }
+    if let Some(job) = parameters.get(JOB).filter(|job| !job.is_empty()) {
+        model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It appears here by itself.")));
+        look(Rc::new(Job { model: model.clone(), name: job, seen: RefCell::default(), timer: RefCell::default() }));
+    }
+}
+
+/// Returns the part of the fragment that opens a file again, if the server has it.
+pub fn part(file: &FileEntry) -> Option<String> {
+    let (_, value) = file.url.as_ref()?.split_once(&format!("/{}", server::href(FILES).trim_start_matches("./")))?;
+    Some(format!("&{OPEN}={value}"))
+}
+
+/// Opens a file of the server's machine, given its id and name: `ID/NAME`.
+fn open_file(model: &ModelHandle, value: &str) {
+    let Some((id, name)) = value.split_once('/') else { return };
+    if id.len() != ID_CHARS || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) || name.contains('/') {
+        return model.dispatch(Action::Notify("The address names a file in a way that can't be read.".to_owned()));
+    }
+    let location = window().location();
+    let base = location.href().unwrap_or_default();
+    // Decoding the fragment decoded the name once.
+    let path = server::href(&format!("{FILES}{id}/{}", js_sys::encode_uri_component(name)));
+    if let Ok(url) = Url::new_with_base(&path, &base) {
+        let shown = decode_uri_component(name).map_or_else(|_| name.to_owned(), String::from);
+        url::fetch(model, super::message::printable(&shown), location.origin().unwrap_or_default(), url.href());
+    }
+}
+
+/// A job whose sessions are opened as they appear.
+struct Job {
+    model: ModelHandle,
+    name: String,
+    /// The sessions that were opened. One that the person closed is not opened again.
+    seen: RefCell<HashSet<String>>,
+    timer: RefCell<Option<Timeout>>,
+}
+
+/// Opens the new sessions of a job, and looks again until all have ended.
+fn look(job: Rc<Job>) {
+    spawn_local(async move {
+        let mut is_over = false;
+        if let Ok(answer) = server::get("sessions").await {
+            let mut found: Vec<_> =
+                answer.list("sessions").into_iter().filter(|session| session.text("job") == job.name).collect();
+            found.sort_by_key(|session| session.number("rank").map_or(0, |rank| rank as u32));
+            is_over = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
+            let is_first = job.seen.borrow().is_empty();
+            let mut first: Option<FileKey> = None;
+            for id in found.iter().map(|session| session.text("id")).take(MOST) {
+                let is_new = job.seen.borrow_mut().insert(id.clone());
+                if is_new {
+                    let shown = job.model.now().current;
+                    watch(&job.model, &id);
+                    let opened = job.model.now().current;
+                    first = first.or(opened);
+                    // A rank that appears later doesn't take the place of the one that is being looked at.
+                    if let Some(shown) = shown.filter(|_| !is_first) {
+                        job.model.dispatch(Action::SelectFile(shown));
+                    }
+                }
+            }
+            if let Some(first) = first.filter(|_| is_first) {
+                job.model.dispatch(Action::SelectFile(first));
+                job.model.dispatch(Action::DismissNotice);
+            }
+        }
+        if !is_over {
+            let next = Rc::clone(&job);
+            *job.timer.borrow_mut() = Some(Timeout::new(EVERY_MS, move || look(next)));
+        }
+    });
+}
