@@ -238,7 +238,7 @@ pub struct PublishLimits {
     /// drawn between 0 and this, so that the ranks of a job do not reconnect all at once.
     pub backoff_millis: u64,
     /// The most milliseconds to the next connection after any number of failures: a server that is back is found within
-    /// half a minute.
+    /// four seconds, and one that is away gets an attempt every two seconds from each job.
     pub backoff_cap_millis: u64,
     /// Unread requests of the server; further ones are dropped.
     pub asks: usize,
@@ -263,7 +263,7 @@ impl Default for PublishLimits {
             answer_millis: 15_000,
             idle_millis: 10_000,
             backoff_millis: 500,
-            backoff_cap_millis: 30_000,
+            backoff_cap_millis: 4_000,
             asks: 64,
             drop_millis: 500,
             finish_millis: 10_000,
@@ -327,8 +327,10 @@ pub struct ServerLimits {
     /// Seconds without a byte from the other side, including answers to pings, after which a socket is closed; and
     /// seconds for it to accept what is sent.
     pub idle_seconds: u64,
-    /// Seconds without a collector after which a session is lost.
+    /// Seconds without a request after which a session is lost whose collector can't use sockets.
     pub lost_seconds: u64,
+    /// Seconds after which a session is lost whose collector's socket has closed without a goodbye: time to reconnect once.
+    pub resume_seconds: u64,
     /// Bytes of a request's body: several batches of a collector that can't use sockets.
     pub body_bytes: usize,
     /// Seconds to receive a body.
@@ -403,6 +405,7 @@ impl Default for ServerLimits {
             ping_seconds: 10,
             idle_seconds: 30,
             lost_seconds: 10,
+            resume_seconds: 1,
             body_bytes: 64 << 20,
             body_seconds: 60,
             queue_bytes: 32 << 20,

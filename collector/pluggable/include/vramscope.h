@@ -116,14 +116,22 @@ int vramscope_sample(int64_t device, int64_t time_us, uint64_t allocated, uint64
  * of other processes. A `time_us` of 0 means now. */
 int vramscope_outside(int64_t device, int64_t time_us, int64_t resident, int64_t pinned, int64_t outside, int64_t others);
 
-/* Marks this moment as the start of a span (0), its end (1), or an instant (2). */
-int vramscope_mark(int64_t device, const char* name, int stage);
+/* Returns the number of a text that the job attaches to events; 0, the empty text, beyond the bounds. Numbers are valid for
+ * the whole recording. It takes a lock that is held for moments only. */
+uint32_t vramscope_text(const char* text, size_t bytes);
+
+/* Sets the text that the job attaches to a device's later events, a result of vramscope_text, or 0. */
+int vramscope_metadata(int64_t device, uint32_t text);
+
+/* Marks a moment as the start of a span (0), its end (1), or an instant (2). A `time_us` of 0 means now; earlier moments may
+ * lie before the recording. The marks of a device appear with its first event. */
+int vramscope_mark(int64_t device, const char* name, int stage, int64_t time_us);
 
 /* Returns what a viewer asked for since the last call: `history`, `state`, or an empty text. */
 const char* vramscope_poll_ask(void);
 
-/* Waits until everything recorded so far is in the file and at the server, at most `timeout_ms`. Does not wait for a
- * server that cannot be reached. */
+/* Waits until everything recorded so far is in the file and at the server, at most `timeout_ms`. Waits for a connection that
+ * is being made; for a server that cannot be reached, only until one more attempt has failed. */
 int vramscope_flush(int64_t timeout_ms);
 
 /* Returns the statistics so far as a JSON object; empty without a recording. With a server: `is_connected`,

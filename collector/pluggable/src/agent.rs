@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use shared::allocator::TraceEntry;
 use shared::event::Action;
-use shared::frames::{FrameId, StackId};
+use shared::frames::{FrameId, StackId, StrId};
 use shared::trace::{OutsideSample, Sample, Stage};
 use shared::units::{PoolId, Stream};
 use vramscope::publish::Destination;
@@ -202,12 +202,34 @@ pub unsafe extern "C" fn vramscope_segments(when: c_int, device: i64, columns: *
     })
 }
 
-/// Marks this moment as the start of a span (0), its end (1), or an instant (2).
+/// Returns the number of a text that the job attaches to events; 0, the empty text, beyond the bounds.
+///
+/// # Safety
+/// `text` is null or points to `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_text(text: *const c_char, bytes: usize) -> u32 {
+    guarded(0, || {
+        // SAFETY: as the caller promises.
+        let text: Vec<u8> = {
+            let text = unsafe { Column::new(text.cast::<u8>(), bytes) };
+            (0..bytes).map(|i| text.at(i)).collect()
+        };
+        job::current().map_or(0, |job| job.stacks().text(&String::from_utf8_lossy(&text)).0)
+    })
+}
+
+/// Sets the text that the job attaches to a device's later events.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_metadata(device: i64, text: u32) -> c_int {
+    guarded(FAILED, || status(job::with(|job| job.set_metadata(device, StrId(text))) == Some(true)))
+}
+
+/// Marks a moment as the start of a span (0), its end (1), or an instant (2). A time of 0 means now.
 ///
 /// # Safety
 /// `name` is null or ends in a zero byte.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage: c_int) -> c_int {
+pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage: c_int, time_us: i64) -> c_int {
     guarded(FAILED, || {
         // SAFETY: as the caller promises.
         let (Some(name), Some(job)) = (unsafe { guard::text(name) }, job::current()) else { return FAILED };
@@ -216,7 +238,8 @@ pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage:
             1 => Stage::End,
             _ => Stage::Instant,
         };
-        status(job.with_handle(|handle| handle.mark(device, &name, stage)).is_some())
+        let time_us = if time_us == 0 { job.now_us() } else { time_us };
+        status(job.with_handle(|handle| handle.mark_at(device, &name, stage, time_us)).is_some())
     })
 }
 

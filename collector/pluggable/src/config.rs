@@ -75,6 +75,10 @@ pub struct SettingsConfig {
     pub as_written: Vec<(String, String)>,
 }
 
+/// Milliseconds between two writes. If the job is killed, the events since the last one are lost. A write of each of many
+/// ranks is a batch that their server has to store.
+const FLUSH_MILLIS: u64 = 100;
+
 /// The most events that a queue may hold: 3.5 GiB at 56 bytes each.
 const QUEUE_EVENTS: usize = 1 << 26;
 
@@ -119,7 +123,7 @@ impl Config {
 
     /// Returns the recorder's bounds.
     pub fn limits(&self) -> RecorderLimits {
-        let mut limits = RecorderLimits::default();
+        let mut limits = RecorderLimits { flush_millis: FLUSH_MILLIS, ..RecorderLimits::default() };
         if let Some(events) = self.queue_events {
             limits.queue_events = events.clamp(16, QUEUE_EVENTS);
         }

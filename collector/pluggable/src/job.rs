@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use shared::allocator::TraceEntry;
 use shared::event::Action;
+use shared::frames::StrId;
 use shared::limits::PublishLimits;
 use shared::trace::Segment;
 use shared::wire::Ask;
@@ -152,6 +153,7 @@ impl Job {
             .capture(if config.stacks { Capture::All } else { Capture::None })
             .clock(Arc::clone(&clock))
             .limits(config.limits())
+            .leave_unused_out()
             .start_state(std::mem::take(&mut *locked(&START)));
         let (output, place, delivery) = Delivery::open(config)?;
         let (sinks, handle) = recorder.start_to(output, &place).map_err(|error| error.to_string())?;
@@ -226,6 +228,11 @@ impl Job {
         }
     }
 
+    /// Sets the text that the job attaches to a device's later events. Returns false if it was not set.
+    pub fn set_metadata(&self, device: i64, text: StrId) -> bool {
+        self.sink(device).is_some_and(|sink| sink.with(|sink| sink.set_metadata(text)).is_some())
+    }
+
     /// Calls `body` with a device's sink, to record several events in a row. Returns `None` if the sink is in use or the
     /// recording has ended.
     pub fn with_sink<T>(&self, device: i64, body: impl FnOnce(&mut RecorderSink) -> T) -> Option<T> {
@@ -284,25 +291,20 @@ impl Job {
         locked(&self.asks).as_ref()?.try_recv().ok()
     }
 
-    /// Writes everything recorded so far, and waits at most `timeout` until the server has it, if there is one. Returns
-    /// whether that succeeded.
+    /// Writes everything recorded so far, and waits at most `timeout` until the server has it, if there is one; for a server
+    /// that is away, only until one more attempt to reach it has failed. Returns whether that succeeded.
     pub fn flush(&self, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
         if self.with_handle(|handle| handle.flush(timeout)) != Some(true) {
             return false;
         }
-        let Some(sent) = self.stats().publisher.map(|publisher| publisher.batches) else { return true };
-        loop {
-            let Some(publisher) = self.stats().publisher else { return false };
-            if publisher.batches_acked >= sent {
-                return true;
-            }
-            // Does not wait for a server that is away: it gets the rest when it is back.
-            if !publisher.is_connected || publisher.failure.is_some() || Instant::now() >= end {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let receipt = match locked(&self.delivery).as_ref() {
+            Some(Delivery { publisher: Some(publisher), .. }) => publisher.receipt(),
+            Some(_) => return true,
+            None => return false,
+        };
+        // Without the lock: others read statistics meanwhile.
+        receipt.wait(end.saturating_duration_since(Instant::now()))
     }
 }
 

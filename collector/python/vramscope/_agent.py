@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from . import _delivery, _file, _hook, _library, _state, _torch
+from . import _delivery, _exit, _file, _hook, _library, _torch
 from ._log import log
 
 NEVER_ANSWERED_SECONDS = 1.0
@@ -21,6 +21,9 @@ QUIET_SECONDS = 0.5
 """How long the end waits before it says so."""
 OOM_SECONDS = 2.0
 """How long an out-of-memory error may be delayed while the state is sent."""
+
+EARLY_MARKS = 10_000
+"""The most marks that are kept until CUDA is initialised."""
 
 _lock = threading.Lock()
 _current = None
@@ -54,6 +57,7 @@ class Agent:
         self._delivery = None
         self._ended = threading.Event()
         self._devices = []
+        self._early = []
         self._mode = None
         self._thread = None
         self._claim = None
@@ -114,8 +118,10 @@ class Agent:
             self.mode = self._mode.name
             self.session = self._library.session()
             self.state = "running"
+        self._record_early_marks()
         _observe(torch)
         _end_with_child()
+        _exit.before_exit(_at_exit)
         self._thread = threading.Thread(target=self._run, args=(torch,), name="vramscope", daemon=True)
         self._thread.start()
         self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused)
@@ -172,10 +178,22 @@ class Agent:
         return f"{self.config.to.rstrip('/')}/#session={self.session}"
 
     def mark(self, name, stage=2):
-        """Marks this moment on every device's timeline."""
-        if self.state == "running" and self._pid == os.getpid():
+        """Marks this moment on every device's timeline. Before CUDA is initialised, the mark is kept until then."""
+        if self._pid != os.getpid():
+            return
+        if self.state == "running":
             for device in self._devices:
                 self._library.mark(device["number"], str(name), stage)
+        elif self.state == "waiting" and len(self._early) < EARLY_MARKS:
+            self._early.append((str(name), stage, time.time_ns() // 1000))
+
+    def _record_early_marks(self):
+        early, self._early = self._early, []
+        for device in self._devices:
+            for name, stage, time_us in early:
+                self._library.mark(device["number"], name, stage, time_us)
+        if len(early) == EARLY_MARKS:
+            log(f"Only the first {EARLY_MARKS:,} marks from before CUDA was initialised are recorded.")
 
     def flush(self, seconds=OOM_SECONDS):
         """Waits until everything so far is written or sent. Returns whether it is."""
@@ -270,13 +288,7 @@ class Agent:
         return found[0] if found else None
 
     def _write_end(self):
-        import torch
-
-        numbers = [device["number"] for device in self._devices]
-        # The tracker is detached, so the snapshot adds no entry to the recording.
-        snapshot = _torch.snapshot(torch, traces=False)
-        for device, segments in _state.by_device(snapshot["segments"], numbers).items():
-            self._library.segments(_library.END, device, _state.columns(segments, self._mode.stack_of))
+        self._mode.write_end()
 
     def _release(self):
         if self._claim is not None:

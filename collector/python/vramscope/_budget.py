@@ -88,10 +88,16 @@ class Tail:
 
     def __init__(self):
         self._known = []
+        self._is_whole = True
 
     def forget(self):
         """Forgets all entries, because the history was restarted."""
         self._known = []
+        self._is_whole = True
+
+    def interrupt(self):
+        """Notes that the job may have cleared the history, so that entries may be missing before those to come."""
+        self._is_whole = False
 
     def first_new(self, entries, kept):
         """Returns the index of the first new entry in `entries`, oldest first; None if the known ones were overwritten.
@@ -99,7 +105,7 @@ class Tail:
         known = self._known
         if not known:
             # After a restart the history is complete until its oldest entry is overwritten.
-            return 0 if len(entries) < kept else None
+            return 0 if self._is_whole and len(entries) < kept else None
         for at in range(len(entries) - 1, -1, -1):
             if key(entries[at]) != known[-1]:
                 continue
@@ -111,6 +117,7 @@ class Tail:
         """Remembers the latest of `entries`."""
         if entries:
             self._known = [key(entry) for entry in entries[-self.KEPT :]]
+            self._is_whole = True
 
 
 class Ledger:

@@ -143,7 +143,9 @@ class Library:
                 ("segments", ctypes.c_int, [ctypes.c_int, i64, ctypes.POINTER(_Segments)]),
                 ("sample", ctypes.c_int, [i64, i64, u64, u64, u64]),
                 ("outside", ctypes.c_int, [i64] * 6),
-                ("mark", ctypes.c_int, [i64, text, ctypes.c_int]),
+                ("mark", ctypes.c_int, [i64, text, ctypes.c_int, i64]),
+                ("text", u32, [text, ctypes.c_size_t]),
+                ("metadata", ctypes.c_int, [i64, u32]),
                 ("flush", ctypes.c_int, [i64]),
                 ("finish", text, [i64]),
                 ("stats_json", text, []),
@@ -212,8 +214,18 @@ class Library:
         """Records a sample of the memory beside a device's allocator; -1 is unknown."""
         self._outside(device, time_us, resident, pinned, outside, others)
 
-    def mark(self, device, name, stage):
-        self._mark(device, name.encode("utf-8", "surrogateescape").replace(b"\0", b" "), stage)
+    def mark(self, device, name, stage, time_us=0):
+        """Marks a moment; the time 0 is now."""
+        self._mark(device, name.encode("utf-8", "surrogateescape").replace(b"\0", b" "), stage, time_us)
+
+    def text(self, text):
+        """Returns the number of a text that the job attaches to events."""
+        encoded = text.encode("utf-8", "surrogateescape")
+        return self._text(encoded, len(encoded))
+
+    def metadata(self, device, number):
+        """Sets the text that the job attaches to a device's later events."""
+        self._metadata(device, number)
 
     def flush(self, timeout_ms):
         """Waits until everything so far is written. Returns whether it is."""

@@ -236,9 +236,8 @@ class Monitor:
         self._is_ready = True
 
     def _can_take_snapshots(self, torch):
-        """Returns whether the last snapshot's time is saved again, and a snapshot would import no modules in this thread."""
-        is_due = time.monotonic() >= self._next_snapshot
-        return is_due and (not _torch.is_recording(torch) or _torch.symbols_are_ready())
+        """Returns whether the last snapshot's time is saved again."""
+        return time.monotonic() >= self._next_snapshot
 
     def _largest(self, torch, device, segments):
         """Returns the largest free block of a device. `segments` keeps a snapshot for the next device."""

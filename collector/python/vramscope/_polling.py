@@ -7,9 +7,10 @@ are lost; the allocator's statistics say how many they were, by action.
 
 from __future__ import annotations
 
+import itertools
 import time
 
-from . import _budget, _library, _outside, _state, _torch
+from . import _annotations, _budget, _history, _library, _outside, _state, _torch
 
 STATS_SECONDS = 0.1
 GATHER_SECONDS = 1.5e-6
@@ -50,7 +51,7 @@ class WithinBudget:
         self._share = _budget.Share(budget, time.perf_counter())
         self._kept = self._pace.max_entries
         self._blocks = 0
-        self._is_history_ours = False
+        self._history = _history.History(torch, lambda: self._record(self._kept))
         self._has_history = True
         self._has_stacks = stacks is not None
         self._stats_seconds = STATS_SECONDS
@@ -67,19 +68,18 @@ class WithinBudget:
         self._numbers = [device["number"] for device in config["devices"]]
         self._names = _state.Names(library)
         self.stack_of = self._names.stack if self._stacks else None
+        self._metadata = {}
         self._tails = {device: _budget.Tail() for device in self._numbers}
         self._is_covered = dict.fromkeys(self._numbers, True)
         self._sampler = Sampler(torch, library, self._numbers)
         self._has_history = _torch.backend(torch) == "native"
         segments = {device: [] for device in self._numbers}
         if self._has_history:
-            if self._stacks:
-                _torch.prepare_symbols()
-            self._is_history_ours = not _torch.is_recording(torch)
-            if self._is_history_ours:
-                self._record(self._pace.max_entries)
+            self._history.open()
+            self._changes = self._history.changes
             snapshot = _torch.snapshot(torch, traces=True)
             config["settings"] = _torch.settings(snapshot)
+            self._annotations = _annotations.Annotations(snapshot)
             segments = _state.by_device(snapshot["segments"], self._numbers)
             for device, entries in enumerate(snapshot["device_traces"]):
                 if device in self._tails:
@@ -95,11 +95,21 @@ class WithinBudget:
     def stop(self, seconds):
         """Reads the rest, and ends the history if this agent started it."""
         self._sampler.sample()
-        is_ours, self._is_history_ours = self._is_history_ours, False
         if self._has_history:
-            self._read()
-        if is_ours:
-            _torch.end_history(self._torch)
+            self._read(is_last=True)
+            self._history.close()
+
+    def write_end(self):
+        """Records the state at the end."""
+        snapshot = _torch.snapshot(self._torch, traces=False)
+        self._pass_state_on(_library.END, snapshot)
+
+    def _pass_state_on(self, when, snapshot):
+        for device, segments in _state.by_device(snapshot["segments"], self._numbers).items():
+            try:
+                self._library.segments(when, device, _state.columns(segments, self.stack_of))
+            except _library.LibraryError:
+                pass  # The queue is full. The recording's end has the segments too.
 
     def _record(self, entries):
         context = self._context if self._has_stacks else None
@@ -122,18 +132,19 @@ class WithinBudget:
         self._stats_seconds = max(STATS_SECONDS, 4 * spent / self._budget)
         if not self._has_history:
             return
+        self._history.check()
         counts = {device: _budget.counts(of) for device, of in stats.items()}
         total = sum(sum(of.values()) for of in counts.values())
         waiting = sum(self._ledgers[device].waiting(counts[device]) for device in counts)
         self._pace.happened(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
         self._counted = total
-        if self._has_stacks and self._is_history_ours:
+        if self._has_stacks and self._history.is_ours:
             self._share.share = max(0.25 * self._budget, self._budget - self._pace.rate * GATHER_SECONDS)
         else:
             self._share.share = self._budget
         asked = self._library.poll_ask()
         entries = self._kept * len(self._numbers)
-        if self._is_history_ours:
+        if self._history.is_ours:
             entries = min(entries, waiting + self._kept)
         # A read that costs more than the budget can hold is made on credit, which delays the next one.
         price = min(self._pace.cost(entries, self._blocks), 0.9 * self._share.max_seconds)
@@ -162,10 +173,14 @@ class WithinBudget:
         self._spent += seconds
         self._share.spend(seconds, time.perf_counter())
 
-    def _read(self, with_state=False):
+    def _read(self, with_state=False, is_last=False):
         began, torch = time.thread_time(), self._torch
         # Read before the snapshot, so that events between the two are seen and not counted as lost.
         counts = {device: _budget.counts(_torch.stats(torch, device)) for device in self._numbers}
+        if self._history.changes != self._changes:
+            self._changes = self._history.changes
+            for tail in self._tails.values():
+                tail.interrupt()
         snapshot = _torch.snapshot(torch, traces=True)
         items, has_loss = 0, False
         traces = snapshot["device_traces"]
@@ -175,16 +190,15 @@ class WithinBudget:
             has_loss |= self._add(device, entries, counts[device])
         self._blocks = sum(len(segment["blocks"]) for segment in snapshot["segments"])
         if with_state or has_loss:
-            for device, segments in _state.by_device(snapshot["segments"], self._numbers).items():
-                try:
-                    self._library.segments(_library.NOW, device, _state.columns(segments, self.stack_of))
-                except _library.LibraryError:
-                    pass  # The queue is full. The recording's end has the segments too.
+            self._pass_state_on(_library.NOW, snapshot)
+        for annotation in self._annotations.new(snapshot):
+            if annotation[0] in self._tails:
+                self._library.mark(*annotation)
         self._names.next_snapshot()
         self._reads += 1
         del snapshot, traces
         wanted, has_stacks = self._pace.keep(self._kept, self._blocks), self._can_have_stacks()
-        if self._is_history_ours and (wanted != self._kept or has_stacks != self._has_stacks):
+        if self._history.is_ours and not is_last and (wanted != self._kept or has_stacks != self._has_stacks):
             self._has_stacks = has_stacks
             self._record(wanted)
             for tail in self._tails.values():
@@ -217,8 +231,12 @@ class WithinBudget:
             for action, count in ({"other": 1} if lost is None else lost).items():
                 self._library.lost(device, _library.CODES[action], count)
                 has_loss = True
-        columns = _budget.events(new, _library.Events(), self.stack_of or _state.no_stack)
-        self._library.events(device, columns)
+        for text, entries in itertools.groupby(new, lambda entry: entry.get("user_metadata") or ""):
+            if text != self._metadata.get(device, ""):
+                self._library.metadata(device, self._library.text(text))
+                self._metadata[device] = text
+            columns = _budget.events(entries, _library.Events(), self.stack_of or _state.no_stack)
+            self._library.events(device, columns)
         return has_loss
 
     @staticmethod

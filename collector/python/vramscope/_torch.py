@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
+import functools
 import inspect
 import os
 import re
 import socket
 import sys
+import threading
 
 from . import _config
 
@@ -44,10 +46,11 @@ def _leaves_traces_out(torch):
 def snapshot(torch, traces):
     """Returns a snapshot of all devices, without traces if they are not wanted and the version can leave them out."""
     take = torch._C._cuda_memorySnapshot
-    if not traces and _leaves_traces_out(torch):
-        return take((0, 0, False))
-    # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does the same but imports many modules.
-    return take(None) if version(torch) >= (2, 8) else take()
+    with naming(torch):
+        if not traces and _leaves_traces_out(torch):
+            return take((0, 0, False))
+        # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does the same but imports many modules.
+        return take(None) if version(torch) >= (2, 8) else take()
 
 
 def is_recording(torch):
@@ -59,40 +62,98 @@ def record_history(torch, entries, context, stacks):
     """Starts recording history, with an empty ring."""
     memory = torch.cuda.memory
     more = {}
-    if "clear_history" in inspect.signature(memory._record_memory_history_impl).parameters:
-        more["clear_history"] = True
-    elif is_recording(torch):
-        # Ending the history clears the ring; other ways to change its size leave its entries in the wrong order.
-        memory._record_memory_history(enabled=None)
-    memory._record_memory_history(enabled="all", context=context, stacks=stacks, max_entries=entries, **more)
+    with _own_call():
+        if "clear_history" in inspect.signature(memory._record_memory_history_impl).parameters:
+            more["clear_history"] = True
+        elif is_recording(torch):
+            # Ending the history clears the ring; other ways to change its size leave its entries in the wrong order.
+            memory._record_memory_history(enabled=None)
+        memory._record_memory_history(enabled="all", context=context, stacks=stacks, max_entries=entries, **more)
 
 
 def end_history(torch):
     """Ends the recording of history."""
-    torch.cuda.memory._record_memory_history(enabled=None)
+    with _own_call():
+        torch.cuda.memory._record_memory_history(enabled=None)
 
 
-_SYMBOLS = "torch._inductor.codecache"
-_is_prepared = False
+_calls = threading.local()
+_watcher = None
 
 
-def prepare_symbols():
-    """Imports what PyTorch imports to name the frames of a stack, which takes some seconds the first time. Call it in the
-    job's own thread: if two threads import PyTorch's modules in different orders, one of the imports may fail."""
-    global _is_prepared
-    if _is_prepared:
-        return
+@contextlib.contextmanager
+def _own_call():
+    _calls.is_own = True
     try:
-        importlib.import_module(_SYMBOLS)
-    except Exception:  # PyTorch works without it.
-        pass
-    _is_prepared = True
+        yield
+    finally:
+        _calls.is_own = False
 
 
-def symbols_are_ready():
-    """Returns whether PyTorch can name frames without importing anything."""
-    module = sys.modules.get(_SYMBOLS)
-    return _is_prepared or (module is not None and not getattr(module.__spec__, "_initializing", False))
+def watch_history(torch, call):
+    """Calls `call(is_recording)` after each call with which the job itself starts or ends the recording of history, in the
+    job's thread. None ends that."""
+    global _watcher
+    _watcher = call
+    if call is None:
+        return
+    for name in ("_cuda_record_memory_history", "_cuda_record_memory_history_legacy"):
+        real = getattr(torch._C, name, None)
+        if real is not None and not hasattr(real, "_vramscope"):
+            setattr(torch._C, name, _watched(torch, real))
+
+
+def _watched(torch, real):
+    @functools.wraps(real)
+    def record(*arguments, **named):
+        result = real(*arguments, **named)
+        watcher = _watcher
+        if watcher is not None and not getattr(_calls, "is_own", False):
+            watcher(is_recording(torch))
+        return result
+
+    record._vramscope = True
+    return record
+
+
+def allocator_settings(torch):
+    """Returns the allocator's settings in the library's form."""
+    take = torch._C._cuda_memorySnapshot
+    # The segments of a pool that does not exist (one half of a pool's ID is always 0): none. Some releases drop a reference
+    # too many to these numbers, so they must be such as everything uses.
+    nowhere = (1, 1)
+    with naming(torch):
+        if _leaves_traces_out(torch):
+            return settings(take((*nowhere, False)))
+        return settings(take(nowhere) if version(torch) >= (2, 8) else take())
+
+
+_names = threading.local()
+
+
+@contextlib.contextmanager
+def naming(torch):
+    """While this thread names the frames of stacks, `torch._inductor` looks absent to it unless it is imported.
+
+    PyTorch asks it for the lines behind compiled code, of which there are none before it is imported. `torch` would import
+    it for the question: nearly 900 modules, in the middle of the job, in the agent's thread or at the program's end."""
+    real = torch.__dict__.get("__getattr__")
+    if real is not None and not hasattr(real, "_vramscope"):
+
+        @functools.wraps(real)
+        def __getattr__(name):
+            if name == "_inductor" and getattr(_names, "depth", 0):
+                raise AttributeError(name)
+            return real(name)
+
+        __getattr__._vramscope = True
+        # Stays for good: other threads, and other names, see no difference.
+        torch.__getattr__ = __getattr__
+    _names.depth = getattr(_names, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _names.depth -= 1
 
 
 def settings(snapshot):

@@ -12,7 +12,7 @@ import ctypes
 import threading
 import time
 
-from . import _library, _polling, _state, _torch
+from . import _history, _library, _polling, _torch
 
 RING = 1 << 17
 """The most entries of one device that wait for their stacks, 80 bytes each."""
@@ -38,7 +38,9 @@ class _Functions:
             (without, "direct", None, []),
             (without, "stop", None, []),
             (without, "drain", i64, [i64]),
-            (held, "resolve", i64, [ctypes.c_int]),
+            (held, "resolve", i64, []),
+            (without, "state", ctypes.c_int, [ctypes.c_int]),
+            (without, "annotations", ctypes.c_int, [ctypes.c_int]),
             (without, "skip", None, []),
             (without, "backlog", i64, []),
             (without, "stacks_dropped", ctypes.c_uint64, []),
@@ -69,7 +71,8 @@ class EveryEvent:
     def __init__(self, torch, library, functions, stacks, context, share):
         self._torch, self._library, self._functions = torch, library, functions
         self._stacks, self._context, self._share = stacks, context, share
-        self._is_history_ours = False
+        begin = lambda: _torch.record_history(torch, 1, context, stacks)  # noqa: E731 - It keeps at least one entry.
+        self._history = _history.History(torch, begin) if stacks else None
         self._sampler = None
         self._thread = None
         self._stop = threading.Event()
@@ -78,34 +81,42 @@ class EveryEvent:
         """Attaches the tracker, reads the present state, and starts the recording."""
         torch, library = self._torch, self._library
         numbers = [device["number"] for device in config["devices"]]
-        if self._stacks == "all":
-            _torch.prepare_symbols()
-        if self._stacks and not _torch.is_recording(torch):
-            # Entries have stacks only while history is recorded. It keeps at least one entry.
-            _torch.record_history(torch, 1, self._context, self._stacks)
-            self._is_history_ours = True
+        config["settings"] = _torch.allocator_settings(torch)
+        self._pass_annotations_on(0)
         try:
+            if self._history is not None:
+                self._history.open()
             path = library.path.encode()
             if self._functions.prepare(path, max(numbers) + 1, RING, CONTEXTS) != 0:
                 raise TrackerError((self._functions.error() or b"").decode(errors="replace"))
-            snapshot = _torch.snapshot(torch, traces=False)
+            self._pass_state_on(_library.START)
             if self._functions.ready() < len(numbers):
                 raise TrackerError("this PyTorch makes no trace entries for snapshots")
-            config["settings"] = _torch.settings(snapshot)
-            for device, segments in _state.by_device(snapshot["segments"], numbers).items():
-                library.segments(_library.START, device, _state.columns(segments))
             library.start(config)
             self._sampler = _polling.Sampler(torch, library, numbers)
             self._sampler.sample()
         except BaseException:
             self._functions.stop()
-            self._end_history()
+            self._close_history()
             raise
         if self._stacks:
             self._thread = threading.Thread(target=self._follow, name="vramscope-stacks", daemon=True)
             self._thread.start()
         else:
             self._functions.direct()
+
+    def _pass_state_on(self, when):
+        if self._functions.state(when) != 0:
+            raise TrackerError((self._functions.error() or b"").decode(errors="replace"))
+
+    def _pass_annotations_on(self, is_recording):
+        # PyTorch keeps them in the history that the job records.
+        if _torch.is_recording(self._torch) and not (self._history is not None and self._history.is_ours):
+            self._functions.annotations(is_recording)
+
+    def _resolve(self):
+        with _torch.naming(self._torch):
+            return self._functions.resolve()
 
     def _follow(self):
         """Passes entries on with their stacks, as fast as its share of the time allows."""
@@ -117,7 +128,7 @@ class EveryEvent:
                 continue
             now = time.perf_counter()
             if spent <= self._share * (now - since) + 0.05:
-                if functions.resolve(_torch.symbols_are_ready()) < 0:
+                if self._resolve() < 0:
                     time.sleep(0.001)
                 spent += time.perf_counter() - now
             elif functions.backlog() > 500:
@@ -128,14 +139,16 @@ class EveryEvent:
                 spent, since = spent / 2, since + (now - since) / 2
 
     def flush(self, seconds):
-        """Passes on the entries that wait for stacks; after `seconds`, without them."""
+        """Passes on the annotations that the job records, and the entries that wait for stacks; after `seconds`, without
+        them."""
+        self._pass_annotations_on(1)
         if not self._stacks:
             return
         until = time.perf_counter() + seconds
         while self._functions.drain(0):
             if time.perf_counter() > until:
                 self._functions.skip()
-            elif self._functions.resolve(_torch.symbols_are_ready()) < 0:
+            elif self._resolve() < 0:
                 time.sleep(0.001)
 
     def interval(self):
@@ -145,11 +158,14 @@ class EveryEvent:
     def turn(self):
         """Records a sample of the allocator's own totals. Events need no turn."""
         self._sampler.sample()
+        if self._history is not None:
+            self._history.check()
         if self._library.poll_ask():
             self.flush(0.5)
 
-    stack_of = None
-    """None: segments at the end need no stacks, because the events that created them have them."""
+    def write_end(self):
+        """Records the state at the end. The tracker is stopped, so this adds no entry to the recording."""
+        self._pass_state_on(_library.END)
 
     def out_of_memory(self, seconds):
         self.flush(seconds)
@@ -158,6 +174,7 @@ class EveryEvent:
         """Stops the tracker and passes on the remaining entries."""
         self._sampler.sample()
         self._functions.stop()
+        self._pass_annotations_on(1)
         self._stop.set()
         if self._thread is not None:
             self._thread.join(seconds)
@@ -165,12 +182,11 @@ class EveryEvent:
         until = time.perf_counter() + seconds
         while self._functions.forget() < 0 and time.perf_counter() < until:
             time.sleep(0.001)
-        self._end_history()
+        self._close_history()
 
-    def _end_history(self):
-        if self._is_history_ours:
-            self._is_history_ours = False
-            _torch.end_history(self._torch)
+    def _close_history(self):
+        if self._history is not None:
+            self._history.close()
 
     def stats(self):
         return {"stacks_dropped": self._functions.stacks_dropped()}

@@ -30,6 +30,8 @@ pub struct Conversation {
     pipe: Option<Pipe>,
     /// A place of the collectors, from the hello on.
     place: Option<OwnedSemaphorePermit>,
+    /// It has one request, and the collector's next one is another conversation.
+    is_request: bool,
 }
 
 /// A message that was received, copied out of the decoder's buffer.
@@ -71,7 +73,15 @@ impl Conversation {
             pauses: Pauses::default(),
             pipe: None,
             place: None,
+            is_request: false,
         }
+    }
+
+    /// Makes it that of a single request: between two of them, the collector is not connected.
+    #[must_use]
+    pub fn of_request(mut self) -> Self {
+        self.is_request = true;
+        self
     }
 
     /// Returns the sender.
@@ -153,6 +163,7 @@ impl Conversation {
         self.place = place;
         self.decoder.set_limit(WireLimits::default().frame_bytes);
         self.seat = joined.seat.take();
+        joined.session.note_transport(self.is_request);
         let events = joined.session.look(|view| view.totals.events());
         self.charged = Some((Arc::clone(&joined.session), events));
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);

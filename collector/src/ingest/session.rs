@@ -49,6 +49,8 @@ pub struct Session {
 struct Presence {
     connections: usize,
     last: Option<Instant>,
+    /// Its collector sends single requests, so that a closed connection says nothing.
+    uses_requests: bool,
     is_removed: bool,
 }
 
@@ -108,7 +110,8 @@ impl Session {
             return SessionState::Ended;
         }
         let presence = lock(&self.presence);
-        let is_near = presence.last.is_some_and(|last| last.elapsed() < Duration::from_secs(limits.lost_seconds));
+        let seconds = if presence.uses_requests { limits.lost_seconds } else { limits.resume_seconds };
+        let is_near = presence.last.is_some_and(|last| last.elapsed() < Duration::from_secs(seconds));
         if presence.connections > 0 || is_near { SessionState::Live } else { SessionState::Lost }
     }
 
@@ -192,6 +195,11 @@ impl Session {
             *writer = Some(opened);
         }
         writer.as_mut().ok_or(IngestError::Restart)
+    }
+
+    /// Notes whether its collector sends single requests, or uses a socket.
+    pub(super) fn note_transport(&self, uses_requests: bool) {
+        lock(&self.presence).uses_requests = uses_requests;
     }
 
     /// Notes that a collector disconnected.

@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn the_bound_doubles_up_to_the_cap_and_every_time_below_it_occurs() {
         let limits = PublishLimits::default();
-        let bounds = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000];
+        let bounds = [500, 1_000, 2_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000];
         let mut largest = [0; 9];
         let mut smallest = [u64::MAX; 9];
         for seed in 0..2_000 {

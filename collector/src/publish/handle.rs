@@ -45,6 +45,12 @@ impl PublisherHandle {
         if self.shared.is_forked_child() { None } else { self.shared.lock().failure.clone() }
     }
 
+    /// Returns a receipt for everything that was queued so far.
+    pub fn receipt(&self) -> Receipt {
+        let is_child = self.shared.is_forked_child();
+        Receipt { last: if is_child { 0 } else { self.shared.lock().queue.last() }, shared: Arc::clone(&self.shared) }
+    }
+
     /// Waits until the first connection is accepted or has failed, at most `timeout`. Returns whether it is accepted.
     pub fn wait_connected(&self, timeout: Duration) -> bool {
         if self.shared.is_forked_child() {
@@ -85,6 +91,34 @@ impl PublisherHandle {
         let stats = state.stats();
         state.queue.clear();
         stats
+    }
+}
+
+/// Stands for the batches that were queued at one moment.
+pub struct Receipt {
+    shared: Arc<SharedState>,
+    /// The last of them.
+    last: u64,
+}
+
+impl Receipt {
+    /// Waits until the server has stored the batches, at most `timeout`. Returns whether it has.
+    ///
+    /// It waits for a connection that is being made. If the server is away, one attempt is made at once, and the wait ends
+    /// when that has failed.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        if self.shared.is_forked_child() {
+            return false;
+        }
+        let mut state = self.shared.lock();
+        let failures = state.failures;
+        state.is_urgent = state.queue.acked() < self.last && !state.connection.is_welcome;
+        drop(state);
+        self.shared.notify();
+        self.shared.wait_until(Instant::now() + timeout, |state| {
+            state.queue.acked() >= self.last || state.failure.is_some() || state.is_done || state.failures > failures
+        });
+        self.shared.lock().queue.acked() >= self.last
     }
 }
 

@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use destination::{Destination, DestinationError};
-pub use handle::PublisherHandle;
+pub use handle::{PublisherHandle, Receipt};
 pub use output::PublisherOutput;
 use shared::limits::PublishLimits;
 pub use stats::{Cause, PublisherStats};

@@ -77,6 +77,7 @@ impl Sender {
                 }
                 Outcome::TrySocket => continue,
             }
+            state.failures += 1;
             if state.is_over() {
                 return;
             }
@@ -110,7 +111,8 @@ impl Sender {
         loop {
             let left = due.saturating_duration_since(Instant::now());
             // When the session starts to end, try at once: the server may be back.
-            if left.is_zero() || state.end.is_some() && !was_ending {
+            let is_urgent = std::mem::take(&mut state.is_urgent);
+            if left.is_zero() || is_urgent || state.end.is_some() && !was_ending {
                 return;
             }
             state = self.client.shared.wait(state, left);

@@ -38,6 +38,10 @@ pub(super) struct PublisherState {
     /// What the latest error is about.
     pub(super) cause: Cause,
     pub(super) connections: u64,
+    /// Connections that failed, or could not be made.
+    pub(super) failures: u64,
+    /// Somebody waits for a delivery, so the next connection is not delayed.
+    pub(super) is_urgent: bool,
     pub(super) bytes: u64,
     pub(super) is_post: bool,
     asks: SyncSender<Ask>,
@@ -80,6 +84,8 @@ impl SharedState {
             trouble: None,
             cause: Cause::default(),
             connections: 0,
+            failures: 0,
+            is_urgent: false,
             bytes: 0,
             is_post: false,
             asks,

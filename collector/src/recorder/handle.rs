@@ -79,7 +79,12 @@ impl RecorderHandle {
     /// Marks this moment on a device's timeline: a start, an end, or an instant. If the queue is full, the mark is
     /// counted as lost or waits, as [`WhenFull`] says.
     pub fn mark(&self, device: i64, name: &str, stage: Stage) {
-        let annotation = Annotation { name: self.stacks.text(name), stage, time_us: self.clock.now_us() };
+        self.mark_at(device, name, stage, self.clock.now_us());
+    }
+
+    /// Marks an earlier moment, in microseconds since the epoch, like [`Self::mark`]. It may lie before the recording.
+    pub fn mark_at(&self, device: i64, name: &str, stage: Stage, time_us: i64) {
+        let annotation = Annotation { name: self.stacks.text(name), stage, time_us };
         if !self.note(device, Note::Mark(annotation)) {
             self.marks_lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -136,7 +141,7 @@ impl RecorderHandle {
             failure: Some("the recorder's thread panicked, which is a bug".to_owned()),
             ..RecorderStats::default()
         });
-        stats.marks_lost = self.marks_lost.load(Ordering::Relaxed);
+        stats.marks_lost += self.marks_lost.load(Ordering::Relaxed);
         stats.samples_lost = self.samples_lost.load(Ordering::Relaxed);
         stats.names_refused = self.stacks.refused();
         stats

@@ -76,6 +76,7 @@ pub struct Recorder {
     clock: Arc<dyn Clock>,
     limits: RecorderLimits,
     start: Vec<DeviceSegments>,
+    leaves_unused_out: bool,
 }
 
 impl Recorder {
@@ -88,6 +89,7 @@ impl Recorder {
             clock: Arc::new(MonotonicClock::new()),
             limits: RecorderLimits::default(),
             start: Vec::new(),
+            leaves_unused_out: false,
         }
     }
 
@@ -127,6 +129,19 @@ impl Recorder {
         self
     }
 
+    /// Leaves devices out of the recording until they are used: a device that has no segments at the start is added with
+    /// its first event, together with the marks made before. If none is ever used, the recording has the first one.
+    #[must_use]
+    pub fn leave_unused_out(mut self) -> Self {
+        self.leaves_unused_out = true;
+        self
+    }
+
+    fn is_open_at_start(&self, device: i64) -> bool {
+        let is_used = |start: &DeviceSegments| start.device == device && !start.segments.is_empty();
+        !self.leaves_unused_out || self.start.iter().any(is_used)
+    }
+
     /// Starts a recording of one device to a file. The file is created, or emptied if it exists.
     pub fn start(self, path: &Path) -> Result<(RecorderSink, RecorderHandle), RecorderError> {
         let (sinks, handle) = self.start_all(path)?;
@@ -153,7 +168,7 @@ impl Recorder {
         self.header.started_us = self.clock.now_us();
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&self.header, &mut bytes);
-        for device in &self.header.devices {
+        for device in self.header.devices.iter().filter(|device| self.is_open_at_start(device.number)) {
             let found = self.start.iter().find(|start| start.device == device.number);
             writer.segments(device.number, 0, found.map_or(&[], |found| &found.segments), &mut bytes);
         }
@@ -168,6 +183,7 @@ impl Recorder {
         written: u64,
         output: Box<dyn Output>,
     ) -> Result<(Vec<RecorderSink>, RecorderHandle), RecorderError> {
+        let open: Vec<bool> = self.header.devices.iter().map(|device| self.is_open_at_start(device.number)).collect();
         let Self { header, capture, when_full, clock, limits, .. } = self;
         let (stacks, names) = Stacks::new(limits);
         let (notes, note_receiver) = mpsc::sync_channel(limits.queue_marks);
@@ -176,12 +192,12 @@ impl Recorder {
         let (flushes, flush_receiver) = mpsc::sync_channel(4);
         let stop = Arc::new(AtomicBool::new(false));
         let (mut sinks, mut devices, mut sides) = (Vec::new(), Vec::new(), Vec::new());
-        for device in &header.devices {
+        for (device, is_open) in header.devices.iter().zip(open) {
             let (producer, consumer) = RingBuffer::new(limits.queue_events.max(16));
             let side = Arc::new(SideChannel::default());
             let keeps_stacks = capture.keeps_in_events();
             sinks.push(RecorderSink::new(producer, Arc::clone(&clock), Arc::clone(&side), when_full, keeps_stacks));
-            devices.push(DeviceQueue::new(device.number, consumer, Arc::clone(&side)));
+            devices.push(DeviceQueue::new(device.number, consumer, Arc::clone(&side), is_open));
             sides.push(side);
         }
         let mut writer = ChunkWriter::new(writer, output, names);

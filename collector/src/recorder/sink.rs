@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rtrb::{Producer, PushError};
 use shared::allocator::{TraceEntry, TraceSink};
 use shared::event::Action;
-use shared::frames::StackId;
+use shared::frames::{StackId, StrId};
 use shared::trace::Segment;
 
 use super::clock::Clock;
@@ -26,6 +26,8 @@ pub(super) enum Item {
     Lost(Counts),
     /// The device's segments at this place: the next list of the side channel.
     Segments,
+    /// The text that the job attaches to the events from this place on.
+    Metadata(StrId),
 }
 
 /// What happens to an event when the queue is full.
@@ -46,6 +48,10 @@ pub struct RecorderSink {
     side: Arc<SideChannel>,
     when_full: WhenFull,
     keeps_stacks: bool,
+    /// The text that the job attaches to events now.
+    metadata: StrId,
+    /// The text of the latest event in the queue.
+    queued_metadata: StrId,
     /// Events lost since the last one that was queued.
     lost: Counts,
     is_losing: bool,
@@ -60,13 +66,14 @@ impl RecorderSink {
         keeps_stacks: bool,
     ) -> Self {
         let (lost, clock) = (Counts::default(), EventClock::new(clock));
-        Self { queue, clock, side, when_full, keeps_stacks, lost, is_losing: false }
+        let (metadata, queued_metadata) = (StrId::default(), StrId::default());
+        Self { queue, clock, side, when_full, keeps_stacks, metadata, queued_metadata, lost, is_losing: false }
     }
 
     /// Queues the loss, once an eighth of the queue is free. With one free slot alone, a queue that is nearly full would
     /// record every other event as a loss.
     fn resume(&mut self) -> bool {
-        if self.queue.slots() < self.queue.buffer().capacity() / 8 + 2 {
+        if self.queue.slots() < self.queue.buffer().capacity() / 8 + 3 {
             return false;
         }
         let is_queued = self.queue.push(Item::Lost(self.lost)).is_ok();
@@ -76,17 +83,40 @@ impl RecorderSink {
         is_queued
     }
 
+    /// Adds an item to the queue. Returns false if the queue is full.
+    #[inline]
+    fn push(&mut self, item: Item) -> bool {
+        match self.queue.push(item) {
+            Ok(()) => true,
+            Err(PushError::Full(item)) => self.push_later(item),
+        }
+    }
+
     #[cold]
-    fn full(&mut self, mut item: Item, actions: &[Action]) {
+    fn push_later(&mut self, mut item: Item) -> bool {
         while self.when_full == WhenFull::Wait && !self.queue.is_abandoned() {
             self.side.wake();
             std::thread::yield_now();
             match self.queue.push(item) {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(PushError::Full(back)) => item = back,
             }
         }
-        self.lose(actions);
+        false
+    }
+
+    #[cold]
+    fn push_metadata(&mut self) -> bool {
+        let is_queued = self.push(Item::Metadata(self.metadata));
+        if is_queued {
+            self.queued_metadata = self.metadata;
+        }
+        is_queued
+    }
+
+    /// Sets the text that the job attaches to later events, as numbered by [`Stacks::text`](super::Stacks::text).
+    pub fn set_metadata(&mut self, text: StrId) {
+        self.metadata = text;
     }
 
     /// Records an event with its time in microseconds since the epoch, for callers that learn of events later.
@@ -104,8 +134,9 @@ impl RecorderSink {
         if self.is_losing && !self.resume() {
             return self.lose(actions);
         }
-        if let Err(PushError::Full(item)) = self.queue.push(item) {
-            self.full(item, actions);
+        let is_queued = (self.metadata == self.queued_metadata || self.push_metadata()) && self.push(item);
+        if !is_queued {
+            self.lose(actions);
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rtrb::Consumer;
 use shared::event::Action;
 use shared::format::EventColumns;
+use shared::frames::StrId;
 use shared::limits::CHUNK_EVENTS;
 use shared::trace::{Annotation, Event, OutsideSample, Sample, Tag, TagId};
 use shared::units::{Address, PoolId, Stream};
@@ -37,12 +38,41 @@ pub(super) struct DeviceQueue {
     refused: Counts,
     /// The tag of the latest event: most events have the tag of the one before.
     tag: Option<(Stream, PoolId, TagId)>,
+    /// The text that the job attaches to events.
+    metadata: StrId,
+    /// Whether the recording has the device. A device that the process does not use is left out.
+    is_open: bool,
+    /// Marks that were made before the device was used.
+    marks: Vec<Annotation>,
 }
 
+/// The most marks that are kept for a device until it is used; each has 16 bytes.
+const WAITING_MARKS: usize = 1 << 16;
+
 impl DeviceQueue {
-    pub(super) fn new(device: i64, queue: Consumer<Item>, side: Arc<SideChannel>) -> Self {
+    pub(super) fn new(device: i64, queue: Consumer<Item>, side: Arc<SideChannel>, is_open: bool) -> Self {
         let (columns, reported, refused) = (EventColumns::default(), Counts::default(), Counts::default());
-        Self { device, queue, side, columns, next: 0, reported, refused, tag: None }
+        let (tag, metadata, marks) = (None, StrId::default(), Vec::new());
+        Self { device, queue, side, columns, next: 0, reported, refused, tag, metadata, is_open, marks }
+    }
+
+    /// Adds the device to the recording, without segments, if it is not there yet.
+    fn open(&mut self, writer: &mut ChunkWriter) {
+        if std::mem::replace(&mut self.is_open, true) {
+            return;
+        }
+        writer.write_segments(self.device, 0, &[]);
+        let marks = std::mem::take(&mut self.marks);
+        if !marks.is_empty() {
+            writer.write_marks(self.device, &marks);
+        }
+    }
+
+    /// Keeps marks until the device is used. Returns how many were too many.
+    fn keep_marks(&mut self, marks: &[Annotation]) -> u64 {
+        let room = WAITING_MARKS.saturating_sub(self.marks.len()).min(marks.len());
+        self.marks.extend(marks.iter().take(room));
+        (marks.len() - room) as u64
     }
 
     /// Reads items from the queue, at most as many as fit in a chunk, and returns their number.
@@ -52,12 +82,13 @@ impl DeviceQueue {
         if count == 0 {
             return 0;
         }
+        self.open(writer);
         let has_room = writer.wait_for_room(backpressure);
         if has_room {
             // Refused events came before those that are in the queue now.
             self.write_refused(writer);
         }
-        let Self { device, queue, side, columns, next, reported, refused, tag } = self;
+        let Self { device, queue, side, columns, next, reported, refused, tag, metadata, .. } = self;
         let Ok(chunk) = queue.read_chunk(count) else { return 0 };
         for item in chunk {
             match item {
@@ -75,7 +106,12 @@ impl DeviceQueue {
                         Some((stream, pool, known)) if (stream, pool) == (entry.stream, entry.pool) => known,
                         _ => {
                             let (stream, pool) = (entry.stream, entry.pool);
-                            let new = writer.tags.intern(Tag { stream, pool: Some(pool), ..Tag::default() });
+                            let new = writer.tags.intern(Tag {
+                                stream,
+                                pool: Some(pool),
+                                user_metadata: *metadata,
+                                ..Tag::default()
+                            });
                             *tag = Some((stream, pool, new));
                             new
                         }
@@ -87,6 +123,7 @@ impl DeviceQueue {
                         columns.push(Event { action: Action::FreeCompleted, ..event });
                     }
                 }
+                Item::Metadata(text) => (*metadata, *tag) = (text, None),
                 // Earlier events are written first.
                 Item::Lost(counts) => {
                     let counts = counts.map(u64::from);
@@ -128,6 +165,9 @@ impl DeviceQueue {
         }
         // Together with the refused events: no event lies between the two.
         add(&mut rest, std::mem::take(&mut self.refused));
+        if rest.iter().any(|&count| count > 0) {
+            self.open(writer);
+        }
         writer.write_lost(self.device, &mut self.next, rest);
     }
 }
@@ -189,6 +229,17 @@ impl RecorderThread {
         let segments = end.try_recv().unwrap_or_default();
         for device in &mut self.devices {
             device.write_last_lost(&mut self.writer);
+            if segments.iter().any(|found| found.device == device.device && !found.segments.is_empty()) {
+                device.open(&mut self.writer);
+            }
+        }
+        if self.devices.iter().all(|device| !device.is_open)
+            && let Some(first) = self.devices.first_mut()
+        {
+            // A recording has a device, although the process has used none.
+            first.open(&mut self.writer);
+        }
+        for device in self.devices.iter().filter(|device| device.is_open) {
             if let Some(found) = segments.iter().find(|found| found.device == device.device) {
                 self.writer.write_segments(device.device, device.next, &found.segments);
             }
@@ -235,6 +286,10 @@ impl RecorderThread {
             }
         }
         for Notes { device, marks, samples, outside } in &notes {
+            if let Some(of) = self.devices.iter_mut().find(|of| of.device == *device && !of.is_open) {
+                self.writer.stats.marks_lost += of.keep_marks(marks);
+                continue;
+            }
             self.writer.write_marks(*device, marks);
             self.writer.write_samples(*device, samples);
             self.writer.write_outside(*device, outside);

@@ -177,11 +177,14 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
     })
 }
 
-/// Returns the devices that the header names, then those that only appear in events.
+/// Returns the devices that the header names, then those that only appear in events. Of several devices that the header
+/// names, those that the job has not used are left out once it has used one.
 fn devices(view: &View) -> Vec<DeviceJson> {
     let View { record, totals, .. } = view;
     let now = |number| totals.devices.iter().find(|device| device.number == number).map_or([0; 3], |device| device.now);
-    let named = record.devices.iter().map(|device| (device.number, device.name.clone(), device.capacity));
+    let is_used = |number| totals.devices.is_empty() || totals.devices.iter().any(|device| device.number == number);
+    let named = record.devices.iter().filter(|device| is_used(device.number));
+    let named = named.map(|device| (device.number, device.name.clone(), device.capacity));
     let is_named = |device: &&DeviceTotals| record.devices.iter().any(|named| named.number == device.number);
     let others = totals.devices.iter().filter(|device| !is_named(device));
     named

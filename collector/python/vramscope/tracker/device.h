@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Item {
   int64_t time_us = 0;
   // If not 0, this item stands for this many lost events of the action.
   uint32_t lost = 0;
+  // The number of the text that the job attached to it.
+  uint32_t metadata = 0;
   Context context;
 };
 
@@ -47,8 +50,19 @@ struct Device {
   // Used by the writer only, until there is no writer any more.
   std::atomic<uint32_t> lost[kActions] = {};
   bool is_losing = false;
+  // The latest text that the job attached to an entry, and its number.
+  std::string text;
+  uint32_t text_number = 0;
   // Used by the reader only.
   std::deque<Item> pending;
+  // Used by whoever passes entries on: the number of the text that the library knows as the latest one.
+  uint32_t metadata = 0;
+
+  void forget_metadata() {
+    text.clear();
+    text_number = 0;
+    metadata = 0;
+  }
 
   size_t used() const { return head.load(std::memory_order_acquire) - tail.load(std::memory_order_acquire); }
 

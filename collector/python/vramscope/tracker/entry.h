@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -42,6 +43,16 @@ auto pool_of(const Entry& entry, int) -> decltype(std::pair<uint64_t, uint64_t>(
 template <class Entry>
 std::pair<uint64_t, uint64_t> pool_of(const Entry&, long) {
   return {0, 0};
+}
+
+// Returns the text that the job attaches to entries, if the release has it (2.9 and later), or else null.
+template <class Entry>
+auto metadata_of(const Entry& entry, int) -> decltype(&entry.user_metadata_) {
+  return &entry.user_metadata_;
+}
+template <class Entry>
+const std::string* metadata_of(const Entry&, long) {
+  return nullptr;
 }
 
 }  // namespace

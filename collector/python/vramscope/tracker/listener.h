@@ -10,12 +10,31 @@ namespace {
 // The most stacks of one device that may wait to be resolved.
 size_t contexts_max = 0;
 
+// Returns the number of the text that the job attached to an entry. A text is numbered when it changes.
+inline uint32_t metadata_number(Device& device, const TraceEntry& entry) {
+  const std::string* text = metadata_of(entry, 0);
+  if (text == nullptr || text->empty()) return 0;
+  if (*text != device.text) {
+    device.text_number = library.text(text->data(), text->size());
+    device.text = *text;
+  }
+  return device.text_number;
+}
+
+// Tells the library of the text that the job attaches to the next entry.
+inline void set_metadata(Device& device, uint32_t number) {
+  if (number == device.metadata) return;
+  // If the library is busy, the entry itself is lost too, and the next one tries again.
+  if (library.metadata(device.number, number) == 0) device.metadata = number;
+}
+
 // Passes an item to the library.
-void pass_on(const Device& device, const Item& item, uint32_t stack) {
+void pass_on(Device& device, const Item& item, uint32_t stack) {
   if (item.lost != 0) {
     library.lost(device.number, item.action, item.lost);
     return;
   }
+  set_metadata(device, item.metadata);
   library.event(
       device.number, item.action, item.address, item.size, item.stream, item.pool0, item.pool1, stack, item.time_us);
 }
@@ -59,6 +78,7 @@ void push_to_ring(Device& device, const TraceEntry& entry) {
   item.pool1 = pool.second;
   item.time_us = library.now();
   item.lost = 0;
+  item.metadata = metadata_number(device, entry);
   if (entry.context_) {
     if (device.contexts.load(std::memory_order_relaxed) < contexts_max) {
       item.context = entry.context_;
@@ -112,6 +132,7 @@ void on_entry(const TraceEntry& entry) {
     }
     default: {
       auto pool = pool_of(entry, 0);
+      set_metadata(device, metadata_number(device, entry));
       library.event(
           device.number,
           action_of(entry),

@@ -25,6 +25,7 @@
 #include "listener.h"
 #include "names.h"
 #include "reader.h"
+#include "state.h"
 
 namespace {
 
@@ -50,7 +51,9 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   if (from == nullptr) return failed(dlerror());
   if (!find(from, "vramscope_event", library.event) || !find(from, "vramscope_lost", library.lost) ||
       !find(from, "vramscope_now", library.now) || !find(from, "vramscope_frame", library.frame) ||
-      !find(from, "vramscope_stack", library.stack)) {
+      !find(from, "vramscope_stack", library.stack) || !find(from, "vramscope_text", library.text) ||
+      !find(from, "vramscope_metadata", library.metadata) || !find(from, "vramscope_mark", library.mark) ||
+      !find(from, "vramscope_segments", library.segments)) {
     return failed(std::string(path) + " belongs to another version of Vramscope");
   }
   std::lock_guard<std::mutex> lock(reader);
@@ -76,6 +79,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
     device->stacks_dropped = 0;
     for (auto& lost : device->lost) lost = 0;
     device->is_losing = false;
+    device->forget_metadata();
     device->state.store(kAwait, std::memory_order_release);
   }
   if (!is_attached) {
@@ -88,6 +92,41 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
     }
   }
   return 0;
+}
+
+// Passes the segments of all devices to the library: as the state at the start of the next recording (0), or at its end
+// (2). At the start it makes the SNAPSHOT entries that vs_prepare waits for. Called without the GIL.
+int vs_state(int when) {
+  try {
+    auto snapshot = snapshot_of(c10::cuda::CUDACachingAllocator::get(), kEverywhere, false, 0, 0);
+    std::vector<Columns> columns(devices.size());
+    for (auto& segment : snapshot.segments) {
+      auto number = static_cast<size_t>(segment.device);
+      if (number < columns.size()) columns[number].add(segment);
+    }
+    for (size_t number = 0; number < columns.size(); ++number) {
+      if (columns[number].pass_on(when, static_cast<int64_t>(number)) != 0) return failed("the segments were refused");
+    }
+    return 0;
+  } catch (const std::exception& reason) {
+    return failed(reason.what());
+  }
+}
+
+// Passes on the annotations since the last call; before a recording (0), only remembers them. Makes SNAPSHOT entries. Called
+// without the GIL.
+int vs_annotations(int is_recording) {
+  try {
+    auto snapshot = snapshot_of(c10::cuda::CUDACachingAllocator::get(), kNowhere, true, 0, 0);
+    if (is_recording) {
+      annotate(snapshot, static_cast<int64_t>(devices.size()));
+    } else {
+      skip_annotations(snapshot);
+    }
+    return 0;
+  } catch (const std::exception& reason) {
+    return failed(reason.what());
+  }
 }
 
 // Returns the number of devices whose SNAPSHOT entry was seen.
@@ -136,23 +175,16 @@ int64_t vs_drain(int64_t wait_us) {
 
 // Resolves some of the waiting stacks. Returns how many are left, or -1 if another thread is reading the rings: it may be
 // waiting for the GIL, so this function must not wait for it. Called with the GIL.
-// With `is_ready`, PyTorch's own symbolizer is used. It knows C++, TorchScript and the lines behind compiled code, but
-// imports modules of PyTorch unless they are imported already. Importing them in the agent's thread could make an import
-// of the job fail.
-int64_t vs_resolve(int is_ready) {
+int64_t vs_resolve() {
   std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
   if (!lock) return -1;
   if (stacks.size() >= kStacksKept) stacks.clear();
   std::vector<Context> batch;
-  size_t done = 0;
   while (!unknown.empty() && batch.size() < kBatch) {
     Context context = unknown.begin()->first;
     unknown.erase(unknown.begin());
     if (traceback_of(context) == nullptr) {
       stacks.emplace(context, 0);
-    } else if (!is_ready) {
-      resolve_python(context);
-      if (++done == kBatch) break;
     } else {
       batch.push_back(std::move(context));
     }

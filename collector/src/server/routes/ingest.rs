@@ -91,7 +91,7 @@ pub(crate) async fn ingest_post(
     body: Body,
 ) -> Result<Response, ApiError> {
     check_free(&app)?;
-    let mut conversation = Conversation::new(app.sessions.clone(), caller);
+    let mut conversation = Conversation::new(app.sessions.clone(), caller).of_request();
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
     let place = place.as_ref().map(|Extension(place)| &**place);

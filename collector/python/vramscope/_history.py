@@ -1,0 +1,62 @@
+"""PyTorch's recording of history, which the agent shares with the job.
+
+Entries have stacks only while history is recorded. The job may start and end that at any time with
+`torch.cuda.memory._record_memory_history`, whose settings then apply to the agent too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import _exit, _torch
+from ._log import log
+
+
+class History:
+    """Keeps history on, from `open` to `close`, while the job does not record it itself. ``is_ours`` says who does.
+
+    `begin` starts the agent's own recording. ``changes`` counts how often the job started or ended its own.
+    """
+
+    def __init__(self, torch, begin):
+        self._torch, self._begin = torch, begin
+        self._is_open = self.is_ours = False
+        self._pid = os.getpid()
+        self.changes = 0
+
+    def open(self):
+        """Starts the agent's recording of history, unless the job records it."""
+        self._is_open = True
+        _torch.watch_history(self._torch, self._changed)
+        self.check()
+
+    def check(self):
+        """Starts the agent's recording again if history was ended in a way that is not noticed at once."""
+        if self._is_open and not _torch.is_recording(self._torch):
+            self.changes += 1
+            self.is_ours = True
+            self._begin()
+
+    def _changed(self, is_recording):
+        # Called in the job's thread: an error must not reach it.
+        try:
+            if not self._is_open or self._pid != os.getpid():
+                return
+            self.changes += 1
+            if is_recording:
+                self.is_ours = False
+            else:
+                self.check()
+        except Exception as error:
+            log(f"Events have no stacks from now on: {type(error).__name__}: {error}")
+
+    def close(self):
+        """Ends the agent's own recording of history. The job's goes on."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        _torch.watch_history(self._torch, None)
+        is_ours, self.is_ours = self.is_ours, False
+        # A process that ends needs no such end, and PyTorch warns if another thread than the first one makes it.
+        if is_ours and not _exit.is_exiting() and _torch.is_recording(self._torch):
+            _torch.end_history(self._torch)
