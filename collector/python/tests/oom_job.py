@@ -104,7 +104,7 @@ def guarded(folder):
 
 
 def beside(folder):
-    """Guards a job that an agent records: into a file, and then as every event without one."""
+    """Guards a job that an agent records: into a file, and then as every event without one. Then the agent's own ring."""
     import torch
 
     import vramscope
@@ -123,10 +123,42 @@ def beside(folder):
                 tensor(torch, 1)
             torch.empty(HUGE, device="cuda")
         agent.detach()
-    ended = bool(torch._C._cuda_isHistoryEnabled())
+    torch.cuda.memory._record_memory_history(enabled=None)
     with vramscope.oom_guard():
         again = bool(torch._C._cuda_isHistoryEnabled())
-    return {"paths": [os.path.basename(path) for path in paths], "is_recording": [ended, again]}
+    return {"paths": [os.path.basename(path) for path in paths], "is_again": again}
+
+
+def handed_over(folder):
+    """Holds a ring before, in and after an agent's recording, which has its stacks all the time."""
+    import torch
+
+    import vramscope
+
+    found = []
+
+    def note():
+        found.append([bool(torch._C._cuda_isHistoryEnabled()), len(torch.cuda.memory._snapshot()["device_traces"][0]) > 1])
+
+    first = vramscope.record(name(folder, "first.pickle"), on_oom=500)
+    with first:
+        tensor(torch, 1)
+        tensor(torch, 1)
+        note()
+        agent = vramscope.attach(out=name(folder, "run.vramscope"))
+        tensor(torch, 2)
+    for ends_first in (False, True):
+        tensor(torch, 3)
+        note()
+        with vramscope.record(name(folder, "inner.pickle"), on_oom=500):
+            tensor(torch, 4)
+            tensor(torch, 4)
+            note()
+            if ends_first:
+                agent.detach()
+                note()
+    found.append(bool(torch._C._cuda_isHistoryEnabled()))
+    return found
 
 
 def ring(folder):

@@ -228,10 +228,18 @@ class OutOfMemoryTest(unittest.TestCase):
 
     def test_a_recording_is_used_where_there_is_one(self):
         folder, found, said = run(self, "beside")
-        self.assertEqual(found, {"paths": ["run.vramscope", "oom.pickle"], "is_recording": [False, True]})
+        self.assertEqual(found, {"paths": ["run.vramscope", "oom.pickle"], "is_again": True})
         self.assertEqual(said.count("Full: one request was for 16.0 TiB"), 2, said)
         # The agent's own ring of one entry was enlarged.
         self.assertGreater(len(self.load(folder, "oom.pickle")["device_traces"][0]), 100)
+
+    def test_an_agent_keeps_its_stacks_whoever_holds_the_ring(self):
+        folder, found, _ = run(self, "handed_over")
+        small, large = [True, False], [True, True]
+        self.assertEqual(found, [large, small, large, small, large, large, False])
+        recorded, _ = torch_jobs.read(os.path.join(folder.name, "run.vramscope"))
+        made = [of for of in recorded["device_traces"][0] if of["action"] == "alloc"]
+        self.assertEqual((len(made), [of["size"] for of in made if not of.get("frames")]), (7, []))
 
     def test_a_ring_is_written_only_when_memory_runs_out(self):
         folder, found, _ = run(self, "ring")

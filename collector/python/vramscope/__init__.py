@@ -92,8 +92,8 @@ def record(path, *, on_oom=None, **options):
 
     - `path`: the file. ``{rank}`` and ``{pid}`` are replaced, and ``{n}`` by the number of the use: without it, a decorated
       function that is called again writes over the file.
-    - `on_oom`: True or a number keeps the last 100,000 events, or that many, in PyTorch's own history, and writes the file
-      only when memory runs out, as a snapshot with these events. An entry takes about 0.4 KiB.
+    - `on_oom`: True or a number keeps the last 100,000 events of each device, or that many, in PyTorch's own history, and
+      writes the file only when memory runs out, as a snapshot with these events. An entry takes about 0.4 KiB.
     - `options`: those of `attach`, without `on_oom`.
 
     All threads of the process are recorded. The file is complete when the block ends, also by an error, which is raised
@@ -117,8 +117,8 @@ def oom_guard(on_oom=None, *, out="oom-{pid}-{n}.pickle", history=100_000, progr
       dropped together with the tensors of the calls that failed, the cache is emptied, and the program continues after the
       block. Variables of the function with the block itself stay.
     - `out`: the snapshot's name, with ``{pid}`` and the number ``{n}``, or None for no file. A process writes at most ten.
-    - `history`: how many events PyTorch keeps, about 0.4 KiB each, from the first guard until the process ends; 0 for none.
-      A history that the program keeps itself is used as it is.
+    - `history`: how many events of each device PyTorch keeps, about 0.4 KiB each, from the first guard until the process
+      ends; 0 for none. A history that the program keeps itself is used as it is.
     - `program`: the path of the program ``vramscope``. Without the program there is no verdict, and a line says so.
     """
     from . import _oom

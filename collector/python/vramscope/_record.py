@@ -14,14 +14,6 @@ MOST_WRITES = 10
 in every step must not spend its time with writing."""
 
 
-def _is_recorded():
-    """Returns whether this process is recorded, or will be once it uses the GPU."""
-    agent = _agent.current()
-    if agent is None or getattr(agent, "state", None) not in ("waiting", "running"):
-        return False
-    return agent._pid == os.getpid() and not agent.is_inherited
-
-
 class Record(contextlib.ContextDecorator):
     """Records into a file while it is entered. Created by `vramscope.record`.
 
@@ -61,7 +53,7 @@ class Record(contextlib.ContextDecorator):
             self._file = _config.out_of_rank(self._file, rank, ranks)
             _ring.hold(self._history)
             _ring.watch(self._write)
-        elif _is_recorded():
+        elif _agent._recording() is not None:
             log(f"{self._file} is not written: this process is already recorded to {_place(_agent.current())}.")
         else:
             self._agent = _agent.attach(_config.Config(out=self._file, **self._options))

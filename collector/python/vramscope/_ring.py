@@ -1,8 +1,8 @@
 """PyTorch's own ring of its last events, and snapshots of it as files. Needs neither the native library nor a server.
 
-PyTorch keeps the last events of all devices together in a ring of a fixed number of entries. An entry with a Python stack
-takes about 0.4 KiB of host memory, so the default of 100,000 entries takes about 40 MiB, and its file 8 MiB. A snapshot
-needs some 150 MiB for a moment.
+PyTorch keeps the last events of each device in a ring of a fixed number of entries. An entry with a Python stack takes about
+0.4 KiB of host memory, so the default of 100,000 entries takes about 40 MiB a device, and its file 8 MiB. Writing a snapshot
+needs some 80 MiB for a moment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import _hook, _torch
 from ._log import log
 
 ENTRIES = 100_000
-"""How many events the ring keeps if nothing else is asked for."""
+"""How many events of each device the ring keeps if nothing else is asked for."""
 MARKS = 10_000
 """How many marks are kept beside it."""
 STAGES = ("START", "END", "INSTANT")
@@ -26,8 +26,8 @@ STAGES = ("START", "END", "INSTANT")
 _lock = threading.RLock()
 _holders = 0
 _is_ours = False
-_enlarged = None
-"""The agent whose ring was enlarged."""
+_settings = ("alloc", "python")
+"""Which events have a stack, and which frames it has, in a ring that was started here."""
 _is_observed = False
 _marks = collections.deque(maxlen=MARKS)
 _watchers = []
@@ -60,25 +60,28 @@ def _when_initialised(torch_cuda, count):
 
 
 def _start(count):
-    global _is_ours, _enlarged
+    global _is_ours, _settings
     torch = sys.modules["torch"]
     try:
         with _lock:
             if not _holders or _torch.backend(torch) != "native":
                 return
-            if not _torch.is_recording(torch):
-                _torch.record_history(torch, count, "alloc", "python")
-                _is_ours, _enlarged = True, None
-            elif _agent_with_history() not in (None, _enlarged):
-                _enlarged = _agent_with_history()
-                _record_for(torch, _enlarged, count)
+            agent = _agent_with_history()
+            if _torch.is_recording(torch) and agent is None:
+                return
+            # The ring of an agent that records every event has one entry, because only the stacks matter.
+            _settings = ("alloc", "python") if agent is None else (agent.config.context, agent.config.stacks)
+            _torch.record_history(torch, count, *_settings)
+            _is_ours = True
+            _tell(torch)
     except Exception as error:  # The job runs without the ring.
         log(f"PyTorch's history cannot be recorded: {type(error).__name__}: {error}")
 
 
-def _record_for(torch, agent, count):
-    """Starts the ring of an agent that records every event anew. Its own has one entry, because only the stacks matter."""
-    _torch.record_history(torch, count, agent.config.context, agent.config.stacks)
+def _tell(torch):
+    """Tells the agent of a change of the history, as if the program had made it. Its own ring comes back after this one."""
+    if _torch._watcher is not None:
+        _torch._watcher(_torch.is_recording(torch))
 
 
 def hold_again(count):
@@ -93,23 +96,22 @@ def restart(count):
     with _lock:
         if _is_ours:
             _marks.clear()
-            _torch.record_history(sys.modules["torch"], count, "alloc", "python")
+            _torch.record_history(sys.modules["torch"], count, *_settings)
 
 
 def release():
     """Ends what `hold` began. The last one ends the history, if it was started here."""
-    global _holders, _is_ours, _enlarged
+    global _holders, _is_ours
     with _lock:
         _holders -= 1
         if _holders:
             return
         _marks.clear()
-        torch, agent = sys.modules.get("torch"), _agent_with_history()
-        if _is_ours:
+        was_ours, _is_ours = _is_ours, False
+        if was_ours:
+            torch = sys.modules["torch"]
             _torch.end_history(torch)
-        elif agent is not None and agent is _enlarged:
-            _record_for(torch, agent, 1)
-        _is_ours, _enlarged = False, None
+            _tell(torch)
 
 
 def recorder():
@@ -124,7 +126,7 @@ def _agent_with_history():
     """Returns the agent that records every event and has switched the history on for their stacks, or None."""
     agent, tracker = recorder(), sys.modules.get("vramscope._tracker")
     is_such = agent is not None and tracker is not None and isinstance(agent._mode, tracker.EveryEvent)
-    return agent if is_such and getattr(agent._mode, "_is_history_ours", False) else None
+    return agent if is_such and agent._mode._history is not None and agent._mode._history.is_ours else None
 
 
 def mark(name, stage=2):

@@ -15,7 +15,7 @@ from IPython.display import display
 
 import vramscope
 
-from .. import _agent, _config, _program, _share
+from .. import _agent, _program, _server, _share
 from .._log import log
 from ._picture import picture
 
@@ -45,7 +45,7 @@ def _magic(line, cell):
     which shows a copy of the recording without names of users and hosts; otherwise a picture and the report.
     """
     options = parse_argstring(_magic, line)
-    server, may_frame = _server(options.server)
+    server, may_frame = _answering(options.server)
     own, agent = None, _agent.current()
     if agent is None:
         out = options.keep or _file()
@@ -84,12 +84,12 @@ def _file():
     return os.path.join(_folder.name, f"cell-{next(_numbers)}.vramscope")
 
 
-def _server(given):
+def _answering(given):
     """Returns the address of a server that answers, or None, and whether other sites may frame its page."""
     agent = _agent.current()
     # An allocator of Vramscope's own records as well, but not as an agent.
     is_agent = agent is None or isinstance(agent, _agent.Agent)
-    to = _share.server_of(given) if is_agent or given else _config.DEFAULT_TO
+    to = _share.server_of(given) if is_agent or given else _server.default()
     try:
         # Never through a proxy: the recording is not sent through one either.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -107,7 +107,7 @@ def _show(agent, server, may_frame, options):
     path = _path(agent)
     lines, body = [], ""
     if server is not None and agent.session:
-        url = getattr(agent, "url", None) or f"{server.rstrip('/')}/#session={agent.session}"
+        url = f"{server.rstrip('/')}/#session={agent.session}"
         lines.append(f'<a href="{html.escape(url)}" target="_blank">{html.escape(url)}</a>')
     if path is None:
         text = "Recorded." if agent.session else "The GPU was not used."
