@@ -73,14 +73,14 @@ impl Announcement {
     pub fn publish(state: &Path, address: SocketAddr) -> io::Result<Announced> {
         let folder = state.join(FOLDER);
         private_folder(&folder)?;
+        let pid = std::process::id();
+        let own = Self { address: format!("http://{address}"), pid, host: host(), started_us: now_us() };
         for (path, other) in all(&folder) {
-            // The process that left it is gone: its port belongs to nobody, or to somebody else.
-            if other.host == host() && !other.answers() {
+            // The process that left it is gone: its port belongs to nobody, to somebody else, or to this one.
+            if other.host == own.host && (other.address == own.address || !other.answers()) {
                 let _ = fs::remove_file(path);
             }
         }
-        let pid = std::process::id();
-        let own = Self { address: format!("http://{address}"), pid, host: host(), started_us: now_us() };
         let path = folder.join(format!("{pid}.json"));
         // Renamed, so that nobody reads half of it.
         let draft = folder.join(format!("{pid}.draft"));
@@ -91,10 +91,14 @@ impl Announcement {
 
     /// Returns the newest server on this machine that answers.
     pub fn newest(state: &Path) -> Option<Self> {
-        let mut found: Vec<Self> = all(&state.join(FOLDER)).map(|(_, found)| found).collect();
-        found.retain(|found| found.host == host());
-        found.sort_by_key(|found| std::cmp::Reverse(found.started_us));
-        found.into_iter().find(Self::answers)
+        known(state).into_iter().find(Self::answers)
+    }
+
+    /// Returns all servers on this machine that answer, the newest first.
+    pub fn all(state: &Path) -> Vec<Self> {
+        let mut found = known(state);
+        found.retain(Self::answers);
+        found
     }
 
     /// Whether a server answers at the address.
@@ -114,6 +118,14 @@ impl Announcement {
         stream.take(MOST_BYTES).read_to_end(&mut answer)?;
         Ok(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok\n"))
     }
+}
+
+/// Returns the announcements of this machine, the newest first, whether or not their servers still run.
+fn known(state: &Path) -> Vec<Announcement> {
+    let mut found: Vec<_> = all(&state.join(FOLDER)).map(|(_, found)| found).collect();
+    found.retain(|found| found.host == host());
+    found.sort_by_key(|found| std::cmp::Reverse(found.started_us));
+    found
 }
 
 /// Returns the announcements in a folder with their files. What cannot be read is left out.

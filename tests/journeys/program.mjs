@@ -36,7 +36,10 @@ export async function startServer(t, data = emptyFolder(t), args = []) {
   const server = { url: '', child: null };
   server.start = async () => {
     const listen = server.url ? new URL(server.url).host : '127.0.0.1:0';
-    const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, XDG_STATE_HOME: join(data, 'state') },
+    });
     server.child = child;
     const lines = createInterface({ input: child.stdout });
     server.url = await new Promise((resolve, reject) => {

@@ -183,24 +183,52 @@ def refused():
 
 
 def again():
-    """Attaches twice, which is an error, and again after detaching, which is not."""
+    """Attaches twice, which returns the first agent, and again after detaching, which makes another one."""
     import torch
 
     import vramscope
 
     first = vramscope.attach(out=out(), **agent_options())
     torch.empty(1 << 20, device="cuda")
-    try:
-        vramscope.attach(out=out())
-        error = None
-    except RuntimeError as reason:
-        error = str(reason)
+    same = vramscope.attach(out=os.path.join(FOLDER, "elsewhere.vramscope")) is first
     one = first.detach()
     torch.empty(1 << 20, device="cuda")
     second = vramscope.attach(out=os.path.join(FOLDER, "second.vramscope"), **agent_options())
     kept = torch.empty(1 << 25, device="cuda")
     two = second.detach()
-    return {"error": error, "first": one, "second": two, "kept": kept.numel(), "twice": first.detach() == one}
+    return {"same": same, "first": one, "second": two, "kept": kept.numel(), "twice": first.detach() == one}
+
+
+def attaches():
+    """Attaches in a program that may be recorded already."""
+    import torch
+
+    import vramscope
+    from vramscope import _agent
+
+    before = _agent.current()
+    agent = vramscope.attach(OPTIONS.get("to"))
+    torch.empty(1 << 20, device="cuda")
+    return {"same": agent is before, "url": agent.url, "to": agent.config.to, "session": agent.session}
+
+
+def server_goes():
+    """Allocates, stops its server, and allocates again."""
+    import signal
+
+    import torch
+
+    import vramscope
+
+    agent = vramscope.attach(OPTIONS["to"])
+    kept = [torch.empty(1 << 20, device="cuda") for _ in range(10)]
+    until = time.monotonic() + 10
+    while not agent.flush() and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(OPTIONS["server"], signal.SIGKILL)
+    time.sleep(0.5)
+    kept += [torch.empty(1 << 20, device="cuda") for _ in range(10)]
+    return {"kept": len(kept)}
 
 
 def plain():

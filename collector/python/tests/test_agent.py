@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import torch_jobs
@@ -159,15 +161,58 @@ class AgentTest(unittest.TestCase):
                     self.assertEqual(result["undelivered"], result["events"])
                     read(self.folder / "out.vramscope")
 
-    def test_attaching_twice_is_an_error_unless_detached_before(self):
+    def test_attaching_twice_returns_the_agent_unless_detached_before(self):
         for mode in ("events", "budget"):
             with self.subTest(mode=mode):
                 result = run("again", self.folder, mode=mode)
-                self.assertIn("already attached", result["error"])
+                self.assertTrue(result["same"])
+                self.assertFalse((self.folder / "elsewhere.vramscope").exists())
                 self.assertTrue(result["twice"])
                 recorded, _ = read(self.folder / "second.vramscope")
                 sizes = [of["size"] for of in recorded["device_traces"][0] if of["action"] == "alloc"]
                 self.assertEqual(sizes, [4 << 25])
+
+    def test_attaching_in_a_recorded_program_returns_its_agent(self):
+        out = str(self.folder / "outside.vramscope")
+        script = [str(torch_jobs.HERE / "job.py"), "attaches", str(self.folder), json.dumps({"to": "http://127.0.0.1:9"})]
+        done = torch_jobs.start(["-m", "vramscope", "run", "--out", out, *script], VRAMSCOPE_QUIET="")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout.strip().splitlines()[-1])
+        self.assertEqual((told["same"], told["to"], told["url"]), (True, None, None))
+        self.assertIn(f"Already recording to {out}: the arguments of attach() have no effect.", done.stderr)
+        read(out)
+
+    @unittest.skipUnless(torch_jobs.server(), "build the program first")
+    def test_the_agent_finds_the_server_and_names_its_page(self):
+        with torch_jobs.running_server(self.folder) as (address, _):
+            told = run("attaches", self.folder, XDG_STATE_HOME=str(self.folder / "state"))
+        self.assertEqual((told["same"], told["to"]), (False, address))
+        self.assertEqual(told["url"], f"{address}/#session={told['session']}")
+
+    def test_a_server_that_never_answers_costs_a_second(self):
+        begun = time.monotonic()
+        alone = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "plain", str(self.folder)])
+        middle = time.monotonic()
+        away = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "plain", str(self.folder)], **torch_jobs.variables("http://127.0.0.1:9"))
+        end = time.monotonic()
+        self.assertEqual((alone.returncode, away.returncode), (0, 0), away.stderr)
+        # What else the agent costs is measured elsewhere; the limit was 10 s.
+        self.assertLess((end - middle) - (middle - begun), 6.0)
+
+    @unittest.skipUnless(torch_jobs.server(), "build the program first")
+    def test_waiting_for_a_server_that_went_away_is_told_and_interrupted(self):
+        with torch_jobs.running_server(self.folder) as (address, pid):
+            options = json.dumps({"to": address, "server": pid})
+            command = torch_jobs.python() + [str(torch_jobs.HERE / "job.py"), "server_goes", str(self.folder), options]
+            environment = torch_jobs.environment(VRAMSCOPE_QUIET="", VRAMSCOPE_END_SECONDS="120")
+            job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            line = next(line for line in job.stderr if "Waiting" in line)
+            job.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            rest = job.communicate(timeout=60)[1]
+        self.assertIn(f"Waiting up to 120 s for {address} to receive the rest (Ctrl-C ends the wait)", line)
+        self.assertIn("Interrupted: the rest of the recording was not delivered.", rest)
+        self.assertLess(time.monotonic() - begun, 30)
 
     def test_a_program_is_recorded_from_the_command_line(self):
         out = str(self.folder / "outside.vramscope")

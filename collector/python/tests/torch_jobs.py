@@ -4,6 +4,7 @@ VRAMSCOPE_TORCH_PYTHON names that Python; it may be a command of several words. 
 `recording_to_pickle`.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -33,6 +34,21 @@ def server():
     return next((place for place in places if place.is_file()), None)
 
 
+@contextlib.contextmanager
+def running_server(folder):
+    """Runs a server that announces itself in `folder`. Yields its address and the number of its process."""
+    environ = {**os.environ, "XDG_STATE_HOME": str(pathlib.Path(folder) / "state"), "VRAMSCOPE_LOG": "error"}
+    command = [str(server()), "serve", "--listen", "127.0.0.1:0", "--data", str(pathlib.Path(folder) / "data")]
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+    try:
+        address = process.stdout.readline().split("Vramscope is at ")[1].split("/ ")[0]
+        yield address, process.pid
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 needs_torch = unittest.skipUnless(
     python() and converter(), "set VRAMSCOPE_TORCH_PYTHON to a Python with torch, and build recording_to_pickle"
 )
@@ -54,9 +70,15 @@ def start(arguments, **more):
     )
 
 
-def run(name, folder, **options):
+def variables(to):
+    """Returns variables that make Python record to a server, as if the package were installed."""
+    return {"PYTHONPATH": os.pathsep.join([str(HERE.parent / "vramscope" / "_site"), str(HERE.parent)]), "VRAMSCOPE_TO": to}
+
+
+def run(name, folder, XDG_STATE_HOME=None, **options):
     """Runs a job and returns the JSON that it printed."""
-    done = start([str(HERE / "job.py"), name, str(folder), json.dumps(options)])
+    more = {} if XDG_STATE_HOME is None else {"XDG_STATE_HOME": XDG_STATE_HOME}
+    done = start([str(HERE / "job.py"), name, str(folder), json.dumps(options)], **more)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 

@@ -62,6 +62,22 @@ def environment(options, environ=os.environ):
     return found
 
 
+def _checked(environ):
+    """Returns the environment, without what asks for a recording if that is not possible; says why, then."""
+    from . import _library, _log
+
+    try:
+        config = _config.from_environment(environ)
+        library = _library.Library(_library.find(config.library))
+        if config.to is not None:
+            library.address(config.to)
+    except Exception as error:  # The program must run without the recording.
+        _log.log(f"Not recording: {error}")
+        unwanted = ("VRAMSCOPE_TO", "VRAMSCOPE_OUT", "VRAMSCOPE_RUN_PID")
+        return {name: value for name, value in environ.items() if name not in unwanted}
+    return environ
+
+
 def _flags():
     """Returns the flags of this interpreter, such as -O, -u or -W, which are meant for the program."""
     words = getattr(sys, "orig_argv", None)  # Since Python 3.10.
@@ -75,7 +91,7 @@ def _run(options):
     command = [sys.executable, *_flags()]
     command += ["-m", options.program] if options.module else [options.program]
     command += options.arguments
-    environ = environment(options)
+    environ = _checked(environment(options))
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":

@@ -124,7 +124,7 @@ class Agent:
         _exit.before_exit(_at_exit)
         self._thread = threading.Thread(target=self._run, args=(torch,), name="vramscope", daemon=True)
         self._thread.start()
-        self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused)
+        self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused, self.url)
         self._delivery.start(self.mode, self.reason)
         if config.warn_at is not None:
             from . import _monitor

@@ -28,12 +28,13 @@ def _refusal(stats):
 class Delivery:
     """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
 
-    `to` is the server's address, `out` the file beside it or None. That thread calls `refused(why)` when the server has
-    refused for good. `log` prints a line.
+    `to` is the server's address, `page` that of the recording there, and `out` the file beside it or None. That thread calls
+    `refused(why)` when the server has refused for good. `log` prints a line.
     """
 
-    def __init__(self, library, to, out, log, refused=None):
+    def __init__(self, library, to, out, log, refused=None, page=None):
         self._library, self._to, self._out, self._log, self._refused = library, to, out, log, refused
+        self._page = page or to
         self._what, self._reason = "", None
         self._since = None
         self._trouble = None
@@ -71,7 +72,7 @@ class Delivery:
         # `vramscope watch` says it for the whole job.
         if os.environ.get("VRAMSCOPE_WATCHED"):
             return
-        place = " and ".join(place for place in (self._to, self._out) if place is not None)
+        place = " and ".join(place for place in (self._page, self._out) if place is not None)
         self._log(f"{verb} to {place}: {self._what}" + (f" ({self._reason})" if self._reason else ""))
 
     def look(self, now):

@@ -29,11 +29,19 @@ def _report_if_unused():
 
     def report():
         agent = sys.modules.get("vramscope._agent")
-        current = agent and agent.current()
-        if agent is None or getattr(current, "state", None) == "waiting":
+        if agent is not None and getattr(agent.current(), "state", None) != "waiting":
+            return
+        try:
+            import resource
+
+            children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        except ImportError:  # Windows.
+            return
+        # The processes of a launcher have their own recordings.
+        if children.ru_maxrss == 0:
             from . import _log
 
-            _log.log("Nothing was recorded: this process did not use the GPU. Processes that it started have their own recordings.")
+            _log.log("Nothing was recorded: the program did not use the GPU.")
 
     atexit.register(report)
 

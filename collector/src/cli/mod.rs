@@ -22,6 +22,7 @@ mod rules;
 mod run;
 mod serve;
 mod setting;
+mod stop;
 mod store;
 mod strip;
 mod subject;
@@ -56,6 +57,8 @@ enum Command {
     Serve(serve::Serve),
     /// Run a training job and watch its memory: scripts, modules, and launchers such as torchrun
     Watch(watch::Watch),
+    /// Stop the servers that `watch` left running
+    Stop(stop::Stop),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
     /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
@@ -98,6 +101,7 @@ pub fn main() -> ExitCode {
     match command {
         Command::Serve(serve) => serve.run(),
         Command::Watch(watch) => watch.run(),
+        Command::Stop(stop) => stop.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Curves(curves) => curves.run(),

@@ -92,7 +92,10 @@ impl Watch {
         #[cfg(unix)]
         let handlers = signals::Handlers::install()?;
         let is_kept = server.is_new() && !self.stop_server;
-        say(&format!("Watch it at {link}{}", if is_kept { " (its server keeps running)" } else { "" }));
+        say(&format!(
+            "Watch it at {link}{}",
+            if is_kept { " (its server keeps running; vramscope stop ends it)" } else { "" }
+        ));
         if self.open {
             browser::open(&link);
         }

@@ -1,0 +1,74 @@
+//! `vramscope stop`: stops the servers of this user on this machine.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::{print, refuse};
+use crate::announcement::{Announcement, state_folder};
+
+/// The longest time in which a server has to end: it stores what jobs have sent.
+const END: Duration = Duration::from_secs(30);
+/// The time between two looks at it.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The options of `stop`.
+#[derive(Args, Debug)]
+pub(super) struct Stop {
+    /// Address of the server, such as http://127.0.0.1:7070 [default: all]
+    #[arg(value_name = "URL")]
+    address: Option<String>,
+}
+
+impl Stop {
+    /// Stops the servers in order, and prints their addresses.
+    pub(super) fn run(self) -> ExitCode {
+        let Some(state) = state_folder() else {
+            return refuse("The variable HOME is not set, so no running server can be found.");
+        };
+        let wanted = self.address.as_deref().map(|address| address.trim_end_matches('/'));
+        let mut servers = Announcement::all(&state);
+        servers.retain(|server| wanted.is_none_or(|address| address == server.address));
+        if servers.is_empty() {
+            return refuse(
+                "No server of yours runs on this machine. Servers with tokens are stopped where they were started.",
+            );
+        }
+        let mut code = ExitCode::SUCCESS;
+        for server in servers {
+            match end(&server) {
+                Ok(()) => code = print(|out| writeln!(out, "Stopped the server at {}", server.address)),
+                Err(sentence) => code = refuse(&sentence),
+            }
+        }
+        code
+    }
+}
+
+/// Ends a server, and waits for it.
+fn end(server: &Announcement) -> Result<(), String> {
+    let Announcement { address, pid, .. } = server;
+    signal(*pid).map_err(|what| format!("The server at {address} (process {pid}) can't be stopped: {what}."))?;
+    let begun = Instant::now();
+    while server.answers() {
+        if begun.elapsed() > END {
+            return Err(format!("The server at {address} (process {pid}) did not stop within {} s.", END.as_secs()));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn signal(pid: u32) -> Result<(), String> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("its number is invalid")?;
+    kill_process(pid, Signal::TERM).map_err(|error| error.to_string())
+}
+
+#[cfg(not(unix))]
+fn signal(_: u32) -> Result<(), String> {
+    Err("this system has no signals; end the process in the task manager".to_owned())
+}
