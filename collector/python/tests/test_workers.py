@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -31,7 +32,9 @@ class WorkersTest(unittest.TestCase):
             self.assertTrue(line.startswith(f"vramscope: Recording to {name}/run.vramscope: "), line)
             if mode == "events":
                 about = check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0)
-                self.assertEqual(about["devices"][0]["marks"], 24)
+                with open(folder / "torch.pickle", "rb") as file:
+                    annotations = pickle.load(file).get("external_annotations", ())
+                self.assertEqual(about["devices"][0]["marks"], 24 + len(annotations))
 
     def test_spawned_workers(self):
         self.check("spawn", True, True)

@@ -47,7 +47,7 @@ class Pace:
         self.min_entries = min(self.MIN_ENTRIES, self.max_entries)
         # As measured with torch 2.4 to 2.15. The first read gives a better estimate.
         self.per_item = 10e-6
-        self.rate = 0.0
+        self.rate = self.latest = 0.0
 
     def measured(self, seconds, items):
         """Updates the estimate: a read of `items` entries and blocks took `seconds`."""
@@ -57,6 +57,7 @@ class Pace:
     def happened(self, events, seconds):
         """Updates the rate: `events` happened in `seconds`."""
         if seconds > 0:
+            self.latest = events / seconds
             self.rate += (events / seconds - self.rate) * min(1.0, seconds)
 
     def cost(self, entries, blocks):
@@ -73,6 +74,37 @@ class Pace:
             size = min(2 * size, self.max_entries)
         # A change loses the events that happen during it, so only large changes are made.
         return size if size > kept or size * 4 <= kept else kept
+
+
+class Detail:
+    """Decides what a history may hold, so that recording it takes at most half of the share of the time."""
+
+    NOTHING, EVENTS, STACKS = range(3)
+    NAMES = ("nothing", "events", "stacks")
+    SECONDS = (0.0, 0.1e-6, 1.5e-6)
+    """The average times in which PyTorch keeps an event: without and with its stack. They count as the agent's, because they
+    cost the job. Measured with torch 2.6 to 2.15, the stacks with a dozen frames."""
+    BURST = 4
+    """How many times the bound a single interval's rate may be."""
+
+    def __init__(self, share, has_stacks):
+        self._share = share
+        self._most = self.STACKS if has_stacks else self.EVENTS
+        self.level = self._most
+
+    def allowed(self, rate, latest):
+        """Returns the level for events at an average rate, and a latest one, in events per second."""
+        for level in range(self._most, self.NOTHING, -1):
+            bound = 0.5 * self._share / self.SECONDS[level]
+            # After it was too much, it must fall to half of that bound.
+            bound = bound if level <= self.level else 0.5 * bound
+            if rate <= bound and latest <= self.BURST * bound:
+                return level
+        return self.NOTHING
+
+    def seconds(self, rate):
+        """Returns the time in which PyTorch keeps one second's events at the present level."""
+        return rate * self.SECONDS[self.level]
 
 
 def key(entry):

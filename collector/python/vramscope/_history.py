@@ -7,9 +7,14 @@ Entries have stacks only while history is recorded. The job may start and end th
 from __future__ import annotations
 
 import os
+import threading
 
-from . import _exit, _torch
+from . import _exit, _main_thread, _torch
 from ._log import log
+
+
+MAIN_SECONDS = 0.2
+"""How long the end of a recording waits for the main thread, to end the history there."""
 
 
 class History:
@@ -23,6 +28,8 @@ class History:
         self._is_open = self.is_ours = False
         self._pid = os.getpid()
         self.changes = 0
+        self._is_paused = False
+        self._thread = None
 
     def open(self):
         """Starts the agent's recording of history, unless the job records it."""
@@ -32,10 +39,42 @@ class History:
 
     def check(self):
         """Starts the agent's recording again if history was ended in a way that is not noticed at once."""
-        if self._is_open and not _torch.is_recording(self._torch):
+        if self._is_open and not self._is_paused and not _torch.is_recording(self._torch):
             self.changes += 1
             self.is_ours = True
+            self._thread = threading.current_thread()
             self._begin()
+
+    def pause(self):
+        """Ends the agent's own recording until `resume`, in the thread that began it: see `_end`."""
+        self._is_paused = True
+        if self._is_begun_by_main():
+            _main_thread.soon(self._end_if_paused)
+        else:
+            self._end()
+
+    def resume(self):
+        """Starts the agent's recording again, unless the job records."""
+        self._is_paused = False
+        if self._is_begun_by_main():
+            _main_thread.soon(self.check)
+        else:
+            self.check()
+
+    def _is_begun_by_main(self):
+        main = threading.main_thread()
+        return self._thread is main and threading.current_thread() is not main and main.is_alive()
+
+    def _end_if_paused(self):
+        if self._is_paused:
+            self._end()
+
+    def _end(self):
+        """Ends the agent's own recording. PyTorch prints a warning if another thread than the one that began it does."""
+        is_ours, self.is_ours = self.is_ours, False
+        # A process that ends needs no such end.
+        if is_ours and not _exit.is_exiting() and _torch.is_recording(self._torch):
+            _torch.end_history(self._torch)
 
     def _changed(self, is_recording):
         # Called in the job's thread: an error must not reach it.
@@ -56,7 +95,7 @@ class History:
             return
         self._is_open = False
         _torch.watch_history(self._torch, None)
-        is_ours, self.is_ours = self.is_ours, False
-        # A process that ends needs no such end, and PyTorch warns if another thread than the first one makes it.
-        if is_ours and not _exit.is_exiting() and _torch.is_recording(self._torch):
-            _torch.end_history(self._torch)
+        if self._is_begun_by_main():
+            # Afterwards, there is nothing left to end here.
+            _main_thread.soon(self._end).wait(MAIN_SECONDS)
+        self._end()

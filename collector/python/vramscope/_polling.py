@@ -13,8 +13,8 @@ import time
 from . import _annotations, _budget, _history, _library, _outside, _state, _torch
 
 STATS_SECONDS = 0.1
-GATHER_SECONDS = 1.5e-6
-"""The average time in which PyTorch gathers an event's stack. It counts as the agent's, because it costs the job."""
+LOSS_SECONDS = 1.0
+"""The time between two reports of lost events while there is no history."""
 
 
 class Sampler:
@@ -53,7 +53,8 @@ class WithinBudget:
         self._blocks = 0
         self._history = _history.History(torch, lambda: self._record(self._kept))
         self._has_history = True
-        self._has_stacks = stacks is not None
+        self._detail = _budget.Detail(budget, stacks is not None)
+        self._reported_at = time.perf_counter()
         self._stats_seconds = STATS_SECONDS
         self._read_at = time.perf_counter()
         self._counted = 0
@@ -112,7 +113,7 @@ class WithinBudget:
                 pass  # The queue is full. The recording's end has the segments too.
 
     def _record(self, entries):
-        context = self._context if self._has_stacks else None
+        context = self._context if self._detail.level == _budget.Detail.STACKS else None
         _torch.record_history(self._torch, entries, context, self._stacks or "python")
         self._kept = entries
 
@@ -138,11 +139,13 @@ class WithinBudget:
         waiting = sum(self._ledgers[device].waiting(counts[device]) for device in counts)
         self._pace.happened(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
         self._counted = total
-        if self._has_stacks and self._history.is_ours:
-            self._share.share = max(0.25 * self._budget, self._budget - self._pace.rate * GATHER_SECONDS)
-        else:
-            self._share.share = self._budget
+        if self._history.is_ours or self._detail.level == _budget.Detail.NOTHING:
+            self._choose_detail(now, counts)
+        gathering = self._detail.seconds(self._pace.rate) if self._history.is_ours else 0.0
+        self._share.share = max(0.25 * self._budget, self._budget - gathering)
         asked = self._library.poll_ask()
+        if self._detail.level == _budget.Detail.NOTHING and not asked:
+            return
         entries = self._kept * len(self._numbers)
         if self._history.is_ours:
             entries = min(entries, waiting + self._kept)
@@ -163,11 +166,30 @@ class WithinBudget:
         if self._has_history:
             self._read(with_state=True)
 
-    def _can_have_stacks(self):
-        """Returns whether gathering stacks leaves half of the budget for reading."""
-        gathering = self._pace.rate * GATHER_SECONDS
-        # After it was too much, it must fall to half of that bound.
-        return self._stacks is not None and gathering <= self._budget * (0.5 if self._has_stacks else 0.25)
+    def _choose_detail(self, now, counts):
+        """Changes what the history holds, if keeping it takes too much of the budget, or no longer does."""
+        before, level = self._detail.level, self._detail.allowed(self._pace.rate, self._pace.latest)
+        if level == before:
+            if level == _budget.Detail.NOTHING and now - self._reported_at >= LOSS_SECONDS:
+                self._report_lost(counts)
+                self._reported_at = now
+            return
+        if before != _budget.Detail.NOTHING and self._share.saved(now) >= self._pace.cost(self._kept, self._blocks):
+            self._read(is_last=True)
+        self._detail.level = level
+        if level == _budget.Detail.NOTHING:
+            self._history.pause()
+        elif before == _budget.Detail.NOTHING:
+            self._history.resume()
+        else:
+            self._record(self._kept)
+        for tail in self._tails.values():
+            tail.interrupt()
+
+    def _report_lost(self, counts):
+        for device in self._numbers:
+            for action, count in (self._ledgers[device].lost(counts[device]) or {}).items():
+                self._library.lost(device, _library.CODES[action], count)
 
     def _spend(self, seconds):
         self._spent += seconds
@@ -192,17 +214,17 @@ class WithinBudget:
         if with_state or has_loss:
             self._pass_state_on(_library.NOW, snapshot)
         for annotation in self._annotations.new(snapshot):
-            if annotation[0] in self._tails:
+            # While the history is the agent's, the job has not asked for them.
+            if annotation[0] in self._tails and not self._history.is_ours:
                 self._library.mark(*annotation)
         self._names.next_snapshot()
         self._reads += 1
         del snapshot, traces
-        wanted, has_stacks = self._pace.keep(self._kept, self._blocks), self._can_have_stacks()
-        if self._history.is_ours and not is_last and (wanted != self._kept or has_stacks != self._has_stacks):
-            self._has_stacks = has_stacks
+        wanted = self._pace.keep(self._kept, self._blocks)
+        if self._history.is_ours and not is_last and wanted != self._kept:
             self._record(wanted)
             for tail in self._tails.values():
-                tail.forget()
+                tail.interrupt()
         spent = time.thread_time() - began
         self._pace.measured(spent, items + self._blocks)
         self._spend(spent)
@@ -249,4 +271,4 @@ class WithinBudget:
         return before
 
     def stats(self):
-        return {"reads": self._reads, "spent_seconds": round(self._spent, 6), "kept": self._kept, "has_stacks": self._has_stacks}
+        return {"reads": self._reads, "spent_seconds": round(self._spent, 6), "kept": self._kept, "keeps": _budget.Detail.NAMES[self._detail.level]}

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -37,6 +38,8 @@ int failed(const std::string& reason) {
 }
 
 bool is_attached = false;
+// The recording ends: nobody waits for further entries.
+std::atomic<bool> is_stopping{false};
 
 }  // namespace
 
@@ -61,6 +64,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   unknown.clear();
   stacks_resolved = 0;
   contexts_max = contexts;
+  is_stopping.store(false, std::memory_order_release);
   if (!is_attached) {
     // Created before attaching: the list must not change while PyTorch calls.
     for (int64_t number = 0; number < count; ++number) {
@@ -149,6 +153,7 @@ void vs_direct() {
 
 // Stops keeping entries.
 void vs_stop() {
+  is_stopping.store(true, std::memory_order_release);
   for (auto& device : devices) {
     int state = device->state.exchange(kOff, std::memory_order_acq_rel);
     std::lock_guard<std::mutex> lock(reader);
@@ -168,7 +173,7 @@ int64_t vs_drain(int64_t wait_us) {
       if (!unknown.empty()) return static_cast<int64_t>(unknown.size());
       if (passed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
     }
-    if (std::chrono::steady_clock::now() >= until) return 0;
+    if (is_stopping.load(std::memory_order_acquire) || std::chrono::steady_clock::now() >= until) return 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
