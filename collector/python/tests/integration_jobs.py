@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import sys
 import time
 
@@ -66,6 +67,7 @@ def lightning(folder):
         model.fails = False
         trainer().fit(model, loader)
         after.append(agent.state)
+    after.append(pickle.loads(pickle.dumps(VramscopeCallback(out="x.vramscope", stacks=None)))._options)
     return {"seen": seen, "after": after, "files": sorted(of for of in os.listdir(folder) if of.endswith("vramscope"))}
 
 
@@ -144,7 +146,10 @@ def tensorboard(folder):
 
 CELLS = [
     "%load_ext vramscope",
-    "import torch\n" + "def work(mebibytes):\n    kept = [torch.empty(mebibytes << 20, dtype=torch.uint8, device='cuda') for _ in range(10)]\n    return len(kept)",
+    "import torch\n"
+    "def work(mebibytes):\n"
+    "    kept = [torch.empty(mebibytes << 20, dtype=torch.uint8, device='cuda') for _ in range(10)]\n"
+    "    return len(kept)",
     "%%vramscope SERVER OPTIONS\nwork(7)",
     "%%vramscope SERVER\n1 + 1",
     "import vramscope\nagent = vramscope.attach(out='own.vramscope')",
@@ -159,7 +164,8 @@ def notebook(folder):
     import nbformat
     from nbclient import NotebookClient
 
-    cells = [cell.replace("SERVER", os.environ.get("SERVER", "")).replace("OPTIONS", os.environ.get("OPTIONS", "")) for cell in CELLS]
+    given = {name: os.environ.get(name, "") for name in ("SERVER", "OPTIONS")}
+    cells = [cell.replace("SERVER", given["SERVER"]).replace("OPTIONS", given["OPTIONS"]) for cell in CELLS]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     # The kernel starts as this process did, over the same driver.
     NotebookClient(book, timeout=120, allow_errors=True, resources={"metadata": {"path": folder}}).execute()
@@ -169,7 +175,8 @@ def notebook(folder):
         outputs = []
         for of in cell.outputs:
             data = of.get("data", {})
-            outputs.append([of.output_type, of.get("text") or data.get("text/plain") or of.get("ename", ""), data.get("text/html", "")])
+            text = of.get("text") or data.get("text/plain") or of.get("ename", "")
+            outputs.append([of.output_type, text, data.get("text/html", "")])
         found.append(outputs)
     return found
 

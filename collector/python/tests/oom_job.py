@@ -18,6 +18,13 @@ def name(folder, of):
     return os.path.join(folder, of)
 
 
+def limit(torch):
+    """Limits a larger device to 2 GiB."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    if total > 2048 * MIB:
+        torch.cuda.set_per_process_memory_fraction(2048 * MIB / total)
+
+
 def retried(folder):
     """Fits at the third try. Each call holds 8 * batch MiB while it asks for batch * batch MiB."""
     import torch
@@ -39,6 +46,7 @@ def retried(folder):
         tensor(torch, batch * batch)
         return batch, note
 
+    limit(torch)
     gc.disable()
     result = step("x")
     return {
@@ -71,7 +79,8 @@ def exhausted(folder):
         at = error.__traceback__
         while at.tb_next is not None:
             at = at.tb_next
-        return {"seen": seen, "local": at.tb_frame.f_locals["local"], "context": repr(error.__context__), "files": os.listdir(folder)}
+        local = at.tb_frame.f_locals["local"]
+        return {"seen": seen, "local": local, "context": repr(error.__context__), "files": os.listdir(folder)}
     return {}
 
 
@@ -86,6 +95,7 @@ def guarded(folder):
         tensor(torch, 4000)
         return kept
 
+    limit(torch)
     with vramscope.oom_guard(lambda failure: True, out=name(folder, "{n}.pickle")):
         deep(torch)
     allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
@@ -104,7 +114,7 @@ def guarded(folder):
 
 
 def beside(folder):
-    """Guards a job that an agent records: into a file, and then as every event without one. Then the agent's own ring."""
+    """Guards a job that an agent records: into a file, and then without one in both modes."""
     import torch
 
     import vramscope
@@ -115,15 +125,16 @@ def beside(folder):
         paths.append(failure.path)
         return True
 
-    for options in ({"out": out}, {"to": "http://127.0.0.1:9", "end_seconds": 0.2}):
-        agent = vramscope.attach(mode="events", **options)
+    away = {"to": "http://127.0.0.1:9", "end_seconds": 0.2}
+    for mode, options in (("events", {"out": out}), ("events", away), ("budget", {**away, "history": 300})):
+        agent = vramscope.attach(mode=mode, **options)
         vramscope.step(3)
-        with vramscope.oom_guard(failed, out=name(folder, "oom.pickle"), history=500):
+        with vramscope.oom_guard(failed, out=name(folder, f"{mode}.pickle"), history=500):
             for _ in range(100):
                 tensor(torch, 1)
             torch.empty(HUGE, device="cuda")
         agent.detach()
-    torch.cuda.memory._record_memory_history(enabled=None)
+        torch.cuda.memory._record_memory_history(enabled=None)
     with vramscope.oom_guard():
         again = bool(torch._C._cuda_isHistoryEnabled())
     return {"paths": [os.path.basename(path) for path in paths], "is_again": again}

@@ -95,7 +95,8 @@ class RetryTest(unittest.TestCase):
         self.calls(Gone("CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has"), 50)
         lines = self.said.getvalue().splitlines()
         where = "RetryTest.calls.<locals>.call"
-        self.assertEqual(lines[0], f"vramscope: Out of memory in {where}(size=100): CUDA out of memory. Tried to allocate 1.50 GiB.")
+        text = "CUDA out of memory. Tried to allocate 1.50 GiB."
+        self.assertEqual(lines[0], f"vramscope: Out of memory in {where}(size=100): {text}")
         self.assertIn("No verdict: The program vramscope was not found", lines[1])
         self.assertEqual(lines[2], f"vramscope: CUDA is not in use. Calling {where} again with size=50; 2 more after that.")
 
@@ -157,7 +158,8 @@ class RetryTest(unittest.TestCase):
             with self.subTest(options=options), self.assertRaises(ValueError):
                 vramscope.retry_on_oom(**{"sizes": "size", **options})(plain)
         for function in (generator, coroutine):
-            for decorator in (vramscope.retry_on_oom("size"), vramscope.oom_guard(), vramscope.record("x.vramscope", on_oom=1)):
+            decorators = (vramscope.retry_on_oom("size"), vramscope.oom_guard(), vramscope.record("x.vramscope", on_oom=1))
+            for decorator in decorators:
                 with self.assertRaisesRegex(TypeError, "generator or a coroutine"):
                     decorator(function)
         for value in ("8", None, True, [8]):
@@ -224,14 +226,18 @@ class OutOfMemoryTest(unittest.TestCase):
 
     def test_a_guard_skips_what_it_is_told_to(self):
         _, found, _ = run(self, "guarded")
-        self.assertEqual(found, {"left": [0, 0], "errors": ["IndexError", "OutOfMemoryError", "RuntimeError"], "files": ["1.pickle"]})
+        errors = ["IndexError", "OutOfMemoryError", "RuntimeError"]
+        self.assertEqual(found, {"left": [0, 0], "errors": errors, "files": ["1.pickle"]})
 
     def test_a_recording_is_used_where_there_is_one(self):
         folder, found, said = run(self, "beside")
-        self.assertEqual(found, {"paths": ["run.vramscope", "oom.pickle"], "is_again": True})
-        self.assertEqual(said.count("Full: one request was for 16.0 TiB"), 2, said)
-        # The agent's own ring of one entry was enlarged.
-        self.assertGreater(len(self.load(folder, "oom.pickle")["device_traces"][0]), 100)
+        self.assertEqual(found, {"paths": ["run.vramscope", "events.pickle", "budget.pickle"], "is_again": True})
+        self.assertEqual(said.count("Full: one request was for 16.0 TiB"), 3, said)
+        # The agent's own ring has one entry in one mode, and is emptied when memory runs out in the other.
+        for name, most in (("events", 500), ("budget", 300)):
+            kept = self.load(folder, f"{name}.pickle")["device_traces"][0]
+            self.assertTrue(100 < len(kept) <= most, len(kept))
+            self.assertIn("oom", [of["action"] for of in kept[-3:]])
 
     def test_an_agent_keeps_its_stacks_whoever_holds_the_ring(self):
         folder, found, _ = run(self, "handed_over")

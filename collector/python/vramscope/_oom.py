@@ -191,8 +191,8 @@ class Guard(contextlib.ContextDecorator):
 
 
 def _is_one_of_many():
-    distributed = sys.modules.get("torch.distributed")
-    return distributed is not None and distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    of = sys.modules.get("torch.distributed")
+    return of is not None and of.is_available() and of.is_initialized() and of.get_world_size() > 1
 
 
 def less(value, factor):
@@ -245,7 +245,8 @@ class Retry:
                     if not is_out_of_memory(error):
                         raise
                     smaller = self._smaller(sizes) if left else {}
-                    failure = Failure(*report(error, f" in {function.__qualname__}({_text(sizes)})", self._out, self._program), sizes, smaller)
+                    where = f" in {function.__qualname__}({_text(sizes)})"
+                    failure = Failure(*report(error, where, self._out, self._program), sizes, smaller)
                     if self._on_oom is not None:
                         self._on_oom(failure)
                     if not smaller:

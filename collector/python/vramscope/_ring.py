@@ -69,8 +69,13 @@ def _start(count):
             agent = _agent_with_history()
             if _torch.is_recording(torch) and agent is None:
                 return
-            # The ring of an agent that records every event has one entry, because only the stacks matter.
-            _settings = ("alloc", "python") if agent is None else (agent.config.context, agent.config.stacks)
+            if agent is None or agent.config.stacks is None:
+                _settings = ("alloc", "python")
+            else:
+                _settings = (agent.config.context, agent.config.stacks)
+            if agent is not None and not _is_of_every_event(agent):
+                # Within a budget, an agent reads the ring again and again. A larger one would cost more than its budget.
+                count = min(count, agent.config.history)
             _torch.record_history(torch, count, *_settings)
             _is_ours = True
             _tell(torch)
@@ -123,10 +128,17 @@ def recorder():
 
 
 def _agent_with_history():
-    """Returns the agent that records every event and has switched the history on for their stacks, or None."""
-    agent, tracker = recorder(), sys.modules.get("vramscope._tracker")
-    is_such = agent is not None and tracker is not None and isinstance(agent._mode, tracker.EveryEvent)
-    return agent if is_such and agent._mode._history is not None and agent._mode._history.is_ours else None
+    """Returns the agent that has switched the history on, or None. Its ring is no use: that of an agent that records every
+    event has one entry, because only the stacks matter, and within a budget it is emptied from time to time."""
+    agent = recorder()
+    history = agent and getattr(agent._mode, "_history", None)
+    return agent if history is not None and history.is_ours else None
+
+
+def _is_of_every_event(agent):
+    from . import _tracker
+
+    return isinstance(agent._mode, _tracker.EveryEvent)
 
 
 def mark(name, stage=2):

@@ -23,7 +23,8 @@ def picture(path):
     every = max(1, counts[device] // POINTS)
     arguments = ["--device", str(device), "--every", str(every), *(["--extremes"] if every > 1 else [])]
     said, _ = _program.run("curves", *arguments, "--", path)
-    return draw([(int(of["event"]), int(of["allocated"]), int(of["reserved"])) for of in csv.DictReader(io.StringIO(said or ""))])
+    rows = csv.DictReader(io.StringIO(said or ""))
+    return draw([(int(of["event"]), int(of["allocated"]), int(of["reserved"])) for of in rows])
 
 
 def draw(rows):

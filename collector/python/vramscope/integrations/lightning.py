@@ -18,9 +18,10 @@ else:
 class VramscopeCallback(Callback):
     """Records a trainer's run: ``global_step`` as steps; epochs, the sanity check, validation, test and prediction as spans.
 
-    `options` are those of `vramscope.attach`. If the process is recorded already, they are not used, and that recording goes
-    on after the run. A second run writes `out` as ``NAME.run2.vramscope``. `scalars` is a `vramscope.integrations.scalars.Scalars`, which is called at each step. A callback that
-    is pickled, as by a strategy that starts processes, begins anew there.
+    `options` are those of `vramscope.attach`. If the process is recorded already, they are not used, and that recording
+    goes on after the run. A second run writes `out` as ``NAME.run2.vramscope``. `scalars` is a
+    `vramscope.integrations.scalars.Scalars`, which is called at each step. A callback that is pickled, as by a strategy
+    that starts processes, begins anew there.
     """
 
     def __init__(self, scalars=None, **options):

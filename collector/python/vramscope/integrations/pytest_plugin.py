@@ -30,7 +30,8 @@ _KEY = "vramscope_memory_of_item"
 
 def pytest_addoption(parser):
     group = parser.getgroup("vramscope", "peaks of GPU memory")
-    group.addoption("--vramscope-update", action="store_true", help="store the measured peaks as the baselines of vramscope_memory")
+    what = "store the measured peaks as the baselines of vramscope_memory"
+    group.addoption("--vramscope-update", action="store_true", help=what)
     parser.addini("vramscope_memory_file", "the file of the baselines of vramscope_memory", default=FILE)
     parser.addini("vramscope_memory_growth", "how much a peak may grow unless a test says otherwise", default=GROWTH)
 

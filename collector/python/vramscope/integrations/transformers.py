@@ -10,8 +10,9 @@ from ._training import Training
 class VramscopeCallback(TrainerCallback):
     """Records a trainer's run: ``global_step`` as steps, epochs and evaluations as spans.
 
-    `options` are those of `vramscope.attach`. If the process is recorded already, they are not used, and that recording goes
-    on after the training. A second one writes `out` as ``NAME.run2.vramscope``. `scalars` is a `vramscope.integrations.scalars.Scalars`, which is called at each step.
+    `options` are those of `vramscope.attach`. If the process is recorded already, they are not used, and that recording
+    goes on after the training. A second one writes `out` as ``NAME.run2.vramscope``. `scalars` is a
+    `vramscope.integrations.scalars.Scalars`, which is called at each step.
 
     The library does not tell callbacks when an evaluation begins. Within a training, the span begins where the trainer
     decides to evaluate; in a call of ``evaluate`` outside of it, after the first batch. It does not tell them of errors
