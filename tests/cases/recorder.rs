@@ -17,7 +17,7 @@ use shared::frames::StackId;
 use shared::import::{Encoding, Imported, Importer};
 use shared::limits::{ImportLimits, RecorderLimits};
 use shared::recording::Decoder;
-use shared::trace::{Block, BlockState, Segment, Stage};
+use shared::trace::{Block, BlockState, Segment, Snapshot, Stage};
 use shared::units::{Address, PoolId, Stream};
 use tests::{Folder, program};
 use vramscope::recorder::{
@@ -115,6 +115,66 @@ fn events_of_two_devices_are_in_the_file() -> Result<()> {
     let file = &report["files"][0];
     assert_eq!((file["format"].as_str(), file["devices"].as_array().map(Vec::len)), (Some("recording"), Some(2)));
     assert_eq!(file["devices"][0]["events"]["alloc"].as_u64(), Some(each.div_ceil(3)));
+    Ok(())
+}
+
+#[test]
+fn a_device_is_left_out_until_it_is_used_and_has_the_marks_from_before() -> Result<()> {
+    let folder = Folder::new("recorder-unused")?;
+    let path = folder.join("used.vramscope");
+    let (mut sinks, handle) = Recorder::new(header(3)).leave_unused_out().start_all(&path)?;
+    for device in 0..3 {
+        handle.mark_at(device, "loading", Stage::Instant, 1_700_000_000_000_000);
+    }
+    assert!(handle.flush(Duration::from_secs(20)));
+    let header_bytes = fs::metadata(&path)?.len();
+    sinks[1].record(entry(0, StackId(0)));
+    assert!(handle.flush(Duration::from_secs(20)));
+    assert!(fs::metadata(&path)?.len() > header_bytes);
+    handle.mark(1, "later", Stage::Instant);
+    handle.mark(2, "later", Stage::Instant);
+    drop(sinks);
+    let segment = Segment { address: Address(BASE), size: 2 << 20, ..Segment::default() };
+    // The third device is used only by the time of the end.
+    let end = [(0, vec![]), (2, vec![segment])].map(|(device, segments)| DeviceSegments { device, segments });
+    assert_eq!(handle.finish(end.to_vec()).marks_lost, 0);
+    let got = read(&path)?;
+    assert_eq!(codes(&got), []);
+    let devices = got.snapshot.devices.iter();
+    let devices: Vec<_> =
+        devices.map(|of| (of.device, of.events.len(), of.annotations.len(), of.segments.len())).collect();
+    assert_eq!(devices, [(1, 1, 2, 0), (2, 0, 2, 1)]);
+    assert_eq!(got.snapshot.devices[0].annotations[0].time_us, 1_700_000_000_000_000);
+
+    // A recording has a device, although the job has used none.
+    let path = folder.join("none.vramscope");
+    let (sinks, handle) = Recorder::new(header(3)).leave_unused_out().start_all(&path)?;
+    handle.mark(2, "alone", Stage::Instant);
+    drop(sinks);
+    handle.finish(Vec::new());
+    let got = read(&path)?;
+    let devices: Vec<_> = got.snapshot.devices.iter().map(|of| (of.device, of.annotations.len())).collect();
+    assert_eq!((codes(&got), devices), (vec![], vec![(0, 0)]));
+    Ok(())
+}
+
+#[test]
+fn events_have_the_text_that_the_job_attached_when_they_happened() -> Result<()> {
+    let folder = Folder::new("recorder-texts")?;
+    let path = folder.join("texts.vramscope");
+    let (mut sink, handle) = Recorder::new(header(1)).start(&path)?;
+    let texts = ["", "step 1", "step 1", "", "step 2"];
+    for (i, text) in texts.into_iter().enumerate() {
+        sink.set_metadata(handle.stacks().text(text));
+        sink.record(entry(i as u64 * 3, StackId(0)));
+    }
+    // Set and not used.
+    sink.set_metadata(handle.stacks().text("never"));
+    drop(sink);
+    assert_eq!(handle.finish(Vec::new()).events, 5);
+    let Snapshot { devices, tags, symbols, .. } = read(&path)?.snapshot;
+    let got: Vec<_> = devices[0].events.iter().map(|event| symbols.text(tags.get(event.tag).user_metadata)).collect();
+    assert_eq!(got, texts);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from vramscope import _budget
+from vramscope import _annotations, _budget
 
 
 def make(i, action="alloc"):
@@ -120,6 +120,58 @@ class PaceTest(unittest.TestCase):
         for _ in range(50):
             pace.happened(1000, 0.1)
         self.assertAlmostEqual(pace.rate, 10_000, delta=100)
+
+
+class InterruptedTest(unittest.TestCase):
+    def test_after_the_job_cleared_the_history_entries_may_be_missing(self):
+        entries = [{"action": "alloc", "addr": at, "size": 1, "time_us": at} for at in range(30)]
+        tail = _budget.Tail()
+        self.assertEqual(tail.first_new(entries, 100), 0)
+        tail.interrupt()
+        self.assertIsNone(tail.first_new(entries, 100))
+        tail.remember(entries[:20])
+        # What is known is found in any case.
+        tail.interrupt()
+        self.assertEqual(tail.first_new(entries, 100), 20)
+
+
+class DetailTest(unittest.TestCase):
+    def test_keeping_a_history_takes_at_most_half_of_the_budget(self):
+        names = _budget.Detail.NAMES
+        # Rates, and what is kept after each: stacks up to 3,333 events a second, events up to 50,000.
+        rates = [(3_000, "stacks"), (3_500, "events"), (2_000, "events"), (1_600, "stacks"), (49_000, "events")]
+        rates += [(51_000, "nothing"), (26_000, "nothing"), (24_000, "events"), (900_000, "nothing"), (0, "stacks")]
+        detail = _budget.Detail(0.01, True)
+        for rate, name in rates:
+            detail.level = detail.allowed(rate, rate)
+            self.assertEqual(names[detail.level], name, rate)
+            self.assertLessEqual(detail.seconds(rate), 0.005)
+        # Without stacks.
+        self.assertEqual(names[_budget.Detail(0.01, False).allowed(100, 100)], "events")
+
+    def test_a_short_burst_changes_nothing_unless_it_is_large(self):
+        detail = _budget.Detail(0.01, False)
+        self.assertEqual(detail.allowed(40_000, 190_000), _budget.Detail.EVENTS)
+        self.assertEqual(detail.allowed(40_000, 210_000), _budget.Detail.NOTHING)
+
+
+class AnnotationsTest(unittest.TestCase):
+    @staticmethod
+    def snapshot(*notes):
+        return {"external_annotations": [dict(zip(("name", "stage", "time_us", "device"), note)) for note in notes]}
+
+    def test_only_new_annotations_and_open_spans_are_found(self):
+        closed = [("a", "START", 1, 0), ("a", "END", 2, 0)]
+        nested = [("b", "START", 3, 0), ("c", "START", 3, 1), ("b", "START", 3, 0), ("b", "END", 4, 0)]
+        kept = _annotations.Annotations(self.snapshot(*closed, *nested))
+        more = [("d", None, 4, 0), ("b", "END", 5, 0)]
+        found = kept.new(self.snapshot(*closed, *nested, *more))
+        self.assertEqual(found, [(0, "b", 0, 3), (1, "c", 0, 3), (0, "d", 2, 4), (0, "b", 1, 5)])
+        self.assertEqual(kept.new(self.snapshot(*closed, *nested, *more)), [])
+        # The oldest were overwritten, and more have the time of the latest.
+        found = kept.new(self.snapshot(("b", "END", 5, 0), ("e", "START", 5, 0), ("e", "END", 6, 0)))
+        self.assertEqual(found, [(0, "e", 0, 5), (0, "e", 1, 6)])
+        self.assertEqual(kept.new({}), [])
 
 
 if __name__ == "__main__":

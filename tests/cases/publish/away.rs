@@ -45,6 +45,34 @@ fn while_the_server_is_away_events_are_kept_in_memory_and_then_on_disk() -> Resu
 }
 
 #[test]
+fn a_receipt_waits_for_a_connection_and_makes_one_attempt_to_reach_a_server_that_is_away() -> Result<()> {
+    let folder = Folder::new("receipt")?;
+    let file = folder.join("beside.vramscope");
+    // After a first failure, a session alone would wait for an hour.
+    let slow = PublishLimits { backoff_millis: 3_600_000, backoff_cap_millis: 3_600_000, ..limits() };
+    let server = Scripted::start([])?;
+    let mut session = Session::start(&server.url(), &file, slow, WhenFull::Wait)?;
+    session.record(10);
+    assert!(session.recorder.flush(LONG));
+    let begun = Instant::now();
+    assert!(session.publisher.receipt().wait(LONG), "the first connection is not waited for");
+    assert_eq!(session.publisher.stats().events_acked, 10);
+
+    let (address, store) = server.go_away();
+    session.record(10);
+    assert!(session.recorder.flush(LONG));
+    session.until("the loss of the connection", |stats| stats.trouble.is_some());
+    assert!(!session.publisher.receipt().wait(LONG), "nobody has stored it");
+    assert!(!session.publisher.receipt().wait(LONG));
+    let server = Scripted::start_at(address, store)?;
+    assert!(session.publisher.receipt().wait(LONG), "the server is back");
+    assert!(begun.elapsed() < LONG, "an attempt that fails ends the wait");
+    let (_, published) = session.finish(LONG);
+    assert_eq!(published.undelivered(), 0);
+    check(&server, &file, 20)
+}
+
+#[test]
 fn when_the_disk_is_full_too_lost_events_are_counted_and_recorded() -> Result<()> {
     for has_disk in [true, false] {
         let folder = Folder::new("full")?;

@@ -19,8 +19,8 @@ use crate::model::{Action, FileEntry, FileKey};
 const OPEN: &str = "open";
 /// The parameter for a job.
 const JOB: &str = "job";
-/// The folder of the server's files, below its API.
-const FILES: &str = "files/";
+/// The folder of the server's files, relative to the page.
+pub(super) const FILES: &str = "/api/v1/files/";
 /// The characters of a file's id.
 const ID_CHARS: usize = 64;
 /// Milliseconds between two looks at a job's sessions.
@@ -46,7 +46,7 @@ pub fn open_named(model: &ModelHandle) {
 
 /// Returns the part of the fragment that opens a file again, if the server has it.
 pub fn part(file: &FileEntry) -> Option<String> {
-    let (_, value) = file.url.as_ref()?.split_once(&format!("/{}", server::href(FILES).trim_start_matches("./")))?;
+    let (_, value) = file.url.as_ref()?.split_once(FILES)?;
     Some(format!("&{OPEN}={value}"))
 }
 
@@ -59,7 +59,7 @@ fn open_file(model: &ModelHandle, value: &str) {
     let location = window().location();
     let base = location.href().unwrap_or_default();
     // Decoding the fragment decoded the name once.
-    let path = server::href(&format!("{FILES}{id}/{}", js_sys::encode_uri_component(name)));
+    let path = format!(".{FILES}{id}/{}", js_sys::encode_uri_component(name));
     if let Ok(url) = Url::new_with_base(&path, &base) {
         let shown = decode_uri_component(name).map_or_else(|_| name.to_owned(), String::from);
         url::fetch(model, super::message::printable(&shown), location.origin().unwrap_or_default(), url.href());

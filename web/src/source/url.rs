@@ -7,8 +7,9 @@ use wasm_bindgen::JsValue;
 use web_sys::Url;
 use yew::Callback;
 
+use super::fragment::FILES;
 use super::place::parameters;
-use super::receive;
+use super::{receive, server};
 use crate::browser::window;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, Offer, OfferedBy, Place};
@@ -94,7 +95,18 @@ pub(super) fn fetch(model: &ModelHandle, name: String, origin: String, url: Stri
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    if let Err(message) = model.workers().open_by(key, &ToWorker::FetchElsewhere { url }, report) {
+    // The page's own server says why it refuses.
+    let first = match is_own(&url) {
+        true => ToWorker::Fetch { url, token: server::token() },
+        false => ToWorker::FetchElsewhere { url },
+    };
+    if let Err(message) = model.workers().open_by(key, &first, report) {
         model.dispatch(Action::FileFailed { key, message });
     }
+}
+
+/// Whether a URL is one of the files of the server's machine.
+fn is_own(url: &str) -> bool {
+    let origin = window().location().origin().unwrap_or_default();
+    url.strip_prefix(&origin).is_some_and(|path| path.contains(FILES))
 }

@@ -45,7 +45,7 @@ std::pair<uint64_t, uint64_t> pool_of(const Entry&, long) {
   return {0, 0};
 }
 
-// Returns the text that the job attaches to entries, if the release has it (2.9 and later), or else null.
+// Returns the text that the job attaches to entries, if the release has it (2.10 and later), or else null.
 template <class Entry>
 auto metadata_of(const Entry& entry, int) -> decltype(&entry.user_metadata_) {
   return &entry.user_metadata_;
