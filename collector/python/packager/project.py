@@ -42,6 +42,9 @@ class Project:
     def _files(self, tag):
         text = f"Wheel-Version: 1.0\nGenerator: {self.name}-packager\nRoot-Is-Purelib: false\nTag: {tag}\n"
         files = {"METADATA": self.metadata(), "WHEEL": text}
+        groups = self._table.get("entry-points", {})
+        if groups:
+            files["entry_points.txt"] = "".join(_group(name, entries) for name, entries in groups.items())
         files.update((f"licenses/{name}", data) for name, data in self.licences().items())
         return files
 
@@ -58,6 +61,11 @@ class Project:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data.encode() if isinstance(data, str) else data)
         return self.info
+
+
+def _group(name, entries):
+    """Returns a group of entry points as ``entry_points.txt`` has it."""
+    return "".join([f"[{name}]\n", *(f"{key} = {value}\n" for key, value in entries.items()), "\n"])
 
 
 def read():

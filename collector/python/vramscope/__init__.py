@@ -11,9 +11,22 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "attach", "detach", "mark", "share", "span", "step", "use_allocator"]
+__all__ = [
+    "Monitor",
+    "attach",
+    "detach",
+    "mark",
+    "oom_guard",
+    "record",
+    "retry_on_oom",
+    "share",
+    "span",
+    "step",
+    "use_allocator",
+]
 
 _steps = itertools.count()
 
@@ -73,6 +86,90 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def record(path, *, on_oom=None, **options):
+    """Records this process's GPU memory into a file, without a server: ``with vramscope.record("run.vramscope"):``, or as a
+    decorator of a function.
+
+    - `path`: the file. ``{rank}`` and ``{pid}`` are replaced, and ``{n}`` by the number of the use: without it, a decorated
+      function that is called again writes over the file.
+    - `on_oom`: True or a number keeps the last 100,000 events of each device, or that many, in PyTorch's own history, and
+      writes the file only when memory runs out, as a snapshot with these events. An entry takes about 0.4 KiB.
+    - `options`: those of `attach`, without `on_oom`.
+
+    All threads of the process are recorded. The file is complete when the block ends, also by an error, which is raised
+    untouched. The object's ``path`` is then the written file, or None. Inside another recording of this process, the block
+    runs, nothing is written, and a line says so; the same holds if the GPU is not used. Raises an error if an argument is
+    invalid, the folder does not exist, or the native library is missing, which `on_oom` does not need.
+    """
+    from . import _record
+
+    return _record.Record(path, on_oom=on_oom, **options)
+
+
+def oom_guard(on_oom=None, *, out="oom-{pid}-{n}.pickle", history=100_000, program=None):
+    """Tells why, if the GPU's memory runs out: ``with vramscope.oom_guard():``, or as a decorator of a function.
+
+    It writes what led to the error to a file and prints what ``vramscope doctor`` says about it. The file is this process's
+    recording if that has one, and else a snapshot with PyTorch's last events. All errors are raised untouched, unless
+    `on_oom` returns True.
+
+    - `on_oom`: a function that receives a `Failure`: ``message``, ``path``, ``verdict``. If it returns True, the error is
+      dropped together with the tensors of the calls that failed, the cache is emptied, and the program continues after the
+      block. Variables of the function with the block itself stay.
+    - `out`: the snapshot's name, with ``{pid}`` and the number ``{n}``, or None for no file. A process writes at most ten.
+    - `history`: how many events of each device PyTorch keeps, about 0.4 KiB each, from the first guard until the process
+      ends; 0 for none. A history that the program keeps itself is used as it is.
+    - `program`: the path of the program ``vramscope``. Without the program there is no verdict, and a line says so.
+    """
+    from . import _oom
+
+    return _oom.Guard(on_oom, out=out, history=history, program=program)
+
+
+def retry_on_oom(
+    sizes,
+    factor=0.5,
+    times=3,
+    *,
+    on_oom=None,
+    out="oom-{pid}-{n}.pickle",
+    history=100_000,
+    program=None,
+    in_many_ranks=False,
+):
+    """Decorates a function so that it is called again with less if the GPU's memory runs out.
+
+        @vramscope.retry_on_oom(sizes="batch", factor=0.5, times=3)
+        def train(data, batch=64): ...
+
+    Each failure is reported as `oom_guard` does. Then the tensors that the failed call holds are dropped, the cache is
+    emptied, and the function is called with smaller sizes. Every other error is raised untouched. After the last call, or if
+    nothing can be smaller, its own error is raised.
+
+    - `sizes`: the name of the argument that becomes smaller, or several names. Each is a number; an integer stays one, and
+      is at least 1.
+    - `factor`: what sizes are multiplied by. `times`: how many further calls are made at most.
+    - `on_oom`: a function that receives each `Failure`: ``message``, ``path``, ``verdict``, ``sizes`` and ``next_sizes``.
+    - `out`, `history`, `program`: as for `oom_guard`.
+    - `in_many_ranks`: call again also if `torch.distributed` has several ranks. The others do not know of it: their
+      collective operations have to match by themselves.
+
+    The function must be one that can be called again: what it has changed before it failed, such as gradients, stays. Each
+    call begins with the sizes that it is given; the function's attribute ``sizes`` has those that worked last. Generators
+    and coroutines are refused with a `TypeError`.
+    """
+    from . import _oom
+
+    return _oom.Retry(sizes, factor, times, on_oom, out, history, program, in_many_ranks)
+
+
+def load_ipython_extension(ipython):
+    """Adds the magic ``%%vramscope`` to a notebook: ``%load_ext vramscope``."""
+    from .integrations import notebook
+
+    notebook.load(ipython)
+
+
 def detach():
     """Ends the recording of this process, if there is one. Returns its final counts, or None."""
     from . import _agent
@@ -123,6 +220,9 @@ def _mark(name, stage):
     agent = _agent.current()
     if agent is not None:
         agent.mark(name, stage)
+    ring = sys.modules.get("vramscope._ring")
+    if ring is not None:
+        ring.mark(name, stage)
 
 
 def step(number=None):

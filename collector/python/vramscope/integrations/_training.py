@@ -1,0 +1,68 @@
+"""What the callbacks of training libraries have in common."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import vramscope
+
+from .. import _agent
+from .._log import log
+
+
+class Training:
+    """The recording of a trainer's run: attaches if nobody has, marks steps, and holds the spans that are open.
+
+    A trainer that is never recorded, or whose recording fails, trains all the same.
+    """
+
+    def __init__(self, options, scalars):
+        self._options, self._scalars = options, scalars
+        self._agent, self._spans, self._step, self._runs = None, {}, None, 0
+
+    def begin(self):
+        """Attaches, unless this process is recorded already."""
+        self._step = None
+        if _agent.current() is not None:
+            return
+        self._runs += 1
+        options = dict(self._options)
+        if self._runs > 1 and options.get("out") is not None:
+            # A further run must not write over the file of the one before.
+            of = pathlib.PurePath(os.fspath(options["out"]))
+            options["out"] = str(of.with_name(f"{of.stem}.run{self._runs}{of.suffix}"))
+        try:
+            self._agent = vramscope.attach(**options)
+        except Exception as error:
+            log(f"Not recording: {error}")
+
+    def step(self, number):
+        """Marks an optimiser's step. Several batches may belong to one."""
+        if number == self._step:
+            return
+        self._step = number
+        vramscope.step(number)
+        if self._scalars is not None:
+            self._scalars.step(number)
+
+    def open(self, name, title=None):
+        """Begins a span, unless it is open."""
+        if name not in self._spans:
+            span = vramscope.span(title or name)
+            span.__enter__()
+            self._spans[name] = span
+
+    def close(self, name):
+        """Ends a span, if it is open."""
+        span = self._spans.pop(name, None)
+        if span is not None:
+            span.__exit__(None, None, None)
+
+    def end(self):
+        """Ends all spans, and the recording if `begin` has started it."""
+        for name in reversed(list(self._spans)):
+            self.close(name)
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.detach()
