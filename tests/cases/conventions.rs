@@ -196,6 +196,7 @@ fn a_slip_gets_a_suggestion() -> Result<()> {
         (&["run", "transformer", "precison=fp32"], "Did you mean precision?"),
         (&["run", "leak", "--conf", "expandable_segment:True"], "Did you mean expandable_segments?"),
         (&["budget", "--card", "H100-80BG"], "Did you mean H100-80GB?"),
+        (&["run", "transformer", "--batch", "8"], "Write it without dashes, such as batch="),
         (&["run", "train.py"], "type: vramscope watch train.py"),
         (&["run", "leak", "--conf", "backend:cudaMallocAsync"], "type: vramscope bench-allocators"),
         (&["reprot", "x"], "'report'"),

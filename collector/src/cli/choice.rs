@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue};
+
 use super::suggestion::did_you_mean;
 use crate::workloads::{ChoiceError, Choices, Values, Workload};
 
@@ -26,6 +28,18 @@ pub(super) fn workload(name: &str) -> Result<&'static Workload, String> {
     }
     let meant = did_you_mean(name, known());
     Err(format!("There is no workload {name:?}.{meant} Name one of: {}.", known().collect::<Vec<_>>().join(", ")))
+}
+
+/// Returns what to write instead, if an unknown option has the name of a workload's parameter.
+pub(super) fn as_option(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = option.strip_prefix("--")?.split('=').next()?;
+    let mut params = Workload::ALL.iter().flat_map(|workload| workload.params);
+    let param = params.find(|param| param.name == name)?;
+    Some(format!(
+        "{option} is not an option: {name} is a parameter of a workload. Write it without dashes, such as {name}={}.",
+        param.default
+    ))
 }
 
 /// Reads the parameters of a workload.

@@ -121,7 +121,13 @@ enum Command {
 
 /// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => match choice::as_option(&error).filter(|_| has_choices()) {
+            Some(sentence) => return refuse(&sentence),
+            None => error.exit(),
+        },
+    };
     let Some(command) = arguments.command else { return arguments.open.run(arguments.serve) };
     match command {
         Command::Serve(serve) => serve.run(),
@@ -147,6 +153,13 @@ pub fn main() -> ExitCode {
         Command::Completions(completions) => completions.run(Arguments::command()),
         Command::Man(man) => man.run(Arguments::command()),
     }
+}
+
+/// Whether the command is one that has parameters of workloads.
+fn has_choices() -> bool {
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|name| ["run", "sweep", "bench-allocators"].iter().any(|known| name == *known))
 }
 
 /// Writes to standard output. If its reader has closed it (`| head`), exits silently; any other failure is

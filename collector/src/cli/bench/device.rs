@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use shared::allocator::{AllocatorConfig, Profile};
-use shared::units::{Address, Count, Stream};
+use shared::units::{Address, Stream, counted};
 use shared::whatif::Call;
 
 use super::contender::{Contender, create};
@@ -85,7 +85,7 @@ pub(super) fn measure(
     let streams = Streams::new(&device, calls)?;
     let mut tallies: Vec<(Allocator, Tally)> =
         Allocator::ALL.into_iter().map(|allocator| (allocator, Tally::default())).collect();
-    let progress = Progress::new(format!("Running {} requests", Count(calls.requests)));
+    let progress = Progress::new(format!("Running {}", counted(calls.requests, "request")));
     for round in 1..=rounds {
         for (allocator, tally) in &mut tallies {
             if tally.unavailable.is_some() {
