@@ -148,7 +148,7 @@ class IntegrationTest(unittest.TestCase):
         self.assertEqual(shown["execute_result"][0], "10")
         text, page = shown["display_data"]
         self.assertRegex(text, r"peak +70\.0 MiB requested")
-        self.assertRegex(page, r'<svg [^>]*aria-label="70.0 MiB allocated at the peak.*</svg><pre>Device 0: 35 events')
+        self.assertRegex(page, r'<svg [^>]*aria-label="70.0 MiB allocated at the peak.*</svg><pre [^>]*>Device 0: 35 events')
         self.assertIn("0 events", empty[-1][1])
         self.assertNotIn("<svg", empty[-1][2])
         self.assertIn("own.vramscope", own[-1][2])

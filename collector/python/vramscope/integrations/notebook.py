@@ -120,7 +120,7 @@ def _show(agent, server, may_frame, options):
     report, why = _program.run("report", "--", path)
     text = report.partition("\n")[2].strip("\n") if report is not None else f"No report: {why}"
     if not body:
-        body = f"{picture(path)}<pre>{html.escape(text)}</pre>"
+        body = f'{picture(path)}<pre style="white-space:pre-wrap">{html.escape(text)}</pre>'
     if _folder is None or not path.startswith(_folder.name):
         lines.append(html.escape(path))
     display({"text/plain": text, "text/html": _paragraph(lines) + body}, raw=True)
