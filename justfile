@@ -61,9 +61,24 @@ beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable
     python3 tests/measure/allocator/beside.py {{ scripts }}
 
-# The Python package with its library, as a wheel in dist/
+# The Python package with its library and the program, as a wheel for this machine in dist/
 wheel:
     python3 -m pip wheel --no-deps --wheel-dir dist ./collector/python
+
+# The wheels for all machines, with prebuilt trackers, and the sources, in dist/; or for some: just wheels x86_64-unknown-linux-gnu
+wheels *targets:
+    python3 -m venv target/tools/zig
+    target/tools/zig/bin/python -m pip install --quiet cargo-zigbuild==0.24.0 ziglang==0.17.1
+    cd collector/python && PATH="$PWD/../../target/tools/zig/bin:$PATH" python -m packager wheels {{ targets }}
+    cd collector/python && python3 -m packager sdist
+
+# Check a wheel, and everything from an empty virtual environment to the page
+wheel-test wheel:
+    VRAMSCOPE_PAGE=skip VRAMSCOPE_WHEEL={{ wheel }} cargo test --package tests --test wheel -- --include-ignored --nocapture
+
+# The server alone in a container
+container tag="vramscope":
+    "$(command -v podman || echo docker)" build --file collector/Containerfile --tag {{ tag }} .
 
 # The Python package's tests with real PyTorch jobs; PYTHON is a command that runs a Python with torch
 torch-test python:

@@ -10,7 +10,8 @@ use crate::pack::{Coding, Packer};
 use crate::{is_release, names, web_target};
 
 /// Writes `assets.rs`, which the server includes: a slice of its `Asset`, sorted by path. The slice is empty without a
-/// page. Debug builds hold no compressed files: making them takes longer than the compiler.
+/// page. Debug builds hold no compressed files: making them takes longer than the compiler. Release builds hold the plain form
+/// only of files that gzip can't make smaller.
 pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
     let mut files = Vec::new();
     if let Some(dist) = dist {
@@ -29,10 +30,11 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
             Ok(file.map_or_else(|| "None".to_owned(), |file| format!("Some(include_bytes!({file:?}))")))
         };
         let (brotli, gzip) = (packed(Coding::Brotli)?, packed(Coding::Gzip)?);
+        let plain = if gzip == "None" { format!("Some(include_bytes!({file:?}))") } else { "None".to_owned() };
         writeln!(
             table,
             "    Asset {{ path: {path:?}, content_type: {:?}, hash: {hash:?}, is_immutable: {}, \
-             plain: include_bytes!({file:?}), brotli: {brotli}, gzip: {gzip} }},",
+             plain: {plain}, brotli: {brotli}, gzip: {gzip} }},",
             content_type(path)?,
             names::is_hashed(path, &hash),
         )?;

@@ -145,6 +145,11 @@ pub struct Remedy {
 }
 
 impl Remedy {
+    /// Returns what stands before it in a list.
+    pub const fn mark(&self) -> &'static str {
+        if self.checked { "checked on this trace" } else { "try" }
+    }
+
     /// Creates advice that was not checked on the trace.
     pub fn advice(text: impl Into<String>) -> Self {
         Self { text: text.into(), checked: false, copy: String::new() }

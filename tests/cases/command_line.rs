@@ -1,6 +1,7 @@
 //! The command line: output, errors and exit codes.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -44,6 +45,8 @@ fn help_names_every_command() -> Result<()> {
     assert_eq!(output.status.code(), Some(0));
     for word in [
         "serve",
+        "watch",
+        "stop",
         "report",
         "curves",
         "doctor",
@@ -59,6 +62,10 @@ fn help_names_every_command() -> Result<()> {
         "pull",
         "unshare",
         "token",
+        "store",
+        "bench-allocators",
+        "completions",
+        "man",
         "--listen",
         "127.0.0.1:7070",
     ] {
@@ -71,6 +78,8 @@ fn help_names_every_command() -> Result<()> {
 fn help_texts_stay() -> Result<()> {
     for command in [
         "serve",
+        "watch",
+        "stop",
         "report",
         "curves",
         "doctor",
@@ -86,9 +95,15 @@ fn help_texts_stay() -> Result<()> {
         "pull",
         "unshare",
         "token new",
+        "store",
+        "bench-allocators",
+        "completions",
+        "man",
     ] {
-        let output =
-            Command::new(program::path()?).args(command.split(' ')).arg("-h").env("COLUMNS", "120").output()?;
+        // The help names the program, whatever its file is called.
+        let mut renamed = Command::new(program::path()?);
+        renamed.arg0("another-name").args(command.split(' '));
+        let output = renamed.arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
         insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(format!("help_{}", command.replace(' ', "_")), text);
@@ -149,12 +164,18 @@ fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> 
     assert_eq!(output.status.code(), Some(2));
     let report = json(&output.stdout)?;
     let files = report["files"].as_array().context("no list of files")?;
-    assert_eq!(files.len(), 1);
-    assert_eq!(files[0]["path"].as_str(), good.to_str());
+    // Each keeps its place.
+    let named: Vec<_> = files.iter().map(|file| file["path"].as_str()).collect();
+    assert_eq!(named, paths.iter().map(|path| Some(*path)).collect::<Vec<_>>());
+    assert_eq!(files.iter().map(|file| file["error"].is_string()).collect::<Vec<_>>(), [true, false, true, true]);
+    assert!(
+        files[1]["devices"].is_array() && files[2]["error"] == "There is no such file. Check the path.",
+        "{report}"
+    );
     let errors = String::from_utf8(output.stderr)?;
     assert_eq!(errors.lines().count(), 3, "{errors}");
     for (line, name) in errors.lines().zip(["bad", "missing.pickle: ", "unreadable"]) {
-        assert!(line.contains(name) && line.contains(": "), "{line:?}");
+        assert!(line.starts_with("error: ") && line.contains(name), "{line:?}");
     }
 
     // The same files as text.

@@ -134,8 +134,8 @@ fn a_run_and_its_files_have_one_verdict() -> Result<()> {
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     for arguments in [&["alternating"][..], &["checkpoint-save", "--capacity", "24GiB"], &["recovery"]] {
         let (snapshot, recording) = (file("a.pickle"), file("a.vramscope"));
-        let ran = program::run(&[&["run", "--json", "--out", snapshot.as_str()], arguments].concat())?;
-        program::run(&[&["run", "--out", recording.as_str()], arguments].concat())?;
+        let ran = program::run(&[&["run", "--json", "--force", "--out", snapshot.as_str()], arguments].concat())?;
+        program::run(&[&["run", "--force", "--out", recording.as_str()], arguments].concat())?;
         let ran: Value = serde_json::from_slice(&ran.stdout)?;
         let want = &ran["verdict"]["sentence"];
         ensure!(want.is_string(), "{arguments:?}");
@@ -188,7 +188,7 @@ fn the_exit_code_tells_what_was_read() -> Result<()> {
         // Of several errors, the last one counts.
         (&["-"], two.as_bytes(), 1, "9.00 GiB"),
         // Standard input can be read once.
-        (&["-", "-"], ERROR.as_bytes(), 2, "The file is empty"),
+        (&["-", "-"], ERROR.as_bytes(), 2, "Standard input can be read only once. Name - in one place."),
         (&[&quiet, "-"], ERROR.as_bytes(), 1, "Fragmented, most likely: "),
         (&["-", &noise], ERROR.as_bytes(), 2, "Fragmented, most likely: "),
     ];

@@ -134,7 +134,16 @@ fn a_device_is_left_out_until_it_is_used_and_has_the_marks_from_before() -> Resu
     handle.mark(1, "later", Stage::Instant);
     handle.mark(2, "later", Stage::Instant);
     drop(sinks);
-    let segment = Segment { address: Address(BASE), size: 2 << 20, ..Segment::default() };
+    let segment = Segment {
+        address: Address(BASE),
+        size: 2 << 20,
+        stream: Stream(0),
+        is_small: true,
+        is_expandable: false,
+        pool: PoolId(0, 0),
+        stack: StackId(0),
+        blocks: vec![],
+    };
     // The third device is used only by the time of the end.
     let end = [(0, vec![]), (2, vec![segment])].map(|(device, segments)| DeviceSegments { device, segments });
     assert_eq!(handle.finish(end.to_vec()).marks_lost, 0);
@@ -154,7 +163,7 @@ fn a_device_is_left_out_until_it_is_used_and_has_the_marks_from_before() -> Resu
     handle.finish(Vec::new());
     let got = read(&path)?;
     let devices: Vec<_> = got.snapshot.devices.iter().map(|of| (of.device, of.annotations.len())).collect();
-    assert_eq!((codes(&got), devices), (vec![], vec![(0, 0)]));
+    assert_eq!((codes(&got), devices), (vec![FindingCode::NoHistory], vec![(0, 0)]));
     Ok(())
 }
 

@@ -96,7 +96,7 @@ fn output_that_cannot_be_written_is_an_error() -> Result<()> {
     let mut command = Command::new(program::path()?);
     let full = fs::OpenOptions::new().write(true).open("/dev/full")?;
     let output = command.args(["budget", "--layers", "2"]).stdout(full).stderr(Stdio::piped()).output()?;
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr)?.contains("Writing to standard output failed"));
     Ok(())
 }

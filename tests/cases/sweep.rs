@@ -103,9 +103,9 @@ fn the_document_is_what_is_printed_and_its_line_repeats_a_run() -> Result<()> {
     // What exists is kept, and nothing runs for a file that can't be written.
     let elsewhere = folder.join("none").join("sweep.json").display().to_string();
     for (out, want) in [
-        (file.as_str(), "sweep.json exists already. Name another file with --out."),
+        (file.as_str(), "sweep.json exists already. Replace it with --force, or name another file with --out."),
         ("sweep.txt", "the result is JSON. End the name sweep.txt with .json."),
-        (&elsewhere, "can't be written: its folder doesn't exist."),
+        (&elsewhere, "none. Make it, or name another file."),
     ] {
         let output = program::run(&["sweep", "transformer", "batch=1..2", "--out", out])?;
         let errors = String::from_utf8(output.stderr)?;
@@ -113,6 +113,8 @@ fn the_document_is_what_is_printed_and_its_line_repeats_a_run() -> Result<()> {
         assert!(errors.contains(want) && errors.lines().count() == 1, "{out}: {errors}");
     }
     assert_eq!(std::fs::read_to_string(&file)?, text);
+    let forced = program::run(&["sweep", "transformer", "batch=1..2", "--steps", "1", "--out", &file, "--force"])?;
+    assert!(forced.status.success() && std::fs::read_to_string(&file)? != text, "{forced:?}");
     assert_eq!(std::fs::read_dir(&*folder)?.count(), 1);
 
     // A command that reads traces says what it is.

@@ -244,6 +244,6 @@ fn a_file_is_shown_by_the_server_that_runs() -> Result<()> {
     shown?;
     let output = bare(&folder)?.arg("repotr").output()?;
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("Nor is it a command"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("neither a command nor a file"), "{}", text(&output.stderr));
     Ok(())
 }

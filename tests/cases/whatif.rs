@@ -57,7 +57,7 @@ fn a_run_is_written_as_a_recording_that_repeats_itself() -> Result<()> {
     for key in ["conf", "torch", "peak_reserved", "peak_active", "reserved_end", "device_allocs", "retries"] {
         assert_eq!(wanted[key], found[key], "{key}");
     }
-    let text = String::from_utf8(program::run(&["whatif", file, "--out", run])?.stdout)?;
+    let text = String::from_utf8(program::run(&["whatif", file, "--out", run, "--force"])?.stdout)?;
     assert!(text.ends_with("run.vramscope: the run under default settings.\n"), "{text}");
     // Under the recorded settings it is the trace again, with its call sites.
     let report = |file: &str| -> Result<Value> {
@@ -79,9 +79,14 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
     let (file, text) = (file.to_str().unwrap(), text.to_str().unwrap());
     for (arguments, words) in [
         (vec![text], "text.pickle"),
-        (vec!["no-such-file"], "There is no such file"),
+        (vec!["no-such-file"], "There is no such file. Check the path."),
+        (vec![file, "--card", "H100-80BG"], "in the list. Did you mean H100-80GB? Known: "),
+        (vec![file, "--conf", "backend:cudaMallocAsync"], "is CUDA's own allocator, and this runs PyTorch's."),
         (vec![file, "--device", "7"], "There is no device 7"),
-        (vec![file, "--conf", "max_split_size_mb:x"], "torch 2.11 refuses the settings \"max_split_size_mb:x\": "),
+        (
+            vec![file, "--conf", "max_split_size_mb:x"],
+            "max_split_size_mb can't be \"x\". It takes a whole number of MiB",
+        ),
         (vec![file, "--torch", "old"], "Unknown torch release"),
         (vec![file, "--capacity", "much"], "not an amount of memory"),
         (vec![file, "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),

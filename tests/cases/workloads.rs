@@ -273,8 +273,8 @@ fn a_recording_and_a_snapshot_of_a_run_agree() -> Result<()> {
     ];
     for arguments in cases {
         let (snapshot, recording) = (file("a.pickle"), file("a.vramscope"));
-        let ran = run(&[arguments, &["--out", snapshot.as_str()][..]].concat())?;
-        let again = run(&[arguments, &["--out", recording.as_str()][..]].concat())?;
+        let ran = run(&[arguments, &["--force", "--out", snapshot.as_str()][..]].concat())?;
+        let again = run(&[arguments, &["--force", "--out", recording.as_str()][..]].concat())?;
         assert_eq!(ran, again, "{arguments:?}");
         let report = printed(&["report", &snapshot, &recording])?;
         let [snapshot, recording] = [&report["files"][0], &report["files"][1]];
@@ -351,7 +351,10 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["budget", "--experts", "8"], "--experts needs --active-experts"),
         (&["budget", "--active-experts", "2"], "need --experts"),
         (&["budget", "--experts", "8", "--active-experts", "9"], "active-experts must be between 1 and 8"),
-        (&["budget", "--config", "/nowhere/config.json"], "--config /nowhere/config.json: there is no such file"),
+        (
+            &["budget", "--config", "/nowhere/config.json"],
+            "--config /nowhere/config.json: There is no such file. Check the path.",
+        ),
         (&["budget", "--config", "/"], "Name the config.json in it"),
         (
             &["budget", "--simulate", "--layers", "60k", "--experts", "1k", "--active-experts", "2"],
@@ -659,11 +662,11 @@ fn a_run_warns_when_cached_memory_becomes_unusable() -> Result<()> {
     let warnings = |arguments: &[&str]| -> Result<Vec<String>> {
         let output = program::run(&[&["run"], arguments].concat())?;
         let errors = String::from_utf8(output.stderr)?;
-        Ok(errors.lines().filter(|line| line.starts_with("Warning: ")).map(str::to_owned).collect())
+        Ok(errors.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect())
     };
     // Every other of its blocks is freed. Expandable segments don't help: no gap has a whole page.
     let found = warnings(&["alternating", "--warn-at", "0.3"])?;
-    let want = "Warning: 99 % of the cached memory is unusable: of 4.00 GiB cached (7.99 GiB reserved), the largest request \
+    let want = "warning: 99 % of the cached memory is unusable: of 4.00 GiB cached (7.99 GiB reserved), the largest request \
                 that fits has 4.00 MiB. 4.00 GiB are gaps in segments that are in use, 0 B are whole segments. Try to \
                 allocate what lives long before what lives short.";
     assert_eq!(found, [want]);

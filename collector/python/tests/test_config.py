@@ -1,10 +1,14 @@
 """Configuration, library and package, without torch."""
 
 import ast
+import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tempfile
 import unittest
 import zipfile
@@ -13,8 +17,14 @@ from unittest import mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-import build_wheel
-from vramscope import _build, _config, _file, _library, _state, _torch
+import packager
+import packager.project
+import vramscope
+from vramscope import _build, _config, _file, _library, _prebuilt, _share, _state, _torch
+
+
+def _version():
+    return packager.project.read().version
 
 
 class ConfigTest(unittest.TestCase):
@@ -136,15 +146,43 @@ class PackageTest(unittest.TestCase):
 
     def test_the_wheel_has_all_that_is_compiled(self):
         with tempfile.TemporaryDirectory() as folder:
-            library = pathlib.Path(folder) / "library.so"
-            library.write_bytes(b"")
-            with mock.patch.dict(os.environ, {"VRAMSCOPE_LIBRARY": str(library)}):
-                made = build_wheel.build_wheel(folder)
+            empty = pathlib.Path(folder) / "empty"
+            empty.write_bytes(b"")
+            given = dict.fromkeys(("VRAMSCOPE_LIBRARY", "VRAMSCOPE_PROGRAM"), str(empty))
+            with mock.patch.dict(os.environ, {**given, "VRAMSCOPE_TRACKERS": ""}):
+                made = packager.build_wheel(folder)
             with zipfile.ZipFile(pathlib.Path(folder) / made) as wheel:
                 names = set(wheel.namelist())
         sources = {f"vramscope/tracker/{path.name}" for path in _build.FOLDER.iterdir()}
         self.assertGreater(len(sources), 5)
         self.assertLessEqual(sources | {"vramscope/_file.py", "vramscope.pth"}, names)
+
+    def test_the_sources_are_a_workspace_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / packager.build_sdist(folder)
+            again = path.read_bytes()
+            packager.build_sdist(folder)
+            self.assertEqual(path.read_bytes(), again)
+            with tarfile.open(path) as tar:
+                names = set(tar.getnames())
+                base = f"vramscope-{_version()}/"
+                text = tar.extractfile(base + "Cargo.toml").read().decode()
+                pyproject = tar.extractfile(base + "pyproject.toml").read().decode()
+                about = tar.extractfile(base + "PKG-INFO").read().decode()
+        members = text.partition("members = [")[2].partition("]")[0].replace('"', "").split(", ")
+        self.assertGreater(len(members), 5)
+        for member in members:
+            self.assertIn(f"{base}{member}/Cargo.toml", names)
+        self.assertIn('backend-path = ["collector/python"]', pyproject)
+        self.assertIn("\nName: vramscope\n", about)
+        for name in ("Cargo.lock", "LICENSE-MIT", "collector/build/main.rs", "web/static/index.html", "collector/python/README.md"):
+            self.assertIn(base + name, names)
+        self.assertFalse([name for name in names if "__pycache__" in name or "/tests/cases/" in name])
+
+    def test_the_version_is_the_same_everywhere(self):
+        cargo = (HERE.parent.parent.parent / "Cargo.toml").read_text()
+        self.assertEqual(cargo.partition('\nversion = "')[2].partition('"')[0], _version())
+        self.assertEqual(vramscope.__version__, _version())
 
     def test_importing_does_nothing(self):
         code = "import sys, threading, vramscope; vramscope.mark('a'); vramscope.step(); vramscope.detach()\n"
@@ -185,7 +223,7 @@ class PackageTest(unittest.TestCase):
             ).stdout.split("\n")
             self.assertEqual(found[:3], ["torch", "there torch.cuda True", "SourceFileLoader False"])
 
-    def test_a_failed_build_is_cached_and_reported(self):
+    def test_a_failed_build_is_cached_and_reported_unless_asked_for(self):
         torch = mock.Mock(__version__="9.9.9+x", __file__="/nowhere/torch/__init__.py")
         torch._C._GLIBCXX_USE_CXX11_ABI = True
         with tempfile.TemporaryDirectory() as folder:
@@ -196,6 +234,75 @@ class PackageTest(unittest.TestCase):
                     with self.assertRaisesRegex(_build.BuildError, "no C\\+\\+ compiler"):
                         _build.build(torch)
                 self.assertEqual(compiler.call_count, 1)
+                with self.assertRaisesRegex(_build.BuildError, "not every event"):
+                    _build.build(torch, is_asked_for=True)
+                self.assertEqual(compiler.call_count, 2)
+
+
+class PrebuiltTest(unittest.TestCase):
+    """A tracker is used for exactly the build that it was compiled for."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        include = self.folder / "torch" / "include"
+        for name in _prebuilt.HEADERS:
+            (include / name).parent.mkdir(parents=True, exist_ok=True)
+            (include / name).write_text(name)
+        self.header = include / _prebuilt.HEADERS[0]
+        self.torch = mock.Mock(__version__="2.6.0+cu124", __file__=str(self.folder / "torch" / "__init__.py"))
+        self.torch.version = mock.Mock(git_version="abc", cuda="12.4")
+        self.torch._C._GLIBCXX_USE_CXX11_ABI = False
+        build = {"version": "2.6.0", "abi": 0, "headers": _prebuilt.headers(include), "file": "tracker.so"}
+        self.index = {"machine": platform.machine(), "sources": _prebuilt.sources(), "builds": {"abc": build}}
+
+    def fits(self):
+        return _prebuilt._fits(self.torch, self.index)
+
+    def test_an_official_release_has_one(self):
+        self.assertEqual(self.fits(), "tracker.so")
+        self.torch.__version__ = "2.6.0"
+        self.assertEqual(self.fits(), "tracker.so")
+
+    def test_no_other_build_has_one(self):
+        for version in ("2.6.1+cu124", "2.6.0a0+ecf3bae40a.nv25.01", "2.6.0+rocm6.2", "2.6.0+cpu", "2.6.0+cu124.patched", "2.6.0.dev1"):
+            with self.subTest(version=version), mock.patch.object(self.torch, "__version__", version):
+                self.assertIsNone(self.fits())
+        for name, value in (("git_version", "abd"), ("git_version", None), ("cuda", None)):
+            with self.subTest(name=name), mock.patch.object(self.torch.version, name, value):
+                self.assertIsNone(self.fits())
+        with mock.patch.object(self.torch._C, "_GLIBCXX_USE_CXX11_ABI", True):
+            self.assertIsNone(self.fits())
+        for name in ("machine", "sources"):
+            with self.subTest(name=name), mock.patch.dict(self.index, {name: "other"}):
+                self.assertIsNone(self.fits())
+        self.header.write_text("changed")
+        self.assertIsNone(self.fits())
+        self.header.unlink()
+        self.assertIsNone(self.fits())
+
+    def test_what_is_missing_or_damaged_is_compiled_instead(self):
+        with mock.patch.object(_prebuilt, "FOLDER", self.folder):
+            self.assertIsNone(_prebuilt.find(self.torch))
+            (self.folder / _prebuilt.INDEX).write_text("{")
+            self.assertIsNone(_prebuilt.find(self.torch))
+            (self.folder / _prebuilt.INDEX).write_text(json.dumps(self.index))
+            (self.folder / "tracker.so").write_text("no library")
+            self.assertIsNone(_prebuilt.find(self.torch))
+
+
+class ProgramTest(unittest.TestCase):
+    def test_the_program_of_this_python_comes_first(self):
+        places = _share.candidates(None, {"PATH": "/nowhere"}, pathlib.Path("/site/vramscope"))
+        self.assertEqual(places[0], pathlib.Path(sysconfig.get_path("scripts")) / _share.NAME)
+        self.assertEqual(places[-1], pathlib.Path("/site/bin") / _share.NAME)
+        self.assertEqual(_share.candidates(None, {"VRAMSCOPE_PROGRAM": "/a"}), [pathlib.Path("/a")])
+
+    def test_other_platforms_say_what_they_can_not_do(self):
+        self.assertIsNone(_library.unsupported("linux"))
+        self.assertIn("MPS", _library.unsupported("darwin"))
+        self.assertIn("Linux with CUDA only", _library.unsupported("win32"))
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def _build():
     from . import _build
 
     try:
-        print(_build.build(torch))
+        print(_build.build(torch, is_asked_for=True))
     except _build.BuildError as error:
         print(f"vramscope: Cannot build the tracker: {error}", file=sys.stderr)
         return 1

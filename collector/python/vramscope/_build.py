@@ -1,4 +1,4 @@
-"""Compiles the tracker, once for each torch, and caches it for later jobs.
+"""Returns the tracker: the one that the wheel has for the installed torch, or one that is compiled, once for each torch.
 
 One call of the compiler builds one source file with its headers, for torch's ABI. It needs no ninja, setuptools or CUDA
 toolkit: the headers come with torch and its dependencies.
@@ -15,14 +15,18 @@ import subprocess
 import tempfile
 import time
 
-from . import _torch
+from . import _log, _prebuilt, _torch
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "tracker"
 SOURCE = FOLDER / "tracker.cpp"
 SECONDS = 300
-"""The most seconds that the compiler may take. Ten are usual."""
+"""The most seconds that the compiler may take. Six are usual."""
 RETRY_SECONDS = 600
 """How many seconds after a failure the build is tried again."""
+
+
+LESS = "from some 1,000 events a second on, not every event is recorded"
+"""What is lost without a tracker."""
 
 
 class BuildError(RuntimeError):
@@ -89,7 +93,8 @@ def _key(torch):
 def _compile(torch, target):
     path = compiler()
     if path is None:
-        raise BuildError("no C++ compiler")
+        raise BuildError(f"no C++ compiler, and no prebuilt tracker for torch {torch.__version__}; {LESS}")
+    _log.log(f"compiling the tracker for torch {torch.__version__}: about 6 s, once")
     # First the standard that torch is built with; an older compiler may only support the other one.
     standards = ["c++20", "c++17"] if _torch.version(torch) >= (2, 12) else ["c++17", "c++20"]
     errors = []
@@ -116,10 +121,15 @@ def _compile(torch, target):
     raise BuildError(f"{path} failed: {errors[0]}")
 
 
-def build(torch):
-    """Returns the compiled tracker's path, compiling it if needed. Other processes wait for the one that compiles."""
+def build(torch, is_asked_for=False):
+    """Returns the tracker's path, compiling it if needed. Other processes wait for the one that compiles.
+
+    After a failure, the next jobs don't try again for a while, unless the user asked for it."""
     import fcntl
 
+    prebuilt = _prebuilt.find(torch)
+    if prebuilt is not None:
+        return prebuilt
     folder = cache()
     key = _key(torch)
     target, failure = folder / (key + ".so"), folder / (key + ".failed")
@@ -141,7 +151,8 @@ def build(torch):
                     time.sleep(0.1)
             if target.is_file():
                 return target
-            if failure.is_file() and time.time() - failure.stat().st_mtime < RETRY_SECONDS:
+            is_fresh = failure.is_file() and time.time() - failure.stat().st_mtime < RETRY_SECONDS
+            if is_fresh and not is_asked_for:
                 raise BuildError(failure.read_text(encoding="utf-8"))
             try:
                 _compile(torch, target)

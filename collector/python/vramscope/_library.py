@@ -62,8 +62,21 @@ def candidates(argument=None, environ=os.environ, package=None):
     return places
 
 
+def unsupported(platform):
+    """Returns why a job on this platform can't be recorded, or None if it can."""
+    if platform.startswith("linux"):
+        return None
+    text = "Jobs can be recorded on Linux with CUDA only. Here, the program vramscope has the server, the page and the reports"
+    if platform == "darwin":
+        text += "; PyTorch keeps no history of its allocator for MPS that could be recorded"
+    return text + "."
+
+
 def find(argument=None):
-    """Returns the library's path. Raises `LibraryError` if it is missing."""
+    """Returns the library's path. Raises `LibraryError` if it is missing, or if there is none for this platform."""
+    reason = unsupported(sys.platform)
+    if reason is not None:
+        raise LibraryError(reason)
     places = candidates(argument)
     for place in places:
         if place.is_file():

@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 from . import _server
 
-NAME = "vramscope"
+NAME = "vramscope.exe" if os.name == "nt" else "vramscope"
 
 
 class ShareError(RuntimeError):
@@ -26,6 +27,16 @@ class Link(str):
     delete_token = None
 
 
+def _scripts(package):
+    """Returns the folders in which an installer puts the program beside this package."""
+    schemes = [sysconfig.get_path("scripts")]
+    user = {"posix": "posix_user", "nt": "nt_user"}.get(os.name)
+    if user in sysconfig.get_scheme_names():
+        schemes.append(sysconfig.get_path("scripts", user))
+    # The last is that of `pip install --target`.
+    return [pathlib.Path(folder) for folder in schemes] + [package.parent / "bin"]
+
+
 def candidates(argument=None, environ=os.environ, package=None):
     """Returns the possible paths of the program: only the requested one, or all usual places in order."""
     if argument:
@@ -33,7 +44,8 @@ def candidates(argument=None, environ=os.environ, package=None):
     if environ.get("VRAMSCOPE_PROGRAM"):
         return [pathlib.Path(environ["VRAMSCOPE_PROGRAM"])]
     package = package or pathlib.Path(__file__).resolve().parent
-    places = []
+    # The one that came with this package, on the PATH or not, is of the same version.
+    places = [folder / NAME for folder in _scripts(package)]
     on_path = shutil.which(NAME, path=environ.get("PATH"))
     if on_path:
         places.append(pathlib.Path(on_path))
@@ -50,8 +62,8 @@ def find(argument=None):
         if place.is_file():
             return place
     raise ShareError(
-        "The program vramscope was not found. Put it on the PATH, run `cargo build --release` in a checkout, "
-        "or set VRAMSCOPE_PROGRAM."
+        "The program vramscope was not found. Install the package's wheel, put the program on the PATH, run "
+        "`cargo build --release` in a checkout, or set VRAMSCOPE_PROGRAM."
     )
 
 

@@ -12,8 +12,10 @@ use shared::trace::{DeviceTrace, Snapshot};
 use shared::units::counted;
 
 use super::device::{choose, numbers};
-use super::read::read;
-use super::{one_line, print, refuse};
+use super::message::note;
+use super::progress::Progress;
+use super::read::{name_of, read};
+use super::{print, refuse};
 
 /// Positions that are measured before they are written: few enough to stop at once when nobody reads.
 const PIECE: u32 = 1 << 12;
@@ -21,7 +23,7 @@ const PIECE: u32 = 1 << 12;
 /// The options of `curves`.
 #[derive(Args, Debug)]
 pub(super) struct Curves {
-    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Device, by its number in the file [default: the first one with events]
@@ -70,7 +72,7 @@ impl Curves {
     pub(super) fn run(self) -> ExitCode {
         match self.open() {
             Ok((snapshot, device)) => self.print(snapshot, device),
-            Err(sentence) => refuse(&format!("{}: {sentence}", self.file.display())),
+            Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.file))),
         }
     }
 
@@ -88,16 +90,17 @@ impl Curves {
         }
         if self.device.is_none() && snapshot.devices.len() > 1 {
             let number = snapshot.devices.get(device).map_or(0, |trace| trace.device);
-            let (name, numbers) = (one_line(&self.file.display().to_string()), numbers(&snapshot.devices));
-            eprintln!("{name}: the file has the devices {numbers}. These are the rows of device {number}.");
+            let (name, numbers) = (name_of(&self.file), numbers(&snapshot.devices));
+            note(&format!("{name}: the file has the devices {numbers}. These are the rows of device {number}."));
         }
         Ok((snapshot, device))
     }
 
     fn print(&self, mut snapshot: Snapshot, device: usize) -> ExitCode {
         let trace = snapshot.devices.swap_remove(device);
+        let progress = Progress::new("Rebuilding the history");
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        drop(snapshot);
+        drop((snapshot, progress));
         print(|out| {
             let mut rows = Rows { trace: &trace, is_json: self.json, has_rows: false, text: Vec::new(), out };
             rows.begin()?;

@@ -1,14 +1,18 @@
 //! The server that a command talks to.
 
-use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::read::{self, name_of};
 use crate::publish::Destination;
 
 /// The variable that holds the server's token if no file is named.
 pub(super) const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
 /// The variable that holds the path of a file with certificates if the option is not given.
 const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
+
+/// Bytes of a file with a token or a password.
+const SECRET_BYTES: u64 = 64 << 10;
 
 /// Returns a server, with the token and the certificates for it. `option` is the one that named it. The error is a sentence
 /// for people.
@@ -41,17 +45,24 @@ fn read_token(path: &Path) -> Result<String, String> {
 pub(super) fn read_password(path: &Path) -> Result<String, String> {
     let password = read_secret(path, "password")?.trim_end_matches(['\r', '\n']).to_owned();
     if password.trim().is_empty() {
-        return Err(format!("{}: the file holds no password.", path.display()));
+        return Err(format!("{}: the file holds no password. Write one into it.", name_of(path)));
     }
     Ok(password)
 }
 
 fn read_secret(path: &Path, what: &str) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: the {what} can't be read: {error}.", path.display()))
+    let read = read::open(path).and_then(|file| {
+        let mut text = String::new();
+        let read = file.take(SECRET_BYTES).read_to_string(&mut text);
+        read.map(|_| text).map_err(|error| read::sentence(&error))
+    });
+    read.map_err(|error| format!("{}: the {what} can't be read. {error}", name_of(path)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,6 @@
 //! `vramscope doctor`: tells why memory ran out, what else is wrong with a trace, and what to try.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,19 +9,19 @@ use serde::Serialize;
 use shared::analysis::own_rules::OwnRules;
 use shared::doctor::pasted::{self, Explanation, WANTED};
 use shared::finding::FindingCode;
-use shared::import::{ImportError, Imported, Importer};
-use shared::limits::{ImportLimits, PASTED_BYTES};
+use shared::import::{Imported, unpacked};
+use shared::limits::PASTED_BYTES;
 use shared::report::{DiagnosisReport, FileDiagnosis, FindingReport};
 
-use super::read::read;
+use super::gate::{self, FailOn, GATE_STATUS};
+use super::progress::Progress;
+use super::read::{self, name_of, short_name_of};
 use super::rules::RuleOptions;
-use super::{UNUSABLE, one_line, print};
-
-/// Bytes of standard input that are read at once.
-const CHUNK: usize = 1 << 20;
+use super::{UNUSABLE, print, refuse, show};
 
 /// The options of `doctor`.
 #[derive(Args, Debug)]
+#[command(after_help = GATE_STATUS)]
 pub(super) struct Doctor {
     /// Memory snapshots and recordings, plain, .gz or .zst; or the text of an out-of-memory error, of memory_stats() or of
     /// memory_summary(). `-` reads standard input
@@ -31,6 +30,9 @@ pub(super) struct Doctor {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+    /// Exit with 1 if this was found
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Oom)]
+    fail_on: FailOn,
     #[command(flatten)]
     rules: RuleOptions,
 }
@@ -66,28 +68,28 @@ enum Contents {
 }
 
 impl Doctor {
-    /// Examines every file. The exit code is 1 if memory ran out in one of them, and 2 if one is unreadable.
+    /// Examines every file. The exit code is 1 if what `--fail-on` names was found in one of them, and 2 if one is unreadable.
     pub(super) fn run(self) -> ExitCode {
         let rules = match self.rules.rules() {
             Ok(rules) => rules,
-            Err(sentence) => {
-                eprintln!("{}", one_line(&sentence));
-                return ExitCode::from(UNUSABLE);
-            }
+            Err(sentence) => return refuse(&sentence),
         };
-        let (mut has_failed, mut is_unreadable) = (false, false);
+        let (mut is_tripped, mut is_unreadable) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
             let examined = Examined::of(path, &rules);
-            has_failed |= examined.has_failed();
+            is_tripped |= examined.trips(self.fail_on);
             if let Some(error) = &examined.error {
                 is_unreadable = true;
-                eprintln!("{}", one_line(&format!("{}: {error}", examined.path)));
+                refuse(&format!("{}: {error}", name_of(path)));
             }
             if self.json {
                 files.push(examined);
-            } else if examined.error.is_none() && print(|out| writeln!(out, "{}", examined.text)) != ExitCode::SUCCESS {
-                return ExitCode::FAILURE;
+            } else if examined.error.is_none() {
+                let printed = show(&format!("{}\n", examined.text));
+                if printed != ExitCode::SUCCESS {
+                    return printed;
+                }
             }
         }
         if self.json {
@@ -99,11 +101,7 @@ impl Doctor {
                 return printed;
             }
         }
-        match (is_unreadable, has_failed) {
-            (true, _) => ExitCode::from(UNUSABLE),
-            (false, true) => ExitCode::FAILURE,
-            (false, false) => ExitCode::SUCCESS,
-        }
+        if is_unreadable { ExitCode::from(UNUSABLE) } else { gate::code(is_tripped) }
     }
 }
 
@@ -112,6 +110,7 @@ impl Examined {
         let name = path.display().to_string();
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
+                let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
                 let found = FileDiagnosis::with(name, *imported, rules.clone());
                 if let Some(cut) = cut_off(&found) {
                     return Self { path: found.path, error: Some(cut), ..Self::default() };
@@ -126,9 +125,11 @@ impl Examined {
         }
     }
 
-    fn has_failed(&self) -> bool {
-        self.devices.iter().any(|device| device.failed > 0)
-            || self.pasted.as_ref().is_some_and(|explanation| explanation.is_failure)
+    /// Whether it trips the gate.
+    fn trips(&self, gate: FailOn) -> bool {
+        let has_failed = self.pasted.as_ref().is_some_and(|explanation| explanation.is_failure);
+        let found = self.findings.iter().map(|finding| finding.severity);
+        gate.is_tripped(has_failed, found) || self.devices.iter().any(|device| gate.is_tripped_by(device))
     }
 }
 
@@ -138,62 +139,24 @@ fn cut_off(found: &FileDiagnosis) -> Option<String> {
     cut.filter(|_| found.devices.is_empty()).map(|finding| finding.message.clone())
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a text or a trace, piece by piece.
 fn contents(path: &Path) -> Result<Contents, String> {
-    if path == Path::new("-") {
-        return from_input(&mut io::stdin().lock());
-    }
-    let metadata = path.metadata();
-    let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
-    if (1..=PASTED_BYTES as u64).contains(&length)
-        && let Ok(mut file) = File::open(path)
-        && let Ok(head) = head_of(&mut file)
-        && let Some(explanation) = explained(&head)
-    {
+    let mut input = read::open(path)?;
+    let mut head = Vec::new();
+    let wanted = PASTED_BYTES as u64 + 1;
+    input.by_ref().take(wanted).read_to_end(&mut head).map_err(|error| read::sentence(&error))?;
+    // A text is short, also when it is compressed.
+    let text = (head.len() <= PASTED_BYTES).then(|| unpacked(head.clone(), PASTED_BYTES).ok()).flatten();
+    let text = text.and_then(|text| String::from_utf8(text).ok());
+    if let Some(explanation) = text.as_deref().and_then(pasted::explain) {
         return Ok(Contents::Pasted(explanation));
     }
-    // A device such as /dev/zero has no length, and no end.
-    let is_file = metadata.is_ok_and(|metadata| metadata.is_file());
-    let is_text = is_file && length <= PASTED_BYTES as u64 && std::fs::read_to_string(path).is_ok();
-    let imported = read(path).map_err(|error| refused(&error, is_text))?;
+    let imported =
+        read::read_from(path, head.as_slice().chain(input)).map_err(|error| refused(&error, text.is_some()))?;
     Ok(Contents::Trace(Box::new(imported)))
 }
 
 /// Returns why something can't be examined. A text may have been meant as an error or as statistics.
 fn refused(error: &str, is_text: bool) -> String {
     if is_text { format!("{}. {WANTED}", error.trim_end_matches('.')) } else { error.to_owned() }
-}
-
-/// Reads as much as a pasted text may have, and a byte more.
-fn head_of(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    input.take(PASTED_BYTES as u64 + 1).read_to_end(&mut head)?;
-    Ok(head)
-}
-
-fn explained(head: &[u8]) -> Option<Explanation> {
-    std::str::from_utf8(head).ok().and_then(pasted::explain)
-}
-
-/// Reads a text or a trace piece by piece.
-fn from_input(input: &mut impl Read) -> Result<Contents, String> {
-    let failed = |error: io::Error| format!("Reading failed: {error}.");
-    let head = head_of(input).map_err(failed)?;
-    let is_text = head.len() <= PASTED_BYTES && std::str::from_utf8(&head).is_ok();
-    let refused = |error: ImportError| refused(&error.to_string(), is_text);
-    if let Some(explanation) = explained(&head) {
-        return Ok(Contents::Pasted(explanation));
-    }
-    let mut importer = Importer::new(ImportLimits::default());
-    importer.push(&head).map_err(refused)?;
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match input.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(length) => importer.push(&chunk[..length]).map_err(refused)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    importer.finish().map(|imported| Contents::Trace(Box::new(imported))).map_err(refused)
 }

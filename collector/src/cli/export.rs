@@ -9,20 +9,25 @@ use clap::Args;
 use shared::format::EXTENSION;
 use shared::units::Bytes;
 
-use super::redaction::{RedactionOptions, write_whole};
-use super::{print, refuse};
+use super::output::Overwrite;
+use super::progress::Progress;
+use super::read::{is_standard_input, name_of};
+use super::redaction::RedactionOptions;
+use super::{refuse, show};
 use crate::offline;
 
 /// The options of `export`.
 #[derive(Args, Debug)]
 pub(super) struct Export {
-    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Web page to write; its name ends in .html [default: the name of FILE with .html, in the current
-    /// folder; an existing file is kept]
+    /// folder]
     #[arg(short, long, value_name = "OUT")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     #[command(flatten)]
     redaction: RedactionOptions,
 }
@@ -31,8 +36,8 @@ impl Export {
     /// Writes the page, and tells what it says.
     pub(super) fn run(self) -> ExitCode {
         match self.export() {
-            Ok(text) => print(|out| out.write_all(text.as_bytes())),
-            Err(sentence) => refuse(&format!("{}: {sentence}", self.file.display())),
+            Ok(text) => show(&text),
+            Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.file))),
         }
     }
 
@@ -40,30 +45,29 @@ impl Export {
     fn export(&self) -> Result<String, String> {
         let out = match &self.out {
             Some(out) => out.clone(),
-            None => {
-                let out = Path::new(&stem(&self.file)).with_added_extension("html");
-                if out.exists() {
-                    return Err(format!("the page {} exists already. Name another one with --out.", out.display()));
-                }
-                out
-            }
+            None => Path::new(&stem(&self.file)).with_added_extension("html"),
         };
         if out.extension().is_none_or(|ending| ending != "html") {
             return Err(format!("the copy is a web page. End the name {} with .html.", out.display()));
         }
+        self.overwrite.check(&out)?;
         let template = offline::template().map_err(str::to_owned)?;
         let copy = self.redaction.copy_of(&self.file)?;
         let name = format!("{}.{EXTENSION}", stem(&self.file));
-        write_whole(&out, |file| {
+        let recording = copy.recording();
+        let progress = Progress::new(format!("Writing {}", out.display()));
+        self.overwrite.write(&out, |file| {
             let mut file = io::BufWriter::new(file);
-            offline::write(template, &name, &copy.recording(), &mut file)?;
+            offline::write(template, &name, &recording, &mut file)?;
             io::Write::flush(&mut file)
-        })
-        .map_err(|error| format!("the page {} can't be written: {error}.", out.display()))?;
-        let size = |path: &Path| Bytes(fs::metadata(path).map_or(0, |metadata| metadata.len()));
-        let (written, read) = (size(&out), size(&self.file));
+        })?;
+        drop(progress);
+        let size = |path: &Path| fs::metadata(path).map(|metadata| Bytes(metadata.len()));
+        let written = size(&out).unwrap_or(Bytes(0));
+        // Standard input has no size.
+        let read = size(&self.file).map_or_else(|_| String::new(), |read| format!(" from {read}"));
         Ok(format!(
-            "{}Wrote {}: {written} from {read}. It opens in a browser, without a network.\n",
+            "{}Wrote {}: {written}{read}. It opens in a browser, without a network.\n",
             copy.summary(),
             out.display()
         ))
@@ -72,6 +76,9 @@ impl Export {
 
 /// Returns the name of a trace's file without its folder and the endings that a trace may have.
 fn stem(file: &Path) -> String {
+    if is_standard_input(file) {
+        return "trace".to_owned();
+    }
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut stem = name.as_str();
     for ending in [".gz", ".zst", ".pickle", ".pkl", ".json", ".vramscope"] {
@@ -93,6 +100,7 @@ mod tests {
             ("a.b.vramscope", "a.b"),
             ("a.txt", "a.txt"),
             (".pickle", ".pickle"),
+            ("-", "trace"),
         ] {
             assert_eq!(stem(Path::new(file)), want, "{file}");
         }

@@ -11,7 +11,7 @@ use shared::units::{Count, counted};
 use shared::wire::Code;
 
 use super::destination::{TOKEN_VARIABLE, destination};
-use super::one_line;
+use super::message::{note, warn};
 use crate::publish::{Cause, Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
@@ -31,7 +31,7 @@ pub(super) struct To {
     /// Events per second of wall time; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 5_000, requires = "to")]
     rate: u64,
-    /// File with the server's token [default: the variable VRAMSCOPE_TOKEN]
+    /// File with the server's token; `-` reads standard input [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE", requires = "to")]
     token_file: Option<PathBuf>,
     /// File with the certificates to trust instead of the system's: of a company's authority, or the server's own
@@ -95,9 +95,9 @@ impl Live {
     pub(super) fn greet(&self) -> bool {
         let is_connected = self.handle.wait_connected(GREETING);
         if is_connected {
-            eprintln!("{}", self.invitation());
+            note(&self.invitation());
         } else if self.handle.failure().is_none() {
-            eprintln!("{}", one_line(&not_connected(&self.handle.stats(), &self.destination.address())));
+            warn(&not_connected(&self.handle.stats(), &self.destination.address()));
         }
         is_connected
     }
@@ -120,7 +120,12 @@ impl Live {
             lost: dropped + stats.undelivered(),
             is_whole: dropped == 0 && stats.is_ended && stats.undelivered() == 0,
         };
-        eprintln!("{}", one_line(&delivery.sentence(&stats, dropped, &self.destination.address())));
+        let sentence = delivery.sentence(&stats, dropped, &self.destination.address());
+        if delivery.is_whole {
+            note(&sentence);
+        } else {
+            warn(&sentence);
+        }
         delivery
     }
 }

@@ -1,17 +1,25 @@
 //! The command line.
 
+mod bench;
 mod browser;
 mod budget;
+mod choice;
+mod conf;
 mod curves;
 mod destination;
 mod device;
 mod doctor;
 mod export;
+mod gate;
+mod help;
 mod listening;
 mod live;
 mod log;
+mod message;
 mod open;
+mod output;
 mod parallel;
+mod progress;
 mod pull;
 mod push;
 mod read;
@@ -26,21 +34,32 @@ mod stop;
 mod store;
 mod strip;
 mod subject;
+mod suggestion;
 mod sweep;
 mod token;
 mod tune;
 mod tuned_run;
 mod watch;
 mod whatif;
+mod width;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use self::message::{UNUSABLE, one_line, refuse};
 
 /// Explains GPU memory: what filled it, when, and from which line of code
 #[derive(Debug, Parser)]
-#[command(name = "vramscope", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "vramscope",
+    // Whatever the file of the program is called.
+    bin_name = "vramscope",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = gate::EXIT_STATUS
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -61,7 +80,7 @@ enum Command {
     Stop(stop::Stop),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
-    /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
+    /// Tell why memory ran out, what else is wrong with a trace, and what to try
     Doctor(doctor::Doctor),
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
@@ -77,6 +96,8 @@ enum Command {
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
+    /// Run the requests of a trace through PyTorch's allocator and through those of CUDA, and compare them
+    BenchAllocators(bench::Bench),
     /// Write a copy of a trace without names of users and hosts, home folders and attached texts
     Strip(strip::Strip),
     /// Share a trace by a link, without names of users and hosts, home folders and attached texts
@@ -92,6 +113,10 @@ enum Command {
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
     Store(store::Store),
+    /// Print the script that completes commands and options in a shell
+    Completions(help::Completions),
+    /// Print the manual page of the program or of a command, or write all of them
+    Man(help::Man),
 }
 
 /// Runs the program and returns its exit code.
@@ -111,6 +136,7 @@ pub fn main() -> ExitCode {
         Command::Replay(replay) => replay.run(),
         Command::Whatif(whatif) => whatif.run(),
         Command::Tune(tune) => tune.run(),
+        Command::BenchAllocators(bench) => bench.run(),
         Command::Strip(strip) => strip.run(),
         Command::Push(push) => push.run(),
         Command::Pull(pull) => pull.run(),
@@ -118,43 +144,33 @@ pub fn main() -> ExitCode {
         Command::Export(export) => export.run(),
         Command::Token(token) => token.run(),
         Command::Store(store) => store.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
+        Command::Man(man) => man.run(Arguments::command()),
     }
 }
 
-/// The exit code for invalid arguments and unreadable files.
-const UNUSABLE: u8 = 2;
-
-/// Prints in one line why nothing was done.
-fn refuse(sentence: &str) -> ExitCode {
-    eprintln!("{}", one_line(sentence));
-    ExitCode::from(UNUSABLE)
-}
-
-/// Writes to standard output. If its reader has closed it (`| head`), exits silently; any other failure is printed, with
-/// the exit code 1.
+/// Writes to standard output. If its reader has closed it (`| head`), exits silently; any other failure is
+/// printed.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            eprintln!("Writing to standard output failed: {}.", one_line(&error.to_string()));
-            ExitCode::FAILURE
+            refuse(&format!("Writing to standard output failed: {error}. Make room, or write to another place."))
         }
     }
 }
 
-/// Replaces control characters, such as line breaks in file names.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+/// Prints a text for people. On a terminal, its long lines are folded.
+fn show(text: &str) -> ExitCode {
+    match width::of_output() {
+        Some(width) => print(|out| out.write_all(width::folded(text, width).as_bytes())),
+        None => print(|out| out.write_all(text.as_bytes())),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
-    }
+/// Prints JSON for programs, or a text for people.
+fn show_as(is_json: bool, text: &str) -> ExitCode {
+    if is_json { print(|out| out.write_all(text.as_bytes())) } else { show(text) }
 }

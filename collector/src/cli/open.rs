@@ -1,15 +1,17 @@
 //! `vramscope FILE`: opens files in the page.
 
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, CommandFactory};
 
 use super::destination::destination;
 use super::push::wait;
 use super::serve::Serve;
-use super::{browser, refuse};
+use super::suggestion::did_you_mean;
+use super::{browser, message, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
 use crate::server::LocalFiles;
@@ -30,6 +32,9 @@ impl Open {
     /// for another one, this program serves them until Ctrl-C.
     pub(super) fn run(self, serve: Serve) -> ExitCode {
         if self.files.is_empty() {
+            if io::stderr().is_terminal() {
+                message::note("All commands: vramscope --help");
+            }
             return serve.run();
         }
         if let Some(missing) = self.files.iter().find(|path| !path.is_file()) {
@@ -93,8 +98,12 @@ fn unknown(path: &Path) -> String {
         return format!("{shown} is a folder. Name the files in it.");
     }
     let is_word = path.extension().is_none() && path.components().count() == 1;
-    let hint = if is_word { " Nor is it a command; vramscope --help lists them." } else { "" };
-    format!("{shown}: there is no such file.{hint}")
+    if !is_word {
+        return format!("{shown}: there is no such file.");
+    }
+    let program = super::Arguments::command();
+    let meant = did_you_mean(&shown.to_string(), program.get_subcommands().map(clap::Command::get_name));
+    format!("{shown} is neither a command nor a file.{meant} vramscope --help lists the commands.")
 }
 
 #[cfg(test)]
@@ -114,7 +123,7 @@ mod tests {
     fn what_is_no_file_is_told() {
         assert_eq!(
             unknown(Path::new("repotr")),
-            "repotr: there is no such file. Nor is it a command; vramscope --help lists them."
+            "repotr is neither a command nor a file. Did you mean report? vramscope --help lists the commands."
         );
         assert_eq!(unknown(Path::new("a/job.pickle")), "a/job.pickle: there is no such file.");
     }

@@ -1,6 +1,5 @@
-//! Work that is spread over all cores, with its progress on a terminal.
+//! Work that is spread over all cores.
 
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -27,30 +26,6 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, 
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(place, _)| *place);
     results.into_iter().map(|(_, result)| result).collect()
-}
-
-/// A line on a terminal that rewrites itself; nothing elsewhere.
-pub(super) struct ProgressLine {
-    is_shown: bool,
-}
-
-impl ProgressLine {
-    pub(super) fn new() -> Self {
-        Self { is_shown: std::io::stderr().is_terminal() }
-    }
-
-    /// Replaces the line.
-    pub(super) fn show(&self, text: &str) {
-        if self.is_shown {
-            eprint!("\r\x1b[K{text}");
-        }
-    }
-}
-
-impl Drop for ProgressLine {
-    fn drop(&mut self) {
-        self.show("");
-    }
 }
 
 #[cfg(test)]

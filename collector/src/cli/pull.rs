@@ -9,9 +9,10 @@ use shared::format::EXTENSION;
 use shared::units::Bytes;
 
 use super::destination::read_password;
-use super::push::{ServerOptions, report, wait};
-use super::redaction::write_whole;
-use super::{one_line, print, refuse};
+use super::output::Overwrite;
+use super::progress::Progress;
+use super::push::{ServerOptions, wait};
+use super::{one_line, refuse, show};
 use crate::file_name::file_name;
 use crate::remote::LinkAddress;
 
@@ -21,10 +22,12 @@ pub(super) struct Pull {
     /// The link
     #[arg(value_name = "LINK")]
     link: String,
-    /// Recording to write [default: the link's name in the current folder; an existing file is kept]
+    /// Recording to write [default: the link's name in the current folder]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// File with the link's password
+    #[command(flatten)]
+    overwrite: Overwrite,
+    /// File with the link's password; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     #[command(flatten)]
@@ -35,7 +38,7 @@ impl Pull {
     /// Fetches the trace, and prints the name of its file.
     pub(super) fn run(self) -> ExitCode {
         match self.pull() {
-            Ok(line) => print(|out| writeln!(out, "{line}")),
+            Ok(line) => show(&format!("{line}\n")),
             Err(sentence) => refuse(&sentence),
         }
     }
@@ -48,17 +51,13 @@ impl Pull {
             let (linked, key) = remote.look(&token, password.as_deref()).await?;
             let out = match &self.out {
                 Some(out) => out.clone(),
-                None => {
-                    let out = PathBuf::from(format!("{}.{EXTENSION}", file_name(&linked.name, "trace")));
-                    if out.exists() {
-                        return Err(format!("{} exists already. Name another file with --out.", out.display()));
-                    }
-                    out
-                }
+                None => PathBuf::from(format!("{}.{EXTENSION}", file_name(&linked.name, "trace"))),
             };
-            let bytes = remote.pull(&token, (&linked, key.as_deref()), &mut report("Fetched")).await?;
-            write_whole(&out, |file| file.write_all(&bytes))
-                .map_err(|error| format!("{} can't be written: {error}.", out.display()))?;
+            self.overwrite.check(&out)?;
+            let progress = Progress::new("Fetching the trace");
+            let mut report = |done, all| progress.bytes("Fetched", done, all);
+            let bytes = remote.pull(&token, (&linked, key.as_deref()), &mut report).await?;
+            self.overwrite.write(&out, |file| file.write_all(&bytes))?;
             let name = one_line(&linked.name);
             Ok(format!("Wrote {}: {} of \"{name}\".", out.display(), Bytes(linked.bytes)))
         })

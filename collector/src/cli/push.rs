@@ -1,6 +1,6 @@
 //! `vramscope push` and `vramscope unshare`: share a trace by a link, and take it back.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +8,9 @@ use clap::Args;
 use shared::units::{Bytes, Moment};
 
 use super::destination::{destination, read_password};
+use super::message::tell;
+use super::progress::Progress;
+use super::read::name_of;
 use super::redaction::RedactionOptions;
 use super::{print, refuse};
 use crate::remote::{LinkAddress, Offer, Pushed, Remote};
@@ -18,7 +21,7 @@ const HERE: &str = "http://127.0.0.1:7070";
 /// The options of `push`.
 #[derive(Args, Debug)]
 pub(super) struct Push {
-    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Server to share it on, at http://HOST:PORT or https://HOST:PORT [default: the variable VRAMSCOPE_TO, or the server on
@@ -31,7 +34,7 @@ pub(super) struct Push {
     /// Time until the link expires, such as 12h or 30d, or never [default: 30d, or less if the server allows only less]
     #[arg(long, value_name = "TIME", value_parser = expiry)]
     expires: Option<Expiry>,
-    /// File with a password that the link asks for
+    /// File with a password that the link asks for; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Let everybody who reaches the server open the link, also without a token; the server has to allow it
@@ -46,7 +49,7 @@ pub(super) struct Push {
 /// How a command shows itself to a server.
 #[derive(Args, Debug)]
 pub(super) struct ServerOptions {
-    /// File with the server's token [default: the variable VRAMSCOPE_TOKEN]
+    /// File with the server's token; `-` reads standard input [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// File with the certificates to trust instead of the system's: of a company's authority, or the server's own
@@ -92,26 +95,12 @@ pub(super) fn wait<T>(request: impl Future<Output = Result<T, String>>) -> Resul
     runtime.map_err(|error| format!("Requests can't be sent: {error}."))?.block_on(request)
 }
 
-/// Shows on a terminal how much of a transfer is done.
-pub(super) fn report(verb: &'static str) -> impl FnMut(u64, u64) {
-    let is_shown = io::stderr().is_terminal();
-    move |done, all| {
-        if is_shown {
-            let end = if done == all { "\n" } else { "" };
-            let percent = done.saturating_mul(100) / all.max(1);
-            eprint!("\r{verb} {percent} % of {}{end}", Bytes(all));
-            // Nothing depends on it.
-            let _ = io::stderr().flush();
-        }
-    }
-}
-
 impl Push {
     /// Shares the trace, and prints the link.
     pub(super) fn run(self) -> ExitCode {
         match self.push() {
             Ok(pushed) => {
-                eprint!("{}", self.told(&pushed));
+                tell(&self.told(&pushed));
                 print(|out| writeln!(out, "{}", pushed.address))
             }
             Err(sentence) => refuse(&sentence),
@@ -149,7 +138,7 @@ impl Push {
         let remote = self.server.remote(option, &url)?;
         let password = self.password_file.as_deref().map(read_password).transpose()?;
         let copy = self.redaction.copy_of(&self.file);
-        let copy = copy.map_err(|sentence| format!("{}: {sentence}", self.file.display()))?;
+        let copy = copy.map_err(|sentence| format!("{}: {sentence}", name_of(&self.file)))?;
         let recording = copy.shareable();
         let offer = Offer {
             name: self.name.clone().unwrap_or_else(|| copy.name().to_owned()),
@@ -157,8 +146,9 @@ impl Push {
             password,
             is_public: self.public,
         };
-        eprint!("{}", copy.summary());
-        wait(remote.push(&recording, &offer, &mut report("Sent")))
+        tell(&copy.summary());
+        let progress = Progress::new("Sharing the trace");
+        wait(remote.push(&recording, &offer, &mut |done, all| progress.bytes("Sent", done, all)))
     }
 }
 

@@ -1,8 +1,6 @@
 //! The options that tell what a copy of a trace leaves out, for the commands that write or send one.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 
@@ -15,7 +13,8 @@ use shared::trace::Snapshot;
 use shared::units::counted;
 
 use super::one_line;
-use super::read::read;
+use super::progress::Progress;
+use super::read::{is_standard_input, read, short_name_of};
 
 /// Examples of names that are printed.
 const EXAMPLES: usize = 5;
@@ -75,10 +74,16 @@ impl RedactionOptions {
     /// Reads a snapshot or a recording, and makes the copy.
     pub(super) fn copy_of(&self, file: &Path) -> Result<RedactedCopy, String> {
         let mut imported = read(file)?;
-        let name = || file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = || {
+            file.file_stem()
+                .filter(|_| !is_standard_input(file))
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        };
         let mut header = imported.header.take().unwrap_or_else(|| header_of(&name(), &imported.snapshot));
         note_faults(&mut header, &imported.findings);
         let redaction = self.redaction(&imported)?;
+        let _progress = Progress::new(format!("Making a copy of {}", short_name_of(file)));
         let before = Contents::of(&header, &imported.snapshot);
         let (header, snapshot) = redact(&header, &mut imported.snapshot, &redaction);
         let after = Contents::of(&header, &snapshot);
@@ -118,11 +123,13 @@ impl RedactionOptions {
 impl RedactedCopy {
     /// Returns the copy as a recording.
     pub(super) fn recording(&self) -> Vec<u8> {
+        let _progress = Progress::new("Writing the copy");
         format::write(&self.header, &self.snapshot)
     }
 
     /// Returns the copy as a recording that is shown before all of it was read.
     pub(super) fn shareable(&self) -> Vec<u8> {
+        let _progress = Progress::new("Writing the copy");
         preview::write(&self.header, &self.snapshot)
     }
 
@@ -169,15 +176,4 @@ fn shown(list: &BTreeSet<String>) -> String {
 
 fn numbers(devices: &[i64]) -> String {
     devices.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Writes a file under another name first, so that an incomplete one is never found.
-pub(super) fn write_whole(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let written = fs::File::create(&part).and_then(|mut file| write(&mut file));
-    written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
-        // Fails only if it was not created.
-        let _ = fs::remove_file(&part);
-    })
 }

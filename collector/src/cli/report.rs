@@ -7,14 +7,17 @@ use clap::Args;
 use shared::analysis::own_rules::OwnRules;
 use shared::report::FileReport;
 
-use super::read::read;
+use super::gate::{self, FailOn, GATE_STATUS};
+use super::progress::Progress;
+use super::read::{name_of, read, short_name_of};
 use super::rules::RuleOptions;
-use super::{print, refuse};
+use super::{UNUSABLE, print, refuse, show};
 
 /// The options of `report`.
 #[derive(Args, Debug)]
+#[command(after_help = GATE_STATUS)]
 pub(super) struct Report {
-    /// Memory snapshots (pickle or JSON) and recordings (.vramscope); plain, .gz or .zst
+    /// Memory snapshots (pickle or JSON) and recordings (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print JSON for programs
@@ -23,6 +26,9 @@ pub(super) struct Report {
     /// Compare two steps by line, such as 3:40: what the second holds more than the first
     #[arg(long, value_name = "N:M", value_parser = steps)]
     steps: Option<(u64, u64)>,
+    /// Exit with 1 if this was found
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Never)]
+    fail_on: FailOn,
     #[command(flatten)]
     rules: RuleOptions,
 }
@@ -30,8 +36,21 @@ pub(super) struct Report {
 /// What `--json` prints.
 #[derive(serde::Serialize)]
 struct Files {
-    /// The reports in the order of the arguments, without those of unreadable files.
-    files: Vec<FileReport>,
+    /// In the order of the arguments.
+    files: Vec<Reported>,
+}
+
+/// A file as it is printed.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Reported {
+    Report(Box<FileReport>),
+    /// In the place of a file that is unreadable.
+    Unreadable {
+        path: String,
+        /// Why.
+        error: String,
+    },
 }
 
 impl Report {
@@ -41,20 +60,30 @@ impl Report {
             Ok(rules) => rules,
             Err(sentence) => return refuse(&sentence),
         };
-        let mut code = ExitCode::SUCCESS;
+        let (mut is_unreadable, mut is_tripped) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            match report(path, &rules, self.steps) {
-                Ok(file) if self.json => files.push(file),
-                // Printed at once: the next file may take long.
+            let reported = match report(path, &rules, self.steps) {
                 Ok(file) => {
-                    if print(|out| writeln!(out, "{file}")) != ExitCode::SUCCESS {
-                        return ExitCode::FAILURE;
-                    }
+                    is_tripped |= trips(self.fail_on, &file);
+                    Reported::Report(Box::new(file))
                 }
                 Err(sentence) => {
-                    code = refuse(&format!("{}: {sentence}", path.display()));
+                    is_unreadable = true;
+                    refuse(&format!("{}: {sentence}", name_of(path)));
+                    Reported::Unreadable { path: path.display().to_string(), error: sentence }
                 }
+            };
+            match reported {
+                reported if self.json => files.push(reported),
+                // Printed at once: the next file may take long.
+                Reported::Report(file) => {
+                    let printed = show(&format!("{file}\n"));
+                    if printed != ExitCode::SUCCESS {
+                        return printed;
+                    }
+                }
+                Reported::Unreadable { .. } => {}
             }
         }
         if self.json {
@@ -62,15 +91,25 @@ impl Report {
                 serde_json::to_writer_pretty(&mut *out, &Files { files })?;
                 writeln!(out)
             });
-            return if code == ExitCode::SUCCESS { printed } else { code };
+            if printed != ExitCode::SUCCESS {
+                return printed;
+            }
         }
-        code
+        if is_unreadable { ExitCode::from(UNUSABLE) } else { gate::code(is_tripped) }
     }
+}
+
+/// Whether a file trips the gate.
+fn trips(gate: FailOn, file: &FileReport) -> bool {
+    let found = file.findings.iter().map(|finding| finding.severity);
+    gate.is_tripped(false, found) || file.devices.iter().any(|device| gate.is_tripped_by(&device.diagnosis))
 }
 
 /// Reads one file and reports on it.
 fn report(path: &Path, rules: &OwnRules, steps: Option<(u64, u64)>) -> Result<FileReport, String> {
-    Ok(FileReport::with(path.display().to_string(), read(path)?, rules.clone(), steps))
+    let imported = read(path)?;
+    let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
+    Ok(FileReport::with(path.display().to_string(), imported, rules.clone(), steps))
 }
 
 /// Reads the numbers of two steps: `3:40`.

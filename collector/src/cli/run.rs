@@ -1,7 +1,7 @@
 //! `vramscope run`: runs a workload on a simulated or a real device, and reports on it.
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +14,16 @@ use shared::export;
 use shared::format::EXTENSION;
 use shared::units::counted;
 
+use super::choice;
+use super::gate::{self, FailOn, GATE_STATUS};
 use super::live::{self, Delivery, Live, To};
+use super::message::{note, warn};
+use super::output::{Overwrite, cannot_be_written, part_of};
+use super::progress::Progress;
 use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
-use super::{one_line, print, refuse};
+use super::{UNUSABLE, refuse, show_as};
 use crate::announcement::host;
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
@@ -34,6 +39,7 @@ const JOB_VARIABLE: &str = "VRAMSCOPE_JOB";
 
 /// The options of `run`.
 #[derive(Args, Debug)]
+#[command(after_help = GATE_STATUS)]
 pub(super) struct Run {
     /// The workload to run; --list shows all
     #[arg(value_name = "NAME")]
@@ -68,6 +74,8 @@ pub(super) struct Run {
     /// Write the trace: FILE.pickle for PyTorch's tools and the page, FILE.vramscope for the page
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Name of the recording [default: the workload's name]
     #[arg(long = "name", value_name = "NAME", id = "title")]
     title: Option<String>,
@@ -80,6 +88,9 @@ pub(super) struct Run {
     #[arg(long, value_enum, value_name = "GOAL", num_args = 0..=1, require_equals = true, default_missing_value = "reserved",
           conflicts_with_all = ["to", "out", "warn_at"])]
     tune: Option<GoalName>,
+    /// Exit with 1 if a request failed (oom), or never
+    #[arg(long, value_name = "WHAT", default_value = "never", value_parser = gate::of_a_run(), conflicts_with = "tune")]
+    fail_on: FailOn,
     /// Print JSON for programs; with --to, followed by a line {"session", "events_sent", "events_lost"}
     #[arg(long)]
     json: bool,
@@ -90,11 +101,11 @@ impl Run {
     pub(super) fn run(self) -> ExitCode {
         if self.list {
             let text = if self.json { list_for_programs() } else { list() };
-            return print(|out| out.write_all(text.as_bytes()));
+            return show_as(self.json, &text);
         }
         if let Some(goal) = self.tune {
             return match self.tuned(goal) {
-                Ok(tuned) => print(|out| out.write_all(tuned.text(self.json).as_bytes())),
+                Ok(tuned) => show_as(self.json, &tuned.text(self.json)),
                 Err(sentence) => refuse(&sentence),
             };
         }
@@ -107,9 +118,14 @@ impl Run {
                 if let (true, Some(delivery)) = (self.json, &delivery) {
                     text += &delivery.line();
                 }
-                let code = print(|out| out.write_all(text.as_bytes()));
+                let code = show_as(self.json, &text);
                 let is_missing = delivery.is_some_and(|delivery| !delivery.is_whole);
-                if has_failed || is_missing { ExitCode::FAILURE } else { code }
+                if has_failed || is_missing {
+                    // The report says why the device failed, and a warning what has not arrived.
+                    return ExitCode::from(UNUSABLE);
+                }
+                let is_tripped = self.fail_on >= FailOn::Oom && report.num_ooms > 0;
+                if code == ExitCode::SUCCESS { gate::code(is_tripped) } else { code }
             }
             Err(sentence) => refuse(&sentence),
         }
@@ -121,11 +137,8 @@ impl Run {
         let Some(name) = self.name.as_deref() else {
             return Err(format!("Name a workload: {}. vramscope run --list describes them.", known()));
         };
-        let Some(workload) = Workload::named(name) else {
-            return Err(format!("There is no workload {name:?}. Name one of: {}.", known()));
-        };
-        let choices = Choices::read(workload.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
-        workload.check(&choices).map_err(|error| format!("{name}: {error}."))?;
+        let workload = choice::workload(name)?;
+        let choices = choice::choices(workload, &self.choices)?;
         let capacity = match &self.capacity {
             Some(text) => setting::capacity(text)?,
             None => workload.capacity,
@@ -167,6 +180,7 @@ impl Run {
             conf: self.conf.clone(),
             seed: self.seed,
         };
+        let _progress = Progress::new(format!("Looking into {}", workload.name));
         Ok(Finished { report: Report::new(heading, outcome), has_failed, delivery })
     }
 
@@ -188,12 +202,10 @@ impl Run {
             ));
         }
         let live = self.to.start(if self.driver == Driver::Sim { "simulated" } else { "every event" })?;
-        let mut out = self.out.as_deref().map(Out::create).transpose()?;
+        let mut out = self.out.as_deref().map(|out| Out::create(out, self.overwrite)).transpose()?;
         let file = match &out {
             Some(Out { path, kind: Kind::Recording, .. }) => {
-                let failed =
-                    |error| format!("{} can't be written: {error}. Name another file, or make room.", path.display());
-                Some(FileOutput::create(path).map_err(failed)?)
+                Some(FileOutput::create(path).map_err(|error| cannot_be_written(path, &error))?)
             }
             _ => None,
         };
@@ -224,22 +236,21 @@ impl Run {
             RecordingOutput::start(output, &path, heading, &clock).map_err(|error| error.to_string())
         });
         let recording = recording.transpose()?;
-        let watch = watch(live.as_ref().map(|live| {
-            let invitation = (!live.greet()).then(|| live.invitation());
-            (Arc::clone(&live.handle), invitation)
-        }));
+        let progress = Progress::new(format!("Running {}", workload.name));
+        let watch = watch(
+            progress,
+            live.as_ref().map(|live| {
+                let invitation = (!live.greet()).then(|| live.invitation());
+                (Arc::clone(&live.handle), invitation)
+            }),
+        );
         let pacer = live.as_ref().map(Live::pacer);
         let stop = live.as_ref().map(Live::stop_signal).unwrap_or_default();
-        let memory_watch = self.warn_at.map(|share| {
-            let warn = |warning| {
-                clear_progress();
-                eprintln!("Warning: {warning}");
-            };
-            MemoryWatch::new(share, setup.capacity, Box::new(warn))
-        });
+        let memory_watch = self
+            .warn_at
+            .map(|share| MemoryWatch::new(share, setup.capacity, Box::new(|warning| warn(&warning.to_string()))));
         let control = RunControl { watch, memory_watch, pacer, stop, clock, recording };
         let outcome = crate::workloads::run(workload, choices, steps, setup, device, control);
-        clear_progress();
         let delivery = live.map(|live| live.finish(outcome.recorded.as_ref()));
         if let Some(out) = &mut out {
             out.finish(&outcome)?;
@@ -306,16 +317,19 @@ enum Kind {
 }
 
 impl<'a> Out<'a> {
-    fn create(path: &'a Path) -> Result<Self, String> {
+    fn create(path: &'a Path, overwrite: Overwrite) -> Result<Self, String> {
         let name = path.display();
         let kind = match path.extension().and_then(|ending| ending.to_str()) {
             Some("pickle") => {
-                let part = path.with_extension("pickle.part");
-                let file =
-                    File::create(&part).map_err(|error| format!("{name}: the file can't be written: {error}."))?;
+                overwrite.check(path)?;
+                let part = part_of(path);
+                let file = File::create(&part).map_err(|error| cannot_be_written(path, &error))?;
                 Kind::Pickle(file, part)
             }
-            Some(EXTENSION) => Kind::Recording,
+            Some(EXTENSION) => {
+                overwrite.check(path)?;
+                Kind::Recording
+            }
             _ => return Err(format!("{name}: unknown kind of file. End its name with .pickle or .{EXTENSION}.")),
         };
         Ok(Self { path, kind, failure: Arc::default() })
@@ -356,11 +370,10 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Returns a callback that shows the progress of a run on a terminal, in a line that rewrites itself. It also prints once
-/// when the server refuses the run, or when it can be reached at last.
-fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Option<Watch> {
-    let is_shown = io::stderr().is_terminal();
-    if !is_shown && publisher.is_none() {
+/// Returns a callback that shows the progress of a run. It also prints once when the server refuses the run, or when it can
+/// be reached at last.
+fn watch(progress: Progress, mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Option<Watch> {
+    if !progress.is_visible() && publisher.is_none() {
         return None;
     }
     let mut last = Instant::now();
@@ -371,23 +384,13 @@ fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Optio
         last = Instant::now();
         if let Some((handle, invitation)) = &mut publisher {
             if let Some(line) = invitation.take_if(|_| handle.stats().is_connected) {
-                clear_progress();
-                eprintln!("{line}");
+                note(&line);
             }
             if let Some(line) = live::stopped(&handle.stats()) {
-                clear_progress();
-                eprintln!("{}", one_line(&line));
+                warn(&line);
                 publisher = None;
             }
         }
-        if is_shown {
-            eprint!("\r\x1b[K{span}, {}", counted(events as u64, "event"));
-        }
+        progress.show(|| format!("{span}, {}", counted(events as u64, "event")));
     }))
-}
-
-fn clear_progress() {
-    if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
 }

@@ -114,10 +114,7 @@ impl Serve {
     pub(super) fn run_showing(self, files: &[PathBuf], opened: impl FnOnce(&str)) -> ExitCode {
         match self.serve(files, opened) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(sentence) => {
-                eprintln!("{}", super::one_line(&sentence));
-                ExitCode::FAILURE
-            }
+            Err(sentence) => super::refuse(&sentence),
         }
     }
 

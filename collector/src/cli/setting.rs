@@ -1,8 +1,10 @@
 //! Settings that `run`, `budget` and `replay` share: a device, its memory, the allocator's release and settings.
 
 use clap::ValueEnum;
-use shared::allocator::{AllocatorConfig, Profile, parse};
+use shared::allocator::{AllocatorConfig, Profile};
 
+use super::conf;
+use super::message::{one_line, warn};
 use crate::allocator::Release;
 use crate::size;
 
@@ -43,12 +45,12 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
     let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--torch: {error}"))?;
     if !is_exact {
-        let name: String = torch.chars().filter(|c| !c.is_control()).collect();
-        eprintln!(
-            "Warning: no profile for torch {name}; using {}, the nearest older one. Profiles: {}.",
+        warn(&format!(
+            "no profile for torch {}; using {}, the nearest older one. Profiles: {}.",
+            one_line(torch),
             profile.torch,
             Release::known()
-        );
+        ));
     }
     Ok(profile)
 }
@@ -56,11 +58,7 @@ pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
 /// Reads the release and the settings of the allocator.
 pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, AllocatorConfig), String> {
     let profile = profile(torch)?;
-    let mut config = AllocatorConfig::default();
-    if !conf.is_empty() {
-        parse(conf, profile, &mut config).map_err(|error| format!("--conf {conf:?}: {error}"))?;
-    }
-    Ok((profile, config))
+    Ok((profile, conf::read("--conf", conf, profile)?))
 }
 
 #[cfg(test)]

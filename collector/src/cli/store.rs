@@ -10,12 +10,20 @@ use clap::{Args, Subcommand};
 use shared::units::{Bytes, counted};
 
 use super::serve::default_folder;
-use super::{UNUSABLE, print, refuse};
+use super::{UNUSABLE, gate, print, refuse};
 use crate::ingest::{SessionHealth, inspect, repair};
 use crate::store::{Catalogue, Found, SegmentStore, StoreResult, TraceStore};
 
+/// The exit codes, as the help tells them.
+const STORE_STATUS: &str = "\
+Exit status:
+  0  Done; `check` and `scrub` found no damage
+  1  `check` or `scrub` found damage
+  2  It can't be done: invalid arguments, a folder or an object store that can't be used, a session that can't be repaired";
+
 /// The options of `store`.
 #[derive(Args, Debug)]
+#[command(after_help = STORE_STATUS)]
 pub(super) struct Store {
     #[command(subcommand)]
     action: Action,
@@ -125,7 +133,7 @@ fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, 
         }
         Ok(())
     });
-    Ok(if damaged > 0 { ExitCode::FAILURE } else { printed })
+    Ok(if printed == ExitCode::SUCCESS { gate::code(damaged > 0) } else { printed })
 }
 
 fn bytes_of(health: &SessionHealth) -> u64 {

@@ -9,13 +9,15 @@ use clap::Args;
 use shared::format::EXTENSION;
 use shared::units::Bytes;
 
-use super::redaction::{RedactionOptions, write_whole};
-use super::{print, refuse};
+use super::output::Overwrite;
+use super::read::name_of;
+use super::redaction::RedactionOptions;
+use super::{refuse, show};
 
 /// The options of `strip`.
 #[derive(Args, Debug)]
 pub(super) struct Strip {
-    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Recording to write; its name ends in .vramscope
@@ -25,6 +27,8 @@ pub(super) struct Strip {
     #[arg(long, conflicts_with = "out")]
     preview: bool,
     #[command(flatten)]
+    overwrite: Overwrite,
+    #[command(flatten)]
     redaction: RedactionOptions,
 }
 
@@ -32,8 +36,8 @@ impl Strip {
     /// Writes the copy, or tells what it would say.
     pub(super) fn run(self) -> ExitCode {
         match self.copy() {
-            Ok(text) => print(|out| out.write_all(text.as_bytes())),
-            Err(sentence) => refuse(&format!("{}: {sentence}", self.file.display())),
+            Ok(text) => show(&text),
+            Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.file))),
         }
     }
 
@@ -44,14 +48,18 @@ impl Strip {
         {
             return Err(format!("the copy is a recording. End the name {} with .{EXTENSION}.", out.display()));
         }
+        if let Some(out) = &self.out {
+            self.overwrite.check(out)?;
+        }
         let copy = self.redaction.copy_of(&self.file)?;
         let mut text = copy.summary();
         if let Some(out) = &self.out {
             let bytes = copy.recording();
-            write_whole(out, |file| file.write_all(&bytes))
-                .map_err(|error| format!("the copy {} can't be written: {error}.", out.display()))?;
-            let size = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
-            text += &format!("Wrote {}: {} from {}.\n", out.display(), Bytes(bytes.len() as u64), Bytes(size));
+            self.overwrite.write(out, |file| file.write_all(&bytes))?;
+            // Standard input has no size.
+            let read =
+                fs::metadata(&self.file).map_or_else(|_| String::new(), |file| format!(" from {}", Bytes(file.len())));
+            text += &format!("Wrote {}: {}{read}.\n", out.display(), Bytes(bytes.len() as u64));
         }
         Ok(text)
     }

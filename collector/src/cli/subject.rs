@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use shared::allocator::{AllocatorConfig, Profile};
+use shared::allocator::Profile;
 use shared::format::Header;
 use shared::import::Imported;
 use shared::replay::Replay;
@@ -11,13 +11,15 @@ use shared::trace::Snapshot;
 use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
 use super::device::choose;
-use super::read::read;
-use super::{one_line, setting};
+use super::progress::Progress;
+use super::read::{read, short_name_of};
+use super::suggestion::did_you_mean;
+use super::{conf, one_line, setting};
 
 /// The options that say which run, on which device, in which release.
 #[derive(Args, Debug)]
 pub(super) struct SubjectOptions {
-    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst
+    /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
     /// Memory of the device, such as 80GiB [default: what the process could have, where a failed request or the recording tells,
@@ -73,7 +75,9 @@ impl SubjectOptions {
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
         let Imported { mut snapshot, header, .. } = read(&self.file)?;
         let index = choose(self.device, &snapshot.devices)?;
+        let progress = Progress::new(format!("Repeating {} as it was recorded", short_name_of(&self.file)));
         let subject = Subject::of(&mut snapshot, index, &header.clone().unwrap_or_default(), told)?;
+        drop(progress);
         let capacity = capacity.or(subject.capacity);
         Ok((Subject { capacity, held_by_others, fraction, ..subject }, Source { snapshot, header, index }))
     }
@@ -116,18 +120,19 @@ impl Subject {
         Ok(Self { device: trace.device, requests, baseline, conf, capacity, held_by_others, fraction })
     }
 
+    /// Returns what the process can have of the device's memory; `None` if nothing limits it.
+    pub(super) fn room(&self) -> Result<Option<u64>, String> {
+        Ok(self.capacity.and(Some(self.terms(&self.conf)?.room())))
+    }
+
     /// Returns the terms of a run under some settings.
     pub(super) fn terms(&self, conf: &str) -> Result<Terms, String> {
-        let config = config(conf, self.baseline.profile)?;
+        let option = if conf == self.conf { "The recorded settings" } else { "--conf" };
+        let config = conf::from_start(option, conf, self.baseline.profile)?;
         let capacity = self.capacity.unwrap_or(AMPLE);
         let (held_by_others, fraction) = (self.held_by_others, self.fraction);
         Ok(Terms { capacity, held_by_others, fraction, ..Terms::ample(self.baseline.profile, config) })
     }
-}
-
-fn config(conf: &str, profile: &Profile) -> Result<AllocatorConfig, String> {
-    AllocatorConfig::from_conf(conf, profile)
-        .map_err(|error| format!("torch {} refuses the settings {:?}: {error}", profile.torch, one_line(conf)))
 }
 
 /// Reads a share of the memory, up to the whole.
@@ -140,6 +145,8 @@ fn share(text: &str) -> Result<f64, String> {
 pub(super) fn card(name: &str) -> Result<&'static Card, String> {
     Card::named(name).ok_or_else(|| {
         let known: Vec<_> = shared::whatif::CARDS.iter().map(|card| card.name).collect();
-        format!("There is no card {:?} in the list. Known: {}. Or give --capacity.", one_line(name), known.join(", "))
+        let meant = did_you_mean(name, known.iter().copied());
+        let (name, known) = (one_line(name), known.join(", "));
+        format!("There is no card {name:?} in the list.{meant} Known: {known}. Or give --capacity.")
     })
 }

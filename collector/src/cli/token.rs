@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::message::note;
 use super::{print, refuse};
 use crate::access::{Limit, Role, Roles, Secret, TokenLimits, check_name, fresh_token};
 use crate::clock::now_us;
@@ -54,7 +55,7 @@ impl Token {
         let made = fresh_token().and_then(|token| Ok((new.line(&token, now_us())?, token)));
         match made {
             Ok((line, token)) => {
-                eprintln!("The token, which is shown this once: {token}");
+                note(&format!("The token, which is shown this once: {token}"));
                 print(|out| writeln!(out, "{line}"))
             }
             Err(sentence) => refuse(&sentence),

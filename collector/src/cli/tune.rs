@@ -7,13 +7,15 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shared::allocator::DriverError;
 use shared::units::{Bytes, Count, counted};
-use shared::whatif::tune::{Candidate, Goal, Search, Tried, Tuning};
+use shared::whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning};
 use shared::whatif::{Bounds, Outcome, SelfCheck};
 
-use super::parallel::{self, ProgressLine};
+use super::parallel;
+use super::progress::Progress;
+use super::read::name_of;
 use super::subject::{Subject, SubjectOptions};
-use super::whatif::{named, write_check};
-use super::{print, refuse};
+use super::whatif::{named, on, write_check};
+use super::{refuse, show_as};
 
 /// The rows of the table that are printed.
 const ROWS: usize = 10;
@@ -61,6 +63,8 @@ pub(super) struct Printed {
     torch: &'static str,
     /// The memory of the device; `None` if it is not limited.
     capacity: Option<u64>,
+    /// What the process can have of it: less, if others hold some or a fraction limits it.
+    room: Option<u64>,
     selfcheck: SelfCheck,
     bounds: Bounds,
     #[serde(flatten)]
@@ -71,11 +75,8 @@ impl Tune {
     /// Prints the answer, or why there is none.
     pub(super) fn run(self) -> ExitCode {
         match self.answer() {
-            Ok(printed) => {
-                let text = printed.text(self.json);
-                print(|out| out.write_all(text.as_bytes()))
-            }
-            Err(sentence) => refuse(&format!("{}: {sentence}", self.subject.file.display())),
+            Ok(printed) => show_as(self.json, &printed.text(self.json)),
+            Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.subject.file))),
         }
     }
 
@@ -91,9 +92,10 @@ impl Printed {
     pub(super) fn new(file: String, subject: Subject, goal: GoalName) -> Result<Self, String> {
         let tuning = tune(&subject, goal.into())?;
         let bounds = subject.requests.bounds();
+        let room = subject.room()?;
         let Subject { device, baseline, capacity, .. } = subject;
         let torch = baseline.profile.torch;
-        Ok(Self { file, device, torch, capacity, selfcheck: baseline.check, bounds, tuning })
+        Ok(Self { file, device, torch, capacity, room, selfcheck: baseline.check, bounds, tuning })
     }
 
     /// Returns the recommended settings, if any help.
@@ -117,14 +119,15 @@ fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
     let recorded = run(&subject.conf)?;
     let mut search = Search::new(subject.baseline.profile, goal, subject.fraction.is_some());
     let mut tried: Vec<Tried> = Vec::new();
-    let progress = ProgressLine::new();
+    let progress = Progress::new("Trying settings");
     loop {
         let round = search.round(&tried);
         if round.is_empty() {
             break;
         }
         let (before, ahead) = (tried.len(), tried.len() + round.len());
-        let show = |done: usize| progress.show(&format!("{} of {} settings", Count((before + done) as u64), ahead));
+        let show =
+            |done: usize| progress.show(|| format!("Tried {} of {} settings", Count((before + done) as u64), ahead));
         let try_one = |candidate: &Candidate| run(&candidate.conf(&subject.conf));
         let outcomes = parallel::map(&round, try_one, show);
         for (candidate, outcome) in round.into_iter().zip(outcomes) {
@@ -144,9 +147,12 @@ fn text(printed: &Printed) -> String {
 }
 
 fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
-    let Printed { device, torch, capacity, selfcheck, bounds, tuning, .. } = printed;
+    let Printed { device, torch, capacity, room, selfcheck, bounds, tuning, .. } = printed;
     write_check(out, *device, selfcheck)?;
-    let on = capacity.map_or_else(|| "any device".to_owned(), |bytes| format!("a device of {}", Bytes(bytes)));
+    let on = match capacity {
+        None => on(None, None),
+        Some(_) => format!("a device of {}", on(*capacity, *room)),
+    };
     let (tried, groups) =
         (counted(tuning.tried.into(), "setting"), counted(tuning.groups.len() as u64, "different result"));
     writeln!(out, "Tried {tried} on {on} as torch {torch}: {groups}.\n")?;
@@ -163,16 +169,19 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
     }
     writeln!(out, "No setting can go below {}, the most that was in live tensors at once.\n", Bytes(bounds.exact_fit))?;
     writeln!(out, "  {:>12}  {:>12}  {:>8}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
-    for group in
-        tuning.groups.iter().take(ROWS).chain(tuning.groups.iter().skip(ROWS).filter(|group| group.is_recorded))
-    {
-        let first = group.confs.first().map_or("", String::as_str);
+    let is_advised = |group: &Group| advice.conf.as_ref().is_some_and(|conf| group.confs.contains(conf));
+    let is_marked = |group: &&Group| group.is_recorded || is_advised(group);
+    for group in tuning.groups.iter().take(ROWS).chain(tuning.groups.iter().skip(ROWS).filter(is_marked)) {
+        // Of settings with the same result, the recommended ones stand for the others.
+        let advised = advice.conf.as_deref().filter(|_| is_advised(group));
+        let first = advised.or(group.confs.first().map(String::as_str)).unwrap_or_default();
         let others = group.confs.len().saturating_sub(1);
         let more = if others > 0 { format!(" (and {})", counted(others as u64, "other")) } else { String::new() };
-        let mark = match (group.is_recorded, group.is_on_front) {
-            (true, _) => "=",
-            (false, true) => "*",
-            (false, false) => " ",
+        let mark = match (is_advised(group), group.is_recorded, group.is_on_front) {
+            (true, ..) => ">",
+            (_, true, _) => "=",
+            (_, _, true) => "*",
+            _ => " ",
         };
         let outcome = &group.outcome;
         writeln!(
@@ -185,5 +194,8 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
             named(first),
         )?;
     }
-    writeln!(out, "\n= as recorded   * best trade-off: no other is better in both, reserved memory and driver calls")
+    writeln!(
+        out,
+        "\n> recommended   = as recorded   * best trade-off: no other is better in both, reserved memory and driver calls"
+    )
 }

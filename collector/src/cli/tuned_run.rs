@@ -1,10 +1,12 @@
 //! `vramscope run --tune`: looks for the settings that serve a workload best, and runs it again under them.
 
 use serde::Serialize;
-use shared::allocator::{AllocatorConfig, StatArray};
+use shared::allocator::StatArray;
 use shared::format::{self, Header};
 use shared::units::{Bytes, counted, counted_as};
 
+use super::conf;
+use super::progress::Progress;
 use super::subject::Subject;
 use super::tune::{GoalName, Printed};
 use crate::workloads::{Choices, ClockedSim, JobError, Outcome, RunControl, Setup, Workload};
@@ -40,6 +42,7 @@ impl TunedRun {
         goal: GoalName,
     ) -> Result<Self, String> {
         let run = |setup: &Setup| -> Result<Outcome, String> {
+            let _progress = Progress::new(format!("Running {}", workload.name));
             let device = ClockedSim::new(setup.capacity);
             let outcome = crate::workloads::run(workload, choices, steps, setup, device, RunControl::default());
             match &outcome.error {
@@ -55,7 +58,7 @@ impl TunedRun {
         let rerun = match tuning.conf() {
             None => None,
             Some(conf) => {
-                let config = AllocatorConfig::from_conf(conf, setup.profile).map_err(|error| error.to_string())?;
+                let config = conf::from_start("The recommended settings", conf, setup.profile)?;
                 let outcome = run(&Setup { config, ..setup.clone() })?;
                 Some(Rerun::new(conf.to_owned(), &outcome))
             }

@@ -12,12 +12,16 @@ use shared::preview;
 use shared::units::{Bytes, Count, counted, counted_as};
 use shared::whatif::{Bounds, Card, Outcome, SelfCheck, Why};
 
-use super::redaction::write_whole;
+use super::gate::{self, FailOn, GATE_STATUS};
+use super::output::Overwrite;
+use super::progress::Progress;
+use super::read::name_of;
 use super::subject::{Source, Subject, SubjectOptions};
-use super::{one_line, parallel, print, refuse};
+use super::{one_line, parallel, refuse, show_as};
 
 /// The options of `whatif`.
 #[derive(Args, Debug)]
+#[command(after_help = GATE_STATUS)]
 pub(super) struct WhatIf {
     #[command(flatten)]
     subject: SubjectOptions,
@@ -27,6 +31,11 @@ pub(super) struct WhatIf {
     /// Write the last of the runs as a recording (.vramscope), to be opened like any other
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
+    /// Exit with 1 if a request of the last run failed (oom), or never
+    #[arg(long, value_name = "WHAT", default_value = "never", value_parser = gate::of_a_run())]
+    fail_on: FailOn,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -53,6 +62,8 @@ struct Run {
     torch: &'static str,
     /// The memory of the device; `None` if it is not limited.
     capacity: Option<u64>,
+    /// What the process can have of it: less, if others hold some or a fraction limits it.
+    room: Option<u64>,
     #[serde(flatten)]
     outcome: Outcome,
     smallest_capacity: u64,
@@ -69,9 +80,11 @@ impl WhatIf {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
                     false => text(&printed) + &self.written(&printed),
                 };
-                print(|out| out.write_all(text.as_bytes()))
+                let code = show_as(self.json, &text);
+                let has_failed = printed.runs.last().is_some_and(|run| run.outcome.fails());
+                if code == ExitCode::SUCCESS { gate::code(self.fail_on >= FailOn::Oom && has_failed) } else { code }
             }
-            Err(sentence) => refuse(&format!("{}: {sentence}", self.subject.file.display())),
+            Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.subject.file))),
         }
     }
 
@@ -91,14 +104,22 @@ impl WhatIf {
                 out.display()
             ));
         }
+        if let Some(out) = out {
+            self.overwrite.check(out)?;
+        }
         let (subject, source) = self.subject.subject()?;
         // Runs need memory too.
         let source = out.map(|_| source);
         let confs: Vec<&String> = std::iter::once(&subject.conf).chain(&self.conf).collect();
-        let runs =
-            parallel::map(&confs, |conf| run(&subject, conf), |_| ()).into_iter().collect::<Result<_, String>>()?;
+        let runs = {
+            let of = confs.len();
+            let progress = Progress::new(format!("Running under {}", counted(of as u64, "setting")));
+            let shown =
+                |done: usize| progress.show(|| format!("Ran under {done} of {}", counted(of as u64, "setting")));
+            parallel::map(&confs, |conf| run(&subject, conf), shown).into_iter().collect::<Result<_, String>>()?
+        };
         if let (Some(out), Some(source), Some(conf)) = (out, source, confs.last()) {
-            write_run(&subject, source, conf, out)?;
+            write_run(&subject, source, conf, (out, self.overwrite))?;
         }
         let Subject { device, requests, baseline, .. } = subject;
         let file = self.subject.file.display().to_string();
@@ -115,19 +136,25 @@ fn run(subject: &Subject, conf: &str) -> Result<Run, String> {
     let smallest_capacity = requests.smallest_capacity(&terms).map_err(refused)?;
     let smallest_card = Card::smallest_for(smallest_capacity).map(|card| card.name);
     let torch = baseline.profile.torch;
-    Ok(Run { conf: conf.to_owned(), torch, capacity: *capacity, outcome, smallest_capacity, smallest_card })
+    let room = capacity.map(|_| terms.room());
+    Ok(Run { conf: conf.to_owned(), torch, capacity: *capacity, room, outcome, smallest_capacity, smallest_card })
 }
 
 /// Writes a run as a recording.
-fn write_run(subject: &Subject, mut source: Source, conf: &str, out: &Path) -> Result<(), String> {
+fn write_run(
+    subject: &Subject,
+    mut source: Source,
+    conf: &str,
+    (out, overwrite): (&Path, Overwrite),
+) -> Result<(), String> {
+    let _progress = Progress::new(format!("Writing {}", out.display()));
     let refused = |error| format!("The trace can't be repeated: {error}.");
     let (_, run) = subject.requests.run_trace(&subject.terms(conf)?).map_err(refused)?;
     let name = out.file_stem().unwrap_or_default().to_string_lossy();
     let of = (&mut source.snapshot, source.header.as_ref(), source.index);
     // The device is the one that the requests were read from.
     let bytes = run.record(&name, of, preview::write).unwrap_or_default();
-    write_whole(out, |file| file.write_all(&bytes))
-        .map_err(|error| format!("The run {} can't be written: {error}.", out.display()))
+    overwrite.write(out, |file| file.write_all(&bytes))
 }
 
 /// Returns the answer as text for people.
@@ -155,6 +182,15 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
     Ok(())
 }
 
+/// Returns a device as it is printed: with its memory, and with what the process can have of it if that is less.
+pub(super) fn on(capacity: Option<u64>, room: Option<u64>) -> String {
+    match (capacity, room) {
+        (None, _) => "any device".to_owned(),
+        (Some(whole), Some(room)) if room < whole => format!("{} of {}", Bytes(room), Bytes(whole)),
+        (Some(whole), _) => Bytes(whole).to_string(),
+    }
+}
+
 /// Returns settings as they are printed.
 pub(super) fn named(conf: &str) -> String {
     if conf.is_empty() { "default settings".to_owned() } else { one_line(conf) }
@@ -167,8 +203,8 @@ fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, at_st
     if *at_start > 0 {
         writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
     }
-    for Run { conf, torch, capacity, outcome, smallest_capacity, smallest_card } in runs {
-        let on = capacity.map_or_else(|| "any device".to_owned(), |bytes| Bytes(bytes).to_string());
+    for Run { conf, torch, capacity, room, outcome, smallest_capacity, smallest_card } in runs {
+        let on = on(*capacity, *room);
         writeln!(out, "\n{} (torch {torch}, {on})", named(conf))?;
         writeln!(out, "  peak reserved      {}", Bytes(outcome.peak_reserved))?;
         writeln!(out, "  peak allocated     {}", Bytes(outcome.peak_allocated))?;

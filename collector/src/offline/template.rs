@@ -69,7 +69,7 @@ impl Page<'_> {
             }
             Some(path) if is("<link rel=\"icon\"") => {
                 let asset = self.asset(path)?;
-                let data = base64::encode(asset.plain);
+                let data = base64::encode(&asset.plain());
                 format!("    <link rel=\"icon\" href=\"data:{};base64,{data}\" />", asset.content_type)
             }
             Some(path) if is("<script src=") => {
@@ -113,7 +113,7 @@ impl Page<'_> {
     }
 
     fn text(&self, path: &str) -> Result<String, String> {
-        let bytes = self.asset(path)?.plain.to_vec();
+        let bytes = self.asset(path)?.plain().into_owned();
         String::from_utf8(bytes).map_err(|_| format!("the page's file {path} is no text"))
     }
 
@@ -161,7 +161,7 @@ fn packed(asset: &Asset) -> Cow<'static, [u8]> {
         || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
             // Writing to memory can't fail.
-            let _ = encoder.write_all(asset.plain);
+            let _ = encoder.write_all(&asset.plain());
             Cow::Owned(encoder.finish().unwrap_or_default())
         },
         Cow::Borrowed,
@@ -196,7 +196,7 @@ const files = ["./engine_bg-0.wasm", "./worker-0.js", "./page_bg-0.wasm", "./rer
     const GLUE: &str = "export function start_page() {}\nexport { initSync, __wbg_init as default };\n";
 
     fn asset(path: &'static str, text: &'static str) -> Asset {
-        let plain = text.as_bytes();
+        let plain = Some(text.as_bytes());
         let content_type = if path.ends_with("svg") { "image/svg+xml" } else { "text/plain" };
         Asset { path, content_type, hash: "0", is_immutable: true, plain, brotli: None, gzip: None }
     }

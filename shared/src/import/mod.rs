@@ -12,10 +12,12 @@ mod json;
 mod segments;
 mod settings;
 mod snapshot;
+mod unpacked;
 mod zstd;
 
 pub use format::{Compression, Encoding, Format};
 
+pub use self::unpacked::unpacked;
 pub use crate::error::ImportError;
 
 use self::gzip::Gzip;

@@ -113,7 +113,7 @@ impl FileDiagnosis {
 }
 
 /// Checks on the trace what the verdict on a failed request advises.
-fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: &mut Diagnosis) {
+pub(super) fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: &mut Diagnosis) {
     if diagnosis.verdict.position.is_none() {
         return;
     }
@@ -175,8 +175,7 @@ fn write_remedies<'a>(
             continue;
         }
         written.push(remedy);
-        let mark = if remedy.checked { "checked on this trace" } else { "try" };
-        writeln!(f, "    {mark}: {}", remedy.text)?;
+        writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
         if !remedy.copy.is_empty() {
             writeln!(f, "         {}", remedy.copy)?;
         }

@@ -173,6 +173,7 @@ impl FileReport {
         let mut devices = Vec::new();
         let mut telling = BestFrames::with(rules.folding);
         telling.extend(&snapshot.symbols);
+        let torch = header.as_ref().map_or("", |header| header.torch.as_str());
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         file_diagnosis::examine(
             &mut snapshot,
@@ -180,7 +181,8 @@ impl FileReport {
             &rules.categories,
             header.as_ref(),
             &mut found,
-            &mut |snapshot, case, diagnosis| {
+            &mut |snapshot, case, mut diagnosis| {
+                file_diagnosis::prove(case, (torch, &snapshot.marks), &mut diagnosis);
                 devices.push(DeviceReport::new(snapshot, case, diagnosis, steps));
             },
         );

@@ -73,7 +73,7 @@ impl fmt::Display for DeviceReport {
         }
         writeln!(f, "  verdict  {}", self.verdict.sentence)?;
         for remedy in &self.verdict.remedies {
-            writeln!(f, "    try: {}", remedy.text)?;
+            writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
         }
         for finding in &self.diagnosis.findings {
             if finding.code != FindingCode::OutOfMemory.name() {

@@ -20,6 +20,7 @@
 
 mod baseline;
 mod bounds;
+mod calls;
 mod capacity;
 mod cards;
 mod course;
@@ -40,6 +41,7 @@ pub mod tune;
 
 pub use baseline::{Baseline, BaselineError};
 pub use bounds::Bounds;
+pub use calls::Call;
 pub use capacity::{CapacitySearch, GRANULE};
 pub use cards::{CARDS, CONTEXT, Card};
 pub use course::Course;

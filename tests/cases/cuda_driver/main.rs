@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod bench;
 mod device;
 mod library;
 mod managed;

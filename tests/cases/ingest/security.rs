@@ -139,7 +139,7 @@ fn an_address_for_other_machines_requires_a_valid_token() -> Result<()> {
         arguments.extend(["--data", &data]);
         let output = program::run(&arguments)?;
         let line = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{arguments:?}: {line}");
+        assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{arguments:?}: {line}");
         assert!(line.contains(word), "{arguments:?}: {line}");
     }
     Ok(())

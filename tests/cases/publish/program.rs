@@ -120,7 +120,7 @@ fn a_run_continues_without_its_server_and_reports_what_was_not_delivered() -> Re
     let output = run(&format!("http://{address}"))?;
     let (report, line) = json(&output)?;
     let err = text(&output.stderr);
-    assert_eq!((output.status.code(), line["events_sent"].as_u64()), (Some(1), Some(0)), "{err}");
+    assert_eq!((output.status.code(), line["events_sent"].as_u64()), (Some(2), Some(0)), "{err}");
     assert!(report["events"].as_u64() == line["events_lost"].as_u64(), "{line}");
     assert!(err.contains("Cannot reach the server") && err.contains("did not arrive"), "{err}");
 
@@ -128,7 +128,7 @@ fn a_run_continues_without_its_server_and_reports_what_was_not_delivered() -> Re
     let start = Instant::now();
     let output = run(&server.url())?;
     let err = text(&output.stderr);
-    assert_eq!((output.status.code(), json(&output)?.1["events_sent"].as_u64()), (Some(1), Some(0)), "{err}");
+    assert_eq!((output.status.code(), json(&output)?.1["events_sent"].as_u64()), (Some(2), Some(0)), "{err}");
     assert!(err.contains("No: Token. Name the token with --token-file FILE or the variable VRAMSCOPE_TOKEN"), "{err}");
     assert!(!err.contains("Cannot reach") && start.elapsed() < Duration::from_secs(9), "{err}");
 

@@ -167,7 +167,7 @@ fn a_file_that_others_can_read_starts_no_server() -> Result<()> {
         for option in ["--token-file", "--tokens"] {
             let output = program::run(&["serve", "--listen", "127.0.0.1:0", option, &file])?;
             let line = String::from_utf8_lossy(&output.stderr);
-            assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{option} {mode:o}: {line}");
+            assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{option} {mode:o}: {line}");
             assert!(line.contains(&format!("chmod 600 {file}")), "{option} {mode:o}: {line}");
         }
     }

@@ -128,7 +128,7 @@ fn an_unknown_level_or_format_is_refused() -> Result<()> {
     ] {
         let output = program::run(&arguments)?;
         let line = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+        assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
         assert!(line.contains(wanted) && line.contains("debug"), "{line}");
     }
     assert_eq!(program::run(&["serve", "--log-format", "xml"])?.status.code(), Some(2));

@@ -176,7 +176,7 @@ fn a_port_in_use_gets_one_clear_line() -> Result<()> {
     let address = server.address().to_string();
     let output = program::run(&["--listen", &address])?;
     let line = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+    assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
     assert!(line.contains("is in use") && line.contains("--listen 127.0.0.1:"), "{line}");
     Ok(())
 }
@@ -186,7 +186,7 @@ fn an_address_that_other_machines_reach_requires_a_token() -> Result<()> {
     for address in ["0.0.0.0:7070", "[::]:7070", "192.0.2.1:7070"] {
         let output = program::run(&["serve", "--listen", address])?;
         let line = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+        assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
         assert!(line.contains("this machine only"), "{line}");
     }
     Ok(())

@@ -94,12 +94,12 @@ fn a_copy_tells_what_was_wrong_with_the_file() -> Result<()> {
         // A server that allows only ten days gives that, where nothing else was asked for.
         let (is_done, link, said) = run(&folder, &["push", file, "--to", &url], "")?;
         assert!(is_done && said.contains(word), "{said}");
-        let (_, _, said) = run(&folder, &["pull", link.trim(), "-o", "copy.vramscope"], "")?;
+        let (_, _, said) = run(&folder, &["pull", link.trim(), "--force", "-o", "copy.vramscope"], "")?;
         let (_, report, _) = run(&folder, &["report", "copy.vramscope"], "")?;
         assert!(report.contains("This is a copy of a damaged file. About that file: The file is"), "{report}{said}");
         assert!(!report.contains("No events were recorded") && !report.contains("recording paused"), "{report}");
         // A copy of the copy says it once.
-        let (_, _, said) = run(&folder, &["strip", "copy.vramscope", "-o", "again.vramscope"], "")?;
+        let (_, _, said) = run(&folder, &["strip", "copy.vramscope", "--force", "-o", "again.vramscope"], "")?;
         let (_, report, _) = run(&folder, &["report", "again.vramscope"], "")?;
         assert_eq!(report.matches("This is a copy of a damaged file").count(), 1, "{report}{said}");
     }

@@ -110,9 +110,13 @@ size_t annotated = 0;
 // The starts of spans that were open when the recording began, to be passed on with the next annotations.
 std::vector<Note> open_spans;
 
-// Returns the annotations that are newer than those of the last call.
+// Returns the annotations that are newer than those of the last call. Releases before 2.5 have none.
 template <class Snapshot>
-std::vector<Note> new_notes(const Snapshot& snapshot) {
+std::vector<Note> new_notes(const Snapshot&, long) {
+  return {};
+}
+template <class Snapshot>
+auto new_notes(const Snapshot& snapshot, int) -> decltype(snapshot.external_annotations.size(), std::vector<Note>()) {
   std::vector<Note> found;
   size_t skip = annotated;
   for (auto& entry : snapshot.external_annotations) {
@@ -143,7 +147,7 @@ void annotate(const Snapshot& snapshot, int64_t devices) {
   };
   pass_on(open_spans);
   open_spans.clear();
-  pass_on(new_notes(snapshot));
+  pass_on(new_notes(snapshot, 0));
 }
 
 // Leaves out the annotations before a recording, except the starts of spans that are still open.
@@ -152,7 +156,7 @@ void skip_annotations(const Snapshot& snapshot) {
   annotated_us = 0;
   annotated = 0;
   open_spans.clear();
-  for (auto& note : new_notes(snapshot)) {
+  for (auto& note : new_notes(snapshot, 0)) {
     if (note.stage == 0) open_spans.push_back(note);
     if (note.stage != 1) continue;
     for (size_t i = open_spans.size(); i-- > 0;) {

@@ -1,7 +1,5 @@
 //! The shape of a model from a `config.json` of Hugging Face's Transformers.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +8,7 @@ use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm, Quantization};
 use shared::limits::MODEL_CONFIG_BYTES;
 
 use super::shape::GPT;
+use crate::cli::read::bytes;
 
 /// The model types that can be read.
 const TYPES: &str = "llama, mistral, mixtral, qwen2, gpt2, gpt_neox, falcon, phi";
@@ -40,16 +39,10 @@ pub(super) struct Taken {
 
 /// Reads a file, with the format of its weights unless that is given. Errors don't name it.
 pub(super) fn read(path: &Path, is_format_given: bool) -> Result<ModelConfig, String> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file.".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "you have no permission to read this file.".to_owned(),
-        std::io::ErrorKind::IsADirectory => "this is a folder. Name the config.json in it.".to_owned(),
-        _ => format!("reading failed: {error}."),
-    };
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(MODEL_CONFIG_BYTES as u64 + 1).read_to_end(&mut text).map_err(failed)?;
-    parse(&text, is_format_given)
+    if path.is_dir() {
+        return Err("this is a folder. Name the config.json in it.".to_owned());
+    }
+    parse(&bytes(path, MODEL_CONFIG_BYTES)?, is_format_given)
 }
 
 /// Reads the text of a file.

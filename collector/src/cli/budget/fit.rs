@@ -7,7 +7,8 @@ use shared::units::{Bytes, Count};
 use shared::whatif::Card;
 
 use super::simulation::{self, STEPS};
-use crate::cli::parallel::{self, ProgressLine};
+use crate::cli::parallel;
+use crate::cli::progress::Progress;
 use crate::cli::setting;
 use crate::cli::sweep::{Grid, cores, largest, measured};
 use crate::workloads::{ClockedSim, Setup, run_model};
@@ -69,9 +70,9 @@ fn simulate(model: &Model, planned: u64, capacity: u64, conf: &str) -> Result<Op
     batches.retain(|batch| *batch > 0);
     batches.sort_unstable();
     batches.dedup();
-    let progress = ProgressLine::new();
+    let progress = Progress::new("Simulating");
     let all = |batches: &[u64]| -> Result<Vec<Run>, String> {
-        progress.show("simulating");
+        progress.show(|| "Simulating".to_owned());
         parallel::map(batches, |batch| run(*batch), |_| {}).into_iter().collect()
     };
     let rows: Vec<(u64, Run)> = batches.iter().copied().zip(all(&batches)?).collect();

@@ -22,8 +22,10 @@ use self::devices::Devices;
 use self::fit::Fit;
 use self::shape::Shape;
 use self::simulation::Simulation;
+use super::progress::Progress;
+use super::read::name_of;
 use super::subject::card;
-use super::{one_line, print, refuse};
+use super::{one_line, refuse, show_as};
 
 /// Number formats as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -154,7 +156,7 @@ impl Budget {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
                     false => text::of(&printed),
                 };
-                print(|out| out.write_all(text.as_bytes()))
+                show_as(self.json, &text)
             }
             Err(sentence) => refuse(&sentence),
         }
@@ -167,11 +169,18 @@ impl Budget {
             return Err("--conf needs --simulate or --card.".to_owned());
         }
         let fit = match &self.card {
-            Some(name) => Some(Fit::new(&model, &plan, card(name)?, &self.conf)?),
+            Some(name) => Some({
+                let card = card(name)?;
+                let _progress = Progress::new(format!("Looking for the largest batch on {}", card.name));
+                Fit::new(&model, &plan, card, &self.conf)?
+            }),
             None => None,
         };
         let simulation = match self.simulate {
-            true => Some(simulation::run(&model, &plan, self.capacity.as_deref(), &self.conf)?),
+            true => Some({
+                let _progress = Progress::new("Training the model on a simulated device");
+                simulation::run(&model, &plan, self.capacity.as_deref(), &self.conf)?
+            }),
             false => None,
         };
         Ok(Printed { model, config, plan, fit, simulation })
@@ -180,7 +189,7 @@ impl Budget {
     fn model(&self) -> Result<(Model, Option<FromFile>), String> {
         let file = match &self.shape.config {
             Some(path) => {
-                let name = one_line(&path.display().to_string());
+                let name = one_line(&name_of(path));
                 let config = config::read(path, self.adapters.is_format_given())
                     .map_err(|sentence| format!("--config {name}: {sentence}"))?;
                 Some((name, config))

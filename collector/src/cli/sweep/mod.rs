@@ -19,10 +19,10 @@ pub(super) use self::range::Grid;
 use self::range::Range;
 pub(super) use self::search::largest;
 use self::text::Text;
-use super::parallel::{self, ProgressLine};
-use super::redaction::write_whole;
+use super::output::Overwrite;
+use super::progress::Progress;
 use super::subject::card;
-use super::{one_line, print, refuse, setting};
+use super::{choice, one_line, parallel, refuse, setting, show_as};
 use crate::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
 /// The options of `sweep`.
@@ -58,6 +58,8 @@ pub(super) struct Sweep {
     /// Write the result as JSON, ending in .json, for the page: it shows a plot and a table
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -77,7 +79,7 @@ impl Sweep {
         if let (false, Ok(Some(line))) = (self.json, &written) {
             text += &format!("\n{line}\n");
         }
-        let code = print(|out| out.write_all(text.as_bytes()));
+        let code = show_as(self.json, &text);
         match written {
             Ok(_) => code,
             // The runs took long, so that their result is printed in any case.
@@ -88,25 +90,16 @@ impl Sweep {
     /// Refuses a file that could not be written, before anything runs.
     fn check_out(&self) -> Result<(), String> {
         let Some(out) = &self.out else { return Ok(()) };
-        let name = out.display();
         if out.extension().is_none_or(|ending| ending != "json") {
-            return Err(format!("the result is JSON. End the name {name} with .json."));
+            return Err(format!("the result is JSON. End the name {} with .json.", out.display()));
         }
-        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if folder.is_some_and(|folder| !folder.is_dir()) {
-            return Err(format!("{name} can't be written: its folder doesn't exist."));
-        }
-        if out.exists() {
-            return Err(format!("{name} exists already. Name another file with --out."));
-        }
-        Ok(())
+        self.overwrite.check(out)
     }
 
     /// Writes the file. Returns what is said about it.
     fn write(&self, json: &str) -> Result<Option<String>, String> {
         let Some(out) = &self.out else { return Ok(None) };
-        write_whole(out, |file| file.write_all(json.as_bytes()))
-            .map_err(|error| format!("{} can't be written: {error}.", out.display()))?;
+        self.overwrite.write(out, |file| file.write_all(json.as_bytes()))?;
         let size = Bytes(json.len() as u64);
         let name = one_line(&out.display().to_string());
         Ok(Some(format!("Wrote {name}: {size}. For its plot, drop it on the page that vramscope serve shows.")))
@@ -114,10 +107,7 @@ impl Sweep {
 
     fn answer(&self) -> Result<document::Sweep, String> {
         let name = &self.name;
-        let Some(workload) = Workload::named(name) else {
-            let known: Vec<&str> = Workload::ALL.iter().map(|workload| workload.name).collect();
-            return Err(format!("There is no workload {name:?}. Name one of: {}.", known.join(", ")));
-        };
+        let workload = choice::workload(name)?;
         let range = Range::read(&self.range, workload.params).map_err(|error| format!("{name}: {error}"))?;
         let card = self.card.as_deref().map(card).transpose()?;
         let capacity = match (card, &self.capacity) {
@@ -128,7 +118,14 @@ impl Sweep {
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
         let setup = Setup { capacity, seed: self.seed, profile, config };
         let steps = self.steps.unwrap_or(workload.steps);
-        let runner = Runner { sweep: self, workload, param: range.name, setup, steps, progress: ProgressLine::new() };
+        let runner = Runner {
+            sweep: self,
+            workload,
+            param: range.name,
+            setup,
+            steps,
+            progress: Progress::new(format!("Running {name}")),
+        };
         // All values are checked before the first one runs.
         let choices = range.values.iter().map(|value| runner.choices(value)).collect::<Result<Vec<_>, _>>()?;
         let rows = runner.rows(&range.values)?;
@@ -167,7 +164,7 @@ struct Runner<'a> {
     param: &'static str,
     setup: Setup,
     steps: u64,
-    progress: ProgressLine,
+    progress: Progress,
 }
 
 impl Runner<'_> {
@@ -184,7 +181,7 @@ impl Runner<'_> {
 
     /// Runs the workload with each of the values, on all cores.
     fn rows(&self, values: &[String]) -> Result<Vec<Run>, String> {
-        let show = |done: usize| self.progress.show(&format!("{}: {done} of {} runs", self.param, values.len()));
+        let show = |done: usize| self.progress.show(|| format!("{}: {done} of {} runs", self.param, values.len()));
         parallel::map(values, |value| self.row(value), show).into_iter().collect()
     }
 

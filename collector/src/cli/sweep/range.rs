@@ -4,6 +4,7 @@ use shared::limits::SWEEP_VALUES;
 use shared::units::Count;
 
 use crate::cli::budget::count;
+use crate::cli::suggestion::did_you_mean;
 use crate::workloads::{Param, Values};
 
 /// How far apart the numbers of a range are.
@@ -59,7 +60,8 @@ impl Range {
         let Some(param) = params.iter().find(|param| param.name == name) else {
             let known: Vec<&str> = params.iter().map(|param| param.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(format!("there is no parameter {name:?}. Parameters: {known}."));
+            let meant = did_you_mean(name, params.iter().map(|param| param.name));
+            return Err(format!("there is no parameter {name:?}.{meant} Parameters: {known}."));
         };
         let Some((from, rest)) = values.split_once("..") else {
             let values: Vec<String> = values.split(',').map(str::to_owned).collect();

@@ -28,8 +28,13 @@ use crate::remote::Remote;
 /// The variable that names the server to send to.
 const TO_VARIABLE: &str = "VRAMSCOPE_TO";
 
+/// What `--help` says about the exit status.
+const STATUS: &str = "\
+Exit status: that of the job, also if a signal ended it; 2 if it could not be started.";
+
 /// The options of `watch`.
 #[derive(Args, Debug)]
+#[command(after_help = STATUS)]
 pub(super) struct Watch {
     /// Server to send to [default: the variable VRAMSCOPE_TO, your newest server on this machine, or a new one]
     #[arg(long, value_name = "URL")]

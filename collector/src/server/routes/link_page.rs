@@ -29,7 +29,7 @@ const LINE_CHARS: usize = 300;
 
 /// Serves the page for a link. Whether there is such a link is for the page to find out.
 pub(super) async fn link_page(app: &App, token: &str, request: &Parts) -> Response {
-    let Some(page) = assets::find("").and_then(|asset| std::str::from_utf8(asset.plain).ok()) else {
+    let Some(page) = assets::find("").and_then(|asset| String::from_utf8(asset.plain().into_owned()).ok()) else {
         return (StatusCode::SERVICE_UNAVAILABLE, "This build of Vramscope has no page.\n").into_response();
     };
     let headline = match app.shares.clone() {

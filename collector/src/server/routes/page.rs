@@ -1,5 +1,7 @@
 //! The page's files.
 
+use std::borrow::Cow;
+
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -40,10 +42,9 @@ pub(crate) async fn page(State(app): State<App>, request: Request) -> Response {
 
 /// Answers with the file, in the coding that the client prefers, or with 304 if the client has it.
 fn answer(asset: &'static Asset, request: &HeaderMap) -> Response {
-    let forms = [(Coding::Brotli, asset.brotli), (Coding::Gzip, asset.gzip), (Coding::Identity, Some(asset.plain))];
-    let accepted =
-        coding::accepted(&list(request, ACCEPT_ENCODING), &forms.map(|(coding, bytes)| (coding, bytes.is_some())));
-    let bytes = forms.iter().find(|(coding, _)| *coding == accepted).and_then(|(_, bytes)| *bytes);
+    let forms =
+        [(Coding::Brotli, asset.brotli.is_some()), (Coding::Gzip, asset.gzip.is_some()), (Coding::Identity, true)];
+    let accepted = coding::accepted(&list(request, ACCEPT_ENCODING), &forms);
 
     // A strong tag stands for exact bytes, so each coding has its own.
     let tag = match accepted.name() {
@@ -57,7 +58,13 @@ fn answer(asset: &'static Asset, request: &HeaderMap) -> Response {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let content_type = [(CONTENT_TYPE, HeaderValue::from_static(asset.content_type))];
-        let mut response = (content_type, bytes.unwrap_or(asset.plain)).into_response();
+        let packed = match accepted {
+            Coding::Brotli => asset.brotli,
+            Coding::Gzip => asset.gzip,
+            Coding::Identity => None,
+        };
+        let bytes = packed.map_or_else(|| asset.plain(), Cow::Borrowed);
+        let mut response = (content_type, bytes).into_response();
         if let Some(name) = accepted.name() {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(name));
         }
@@ -88,7 +95,7 @@ mod tests {
         content_type: "text/css",
         hash: "0a",
         is_immutable: true,
-        plain: b"body {}",
+        plain: Some(b"body {}"),
         brotli: Some(b"brotli"),
         gzip: Some(b"gzip"),
     };

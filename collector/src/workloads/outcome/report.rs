@@ -168,7 +168,8 @@ impl Report {
             name: String::new(),
             capacity: heading.capacity,
         };
-        let header = Header { devices: snapshot.devices.iter().map(known).collect(), ..Header::default() };
+        let devices = snapshot.devices.iter().map(known).collect();
+        let header = Header { devices, torch: heading.torch.to_owned(), ..Header::default() };
         let imported =
             Imported { format: encoding, protocol: None, snapshot, findings: Vec::new(), header: Some(header) };
         let trace = FileReport::new(heading.name.clone(), imported);

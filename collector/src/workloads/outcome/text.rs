@@ -62,7 +62,7 @@ impl fmt::Display for Report {
         if self.trace.devices.iter().all(|device| device.verdict.sentence != self.cause.message) {
             writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
             for remedy in &self.verdict.remedies {
-                writeln!(f, "    try: {}", remedy.text)?;
+                writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
             }
         }
         for finding in self.findings() {

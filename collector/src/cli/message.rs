@@ -1,0 +1,60 @@
+//! What a command says on standard error, in one form: `error: WHAT. WHAT NEXT.`, `warning: …`, and notes without a word
+//! before them.
+//!
+//! The word is colored on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use super::{progress, width};
+
+/// The exit code if a gate tripped: what `--fail-on` names was found, or the store is damaged.
+pub(super) const TRIPPED: u8 = 1;
+/// The exit code for everything that can't be done: invalid arguments, unreadable files, a server that is away.
+pub(super) const UNUSABLE: u8 = 2;
+
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Prints in one line why nothing was done, and what to do next. Returns the exit code for it.
+pub(super) fn refuse(sentence: &str) -> ExitCode {
+    say("error", RED, sentence);
+    ExitCode::from(UNUSABLE)
+}
+
+/// Prints a warning in one line.
+pub(super) fn warn(sentence: &str) {
+    say("warning", YELLOW, sentence);
+}
+
+/// Prints a note in one line.
+pub(super) fn note(sentence: &str) {
+    progress::above(|| anstream::eprintln!("{}", one_line(sentence)));
+}
+
+/// Prints lines beside the result, which goes to standard output. On a terminal, long ones are folded.
+pub(super) fn tell(lines: &str) {
+    let lines = if io::stderr().is_terminal() { width::folded(lines, width::of_errors()) } else { lines.to_owned() };
+    progress::above(|| anstream::eprint!("{lines}"));
+}
+
+fn say(word: &str, style: Style, sentence: &str) {
+    progress::above(|| anstream::eprintln!("{style}{word}:{style:#} {}", one_line(sentence)));
+}
+
+/// Replaces control characters, such as line breaks in file names.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
+    }
+}
