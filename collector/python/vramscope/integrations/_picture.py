@@ -48,7 +48,7 @@ def draw(rows):
     reserved = _monitor._bytes(max(of[2] for of in rows))
     title = f"{_monitor._bytes(peak[1])} allocated at the peak, after event {peak[0]:,}; at most {reserved} reserved"
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 24}" width="100%" style="max-width:{WIDTH}px" role="img" aria-label="{title}">'
+        f'<svg viewBox="0 -1 {WIDTH} {HEIGHT + 25}" width="100%" style="max-width:{WIDTH}px" role="img" aria-label="{title}">'
         f'<polygon points="0,{HEIGHT} {points(1)} {WIDTH},{HEIGHT}" fill="#3b7dd8" fill-opacity="0.6"/>'
         f'<polyline points="{points(2)}" fill="none" stroke="currentColor" stroke-opacity="0.6"/>'
         f'<text x="0" y="{HEIGHT + 17}" font-size="13" fill="currentColor">{title}</text></svg>'

@@ -91,16 +91,26 @@ def _answering(given):
     is_agent = agent is None or isinstance(agent, _agent.Agent)
     to = _share.server_of(given) if is_agent or given else _server.default()
     try:
-        # Never through a proxy: the recording is not sent through one either.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(to.rstrip("/") + "/?embed", timeout=PROBE_SECONDS) as answer:
-            policy = answer.headers.get("content-security-policy", "")
+        health, _ = _get(to, "/api/v1/health/live")
     except (OSError, ValueError) as error:
         if given:
             log(f"{given} does not answer ({error}); the cell is recorded without it.")
         return None, False
+    if health != b"ok\n":
+        return None, False
+    try:
+        policy = _get(to, "/?embed")[1].get("content-security-policy", "")
+    except OSError:
+        return to, False  # A server without a page.
     ancestors = policy.partition("frame-ancestors")[2].partition(";")[0].strip()
-    return (to, ancestors != "'none'") if ancestors else (None, False)
+    return to, ancestors not in ("", "'none'")
+
+
+def _get(to, path):
+    """Returns a server's answer and its headers. It never goes through a proxy: the recording is not sent through one either."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(to.rstrip("/") + path, timeout=PROBE_SECONDS) as answer:
+        return answer.read(1 << 20), answer.headers
 
 
 def _show(agent, server, may_frame, options):
@@ -120,7 +130,7 @@ def _show(agent, server, may_frame, options):
     report, why = _program.run("report", "--", path)
     text = report.partition("\n")[2].strip("\n") if report is not None else f"No report: {why}"
     if not body:
-        body = f"{picture(path)}<pre>{html.escape(text)}</pre>"
+        body = f'{picture(path)}<pre style="white-space:pre-wrap">{html.escape(text)}</pre>'
     if _folder is None or not path.startswith(_folder.name):
         lines.append(html.escape(path))
     display({"text/plain": text, "text/html": _paragraph(lines) + body}, raw=True)
