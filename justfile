@@ -88,6 +88,7 @@ torch-test python:
 torch-bench python:
     VRAMSCOPE_PAGE=skip cargo build --release --package pluggable
     tests/measure/agent.py "{{ python }}"
+    tests/measure/per_event.py "{{ python }}"
     VRAMSCOPE_LIBRARY=target/release/libvramscope_pluggable.so {{ python }} tests/measure/pluggable.py
 
 # The page while it watches a job: how late, how smooth, how much memory

@@ -17,7 +17,7 @@ use shared::frames::StackId;
 use shared::import::{Encoding, Imported, Importer};
 use shared::limits::{ImportLimits, RecorderLimits};
 use shared::recording::Decoder;
-use shared::trace::{Block, BlockState, Segment, Snapshot, Stage};
+use shared::trace::{Block, BlockState, Sample, Segment, Snapshot, Stage};
 use shared::units::{Address, PoolId, Stream};
 use tests::{Folder, program};
 use vramscope::recorder::{
@@ -159,11 +159,24 @@ fn a_device_is_left_out_until_it_is_used_and_has_the_marks_from_before() -> Resu
     let path = folder.join("none.vramscope");
     let (sinks, handle) = Recorder::new(header(3)).leave_unused_out().start_all(&path)?;
     handle.mark(2, "alone", Stage::Instant);
+    handle.statistics(1, Sample { time_us: 1, allocated: 0, active: 0, reserved: 0 });
     drop(sinks);
     handle.finish(Vec::new());
     let got = read(&path)?;
     let devices: Vec<_> = got.snapshot.devices.iter().map(|of| (of.device, of.annotations.len())).collect();
     assert_eq!((codes(&got), devices), (vec![FindingCode::NoHistory], vec![(0, 0)]));
+
+    // Samples alone show that a device is used.
+    let path = folder.join("samples.vramscope");
+    let (sinks, handle) = Recorder::new(header(3)).leave_unused_out().start_all(&path)?;
+    handle.mark(1, "before", Stage::Instant);
+    handle.statistics(1, Sample { time_us: 1, allocated: 512, active: 512, reserved: 2 << 20 });
+    drop(sinks);
+    handle.finish(Vec::new());
+    let got = read(&path)?;
+    let devices = got.snapshot.devices.iter();
+    let devices: Vec<_> = devices.map(|of| (of.device, of.annotations.len(), of.samples.len())).collect();
+    assert_eq!(devices, [(1, 1, 1)]);
     Ok(())
 }
 

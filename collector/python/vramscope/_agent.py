@@ -206,13 +206,14 @@ class Agent:
     def _out_of_memory(self):
         if self.state != "running" or self._pid != os.getpid():
             return
+        until = time.monotonic() + OOM_SECONDS
         # The thread that failed to allocate waits here, but not for another thread's whole turn.
         if self._turn.acquire(timeout=OOM_SECONDS):
             try:
-                self._mode.out_of_memory(OOM_SECONDS)
+                self._mode.out_of_memory(max(0.0, until - time.monotonic()))
             finally:
                 self._turn.release()
-        self._library.flush(OOM_SECONDS * 1000)
+        self._library.flush(max(0.0, until - time.monotonic()) * 1000)
 
     # ---- end ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ _ends = []
 
 def before_exit(end):
     """Calls `end` once `os._exit` is called in this process. It may take `SECONDS`."""
-    _ends.append((os.getpid(), end))
+    if (os.getpid(), end) not in _ends:
+        _ends.append((os.getpid(), end))
     real = os._exit
     if hasattr(real, "_vramscope"):
         return

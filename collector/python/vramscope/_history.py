@@ -20,11 +20,12 @@ MAIN_SECONDS = 0.2
 class History:
     """Keeps history on, from `open` to `close`, while the job does not record it itself. ``is_ours`` says who does.
 
-    `begin` starts the agent's own recording. ``changes`` counts how often the job started or ended its own.
+    `begin` starts the agent's own recording, whose entries have stacks if `has_stacks`. ``changes`` counts how often a
+    recording began or ended.
     """
 
-    def __init__(self, torch, begin):
-        self._torch, self._begin = torch, begin
+    def __init__(self, torch, begin, has_stacks):
+        self._torch, self._begin, self._has_stacks = torch, begin, has_stacks
         self._is_open = self.is_ours = False
         self._pid = os.getpid()
         self.changes = 0
@@ -76,7 +77,7 @@ class History:
         if is_ours and not _exit.is_exiting() and _torch.is_recording(self._torch):
             _torch.end_history(self._torch)
 
-    def _changed(self, is_recording):
+    def _changed(self, is_recording, context):
         # Called in the job's thread: an error must not reach it.
         try:
             if not self._is_open or self._pid != os.getpid():
@@ -84,6 +85,8 @@ class History:
             self.changes += 1
             if is_recording:
                 self.is_ours = False
+                if context not in ("alloc", "all") and self._has_stacks:
+                    log("The job records PyTorch's history without stacks. Until it ends that, events have no stacks.")
             else:
                 self.check()
         except Exception as error:

@@ -51,7 +51,7 @@ class WithinBudget:
         self._share = _budget.Share(budget, time.perf_counter())
         self._kept = self._pace.max_entries
         self._blocks = 0
-        self._history = _history.History(torch, lambda: self._record(self._kept))
+        self._history = _history.History(torch, lambda: self._record(self._kept), stacks is not None)
         self._has_history = True
         self._detail = _budget.Detail(budget, stacks is not None)
         self._reported_at = time.perf_counter()

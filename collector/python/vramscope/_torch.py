@@ -91,8 +91,9 @@ def _own_call():
 
 
 def watch_history(torch, call):
-    """Calls `call(is_recording)` after each call with which the job itself starts or ends the recording of history, in the
-    job's thread. None ends that."""
+    """Calls `call(is_recording, context)` after each call with which the job itself starts or ends the recording of history,
+    in the job's thread. `context` says for what the job wants stacks; None is for nothing, or unknown. With None as `call`,
+    nothing is called any more."""
     global _watcher
     _watcher = call
     if call is None:
@@ -109,7 +110,8 @@ def _watched(torch, real):
         result = real(*arguments, **named)
         watcher = _watcher
         if watcher is not None and not getattr(_calls, "is_own", False):
-            watcher(is_recording(torch))
+            context = arguments[1] if len(arguments) > 1 and isinstance(arguments[0], str) else None
+            watcher(is_recording(torch), context)
         return result
 
     record._vramscope = True

@@ -72,7 +72,7 @@ class EveryEvent:
         self._torch, self._library, self._functions = torch, library, functions
         self._stacks, self._context, self._share = stacks, context, share
         begin = lambda: _torch.record_history(torch, 1, context, stacks)  # noqa: E731 - It keeps at least one entry.
-        self._history = _history.History(torch, begin) if stacks else None
+        self._history = _history.History(torch, begin, True) if stacks else None
         self._sampler = None
         self._thread = None
         self._stop = threading.Event()

@@ -130,7 +130,7 @@ impl Recorder {
     }
 
     /// Leaves devices out of the recording until they are used: a device that has no segments at the start is added with
-    /// its first event, together with the marks made before. If none is ever used, the recording has the first one.
+    /// its first event or its first sample of more than 0 bytes, together with the marks made before. If none is ever used, the recording has the first one.
     #[must_use]
     pub fn leave_unused_out(mut self) -> Self {
         self.leaves_unused_out = true;

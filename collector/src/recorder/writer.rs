@@ -287,8 +287,12 @@ impl RecorderThread {
         }
         for Notes { device, marks, samples, outside } in &notes {
             if let Some(of) = self.devices.iter_mut().find(|of| of.device == *device && !of.is_open) {
-                self.writer.stats.marks_lost += of.keep_marks(marks);
-                continue;
+                // Of an allocator without a history, samples are all there is.
+                if !samples.iter().any(|sample| sample.allocated.max(sample.reserved) > 0) {
+                    self.writer.stats.marks_lost += of.keep_marks(marks);
+                    continue;
+                }
+                of.open(&mut self.writer);
             }
             self.writer.write_marks(*device, marks);
             self.writer.write_samples(*device, samples);
