@@ -61,6 +61,13 @@ impl Server {
         Self::spawn(command)?.loaded()
     }
 
+    /// Starts a server of another program than the built one.
+    pub fn start_program(program: &Path, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.arg("serve").arg("--data").arg(folder).args(["--listen", "127.0.0.1:0"]).env(LOG_VARIABLE, "error");
+        Self::spawn(command)?.loaded()
+    }
+
     /// Starts a server with TLS that logs into a file of `folder`, with a certificate that an authority has issued.
     pub fn start_encrypted(folder: &Path, authority: &Authority, arguments: &[&str]) -> Result<Self> {
         Self::start_presenting(folder, authority, &authority.issue()?, arguments)
