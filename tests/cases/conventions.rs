@@ -199,7 +199,7 @@ fn a_slip_gets_a_suggestion() -> Result<()> {
         (&["run", "transformer", "--batch", "8"], "Write it without dashes, such as batch="),
         (&["run", "train.py"], "type: vramscope watch train.py"),
         (&["run", "leak", "--conf", "backend:cudaMallocAsync"], "type: vramscope bench-allocators"),
-        (&["reprot", "x"], "'report'"),
+        (&["reprot", "x"], "Did you mean report?"),
     ] {
         let (code, errors) = said(&program::run(arguments)?);
         ensure!(code == Some(2) && errors.contains(want), "{arguments:?}: {errors}");

@@ -28,7 +28,7 @@ class Allocator:
         self._functions = MemoryFunctions(native)
         self._pid = os.getpid()
         self.is_inherited = False
-        self._config = config
+        self.config: Optional[_config.Config] = None
         self.state = "running" if config is not None else "detached"
         self.result: Optional[Dict[str, Any]] = None
         self.reason: Optional[str] = None
@@ -181,6 +181,7 @@ def use_allocator(
     recording = {**_torch.recording(config), "mode": _MODE} if is_recorded else None
     allocator = Allocator(native, library, recording, config.end_seconds)
     if is_recorded:
+        allocator.config = config
         _agent.enter(allocator)
     try:
         if recording is not None:

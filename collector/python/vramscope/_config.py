@@ -10,6 +10,7 @@ from . import _server
 MODES = ("auto", "events", "budget")
 STACKS = (None, "python", "all")
 CONTEXTS = ("state", "alloc", "all")
+END_SECONDS = 10.0
 VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "ca_file", "warn_at")
 VARIABLES += ("end_seconds",)
 
@@ -36,7 +37,7 @@ class Config:
         library=None,
         stack_share=0.05,
         history=10_000,
-        end_seconds=10.0,
+        end_seconds=None,
         warn_at=None,
     ):
         if to is None and out is None:
@@ -58,6 +59,9 @@ class Config:
         ca_file = ca_file if ca_file is not None else os.environ.get("VRAMSCOPE_CA_FILE") or None
         self.ca_file = None if ca_file is None else os.path.abspath(os.fspath(ca_file))
         self.warn_at = None if warn_at is None else threshold("warn_at", warn_at)
+        # The variable counts in every process, so that one that waits too long can be told so from outside.
+        if end_seconds is None:
+            end_seconds = os.environ.get("VRAMSCOPE_END_SECONDS") or END_SECONDS
         self.history, self.end_seconds = int(history), _seconds("end_seconds", end_seconds)
         if self.history < 100:
             raise ConfigError(f"history must be at least 100 entries, not {history}")

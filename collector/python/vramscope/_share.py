@@ -74,8 +74,9 @@ def server_of(argument, environ=os.environ):
     from . import _agent
 
     agent = _agent.current()
-    if agent is not None and agent.config.to:
-        return agent.config.to
+    to = getattr(getattr(agent, "config", None), "to", None)
+    if to:
+        return to
     return _server.default(environ)
 
 
