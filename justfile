@@ -69,8 +69,8 @@ wheel:
 wheels *targets:
     python3 -m venv target/tools/zig
     target/tools/zig/bin/python -m pip install --quiet cargo-zigbuild==0.24.0 ziglang==0.17.1
-    cd collector/python && PATH="$PWD/../../target/tools/zig/bin:$PATH" python -m packager wheels {{ targets }}
     cd collector/python && python3 -m packager sdist
+    cd collector/python && PATH="$PWD/../../target/tools/zig/bin:$PATH" python -m packager wheels {{ targets }}
 
 # Check a wheel, and everything from an empty virtual environment to the page
 wheel-test wheel:

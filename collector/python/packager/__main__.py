@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import subprocess
 import sys
 
 from . import build_sdist, native, project, trackers, write_wheel
@@ -43,10 +44,17 @@ def main():
     if unknown:
         print(f"No such target: {', '.join(sorted(unknown))}. There are: {', '.join(native.TARGETS)}", file=sys.stderr)
         return 2
+    failed = 0
     for name in options.targets or native.TARGETS:
-        path = _wheel(native.TARGETS[name], options.out)
-        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
-    return 0
+        try:
+            path = _wheel(native.TARGETS[name], options.out)
+        except (subprocess.CalledProcessError, trackers.TrackerFailed) as error:
+            # One machine that can't be built for, such as macOS without Apple's SDK, must not keep the others from it.
+            print(f"{name}: not built: {error}", file=sys.stderr, flush=True)
+            failed = 1
+        else:
+            print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+    return failed
 
 
 if __name__ == "__main__":

@@ -2,11 +2,6 @@
 
 import pathlib
 
-try:
-    import tomllib
-except ModuleNotFoundError:
-    import tomli as tomllib
-
 HERE = pathlib.Path(__file__).resolve().parent.parent
 """The folder of ``pyproject.toml``."""
 ROOT = HERE.parent.parent
@@ -70,5 +65,9 @@ def _group(name, entries):
 
 def read():
     """Reads ``pyproject.toml``."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:
+        import tomli as tomllib
     with open(HERE / "pyproject.toml", "rb") as file:
         return Project(tomllib.load(file)["project"])
