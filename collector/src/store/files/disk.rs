@@ -154,6 +154,7 @@ fn is_missing_well(removed: io::Result<()>) -> io::Result<()> {
 
 /// Files are readable by their owner alone: traces name files and lines of the job.
 fn options() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes to set"))]
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -169,6 +170,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     if let Some(above) = above {
         make_folder(above)?;
     }
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes to set"))]
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
