@@ -25,8 +25,8 @@ const FOLDER: &str = "servers";
 const MOST_BYTES: u64 = 4 << 10;
 /// The most announcements that are looked at.
 const MOST: usize = 64;
-/// How long a server may take to answer. It is on this machine.
-const ANSWER: Duration = Duration::from_millis(300);
+/// How long a server may take to answer. It is on this machine, which may be busy.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// A server that runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

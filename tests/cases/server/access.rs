@@ -189,6 +189,9 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("POST", "/api/v1/sessions/{id}/ask", "read", 400),
         ("PUT", "/api/v1/sessions/{id}/pin", "admin", 400),
         ("POST", "/api/v1/demo", "ingest", 200),
+        // Others use a server with tokens, who must not read its user's files.
+        ("POST", "/api/v1/files", "admin", 403),
+        ("GET", "/api/v1/files/{id}/{name}", "read", 404),
         ("GET", "/metrics", "read", 200),
         // The role is needed before a socket is opened.
         ("GET", "/api/v1/ingest", "ingest", 426),
@@ -212,7 +215,7 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("DELETE", "/api/v1/traces/{token}", "admin", 404),
     ];
     for (method, path, needed, status) in table {
-        let place = path.replace("{id}", stream.session()).replace("{token}", "x");
+        let place = path.replace("{id}", stream.session()).replace("{token}", "x").replace("{name}", "x");
         // The demo is started by whoever comes first.
         let status = |response: &Response| if response.status == 201 { 200 } else { response.status } == status;
         for role in ROLES {
