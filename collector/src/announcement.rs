@@ -113,7 +113,9 @@ impl Announcement {
         let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
-        write!(stream, "GET /api/v1/health/live HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        // In one piece: whatever listens there may answer and close after the first.
+        let request = format!("GET /api/v1/health/live HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.take(MOST_BYTES).read_to_end(&mut answer)?;
         Ok(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok\n"))
