@@ -10,9 +10,11 @@ import tempfile
 import threading
 import unittest
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
 from vramscope import _config, _server
 
-HERE = pathlib.Path(__file__).resolve().parent
 JOB = HERE / "launch_job.py"
 
 

@@ -28,11 +28,17 @@ EARLY_MARKS = 10_000
 _lock = threading.Lock()
 _current = None
 _is_observed = False
+_has_recorded = False
 
 
 def current():
     """Returns the agent of this process, or None."""
     return _current
+
+
+def has_recorded():
+    """Returns whether this process has begun to be recorded, or said why it is not."""
+    return _has_recorded
 
 
 class Agent:
@@ -86,7 +92,8 @@ class Agent:
     def _on_cuda(self):
         if self.state != "waiting" or self._pid != os.getpid():
             return
-        self._is_opening = True
+        global _has_recorded
+        self._is_opening = _has_recorded = True
         try:
             self._open()
         except Exception as error:  # The job must continue without the recording.
@@ -346,11 +353,12 @@ def attach(config):
 def enter(source):
     """Makes `source` take an `Agent`'s place: it receives marks, and is called at the program's end and at forks."""
     global _current
+    global _has_recorded
     with _lock:
         known = _recording()
         if known is not None:
             raise RuntimeError(f"already attached: {known!r}. Call vramscope.detach() first.")
-        _current = source
+        _current, _has_recorded = source, True
     _register()
 
 

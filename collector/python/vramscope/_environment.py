@@ -8,6 +8,9 @@ import sys
 
 from . import _hook
 
+TORCH_BYTES = 100 << 20
+"""The least resident memory of a process that has imported torch; what torch itself starts is smaller."""
+
 _is_called = False
 
 
@@ -29,21 +32,25 @@ def _report_if_unused():
 
     def report():
         agent = sys.modules.get("vramscope._agent")
-        if agent is not None and getattr(agent.current(), "state", None) != "waiting":
-            return
-        try:
-            import resource
-
-            children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        except ImportError:  # Windows.
+        if agent is not None and agent.has_recorded():
             return
         # The processes of a launcher have their own recordings.
-        if children.ru_maxrss == 0:
+        if not _has_started_torch():
             from . import _log
 
             _log.log("Nothing was recorded: the program did not use the GPU.")
 
     atexit.register(report)
+
+
+def _has_started_torch():
+    """Returns whether a process that this one started, and that has ended, was as large as one with PyTorch is."""
+    try:
+        import resource
+    except ImportError:  # Windows.
+        return True
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit > TORCH_BYTES
 
 
 def _attach(_torch_cuda):
