@@ -198,6 +198,7 @@ fn a_slip_gets_a_suggestion() -> Result<()> {
         (&["budget", "--card", "H100-80BG"], "Did you mean H100-80GB?"),
         (&["run", "transformer", "--batch", "8"], "Write it without dashes, such as batch="),
         (&["run", "train.py"], "type: vramscope watch train.py"),
+        (&["run", "train.py", "--epochs", "3"], "type: vramscope watch train.py"),
         (&["run", "leak", "--conf", "backend:cudaMallocAsync"], "type: vramscope bench-allocators"),
         (&["reprot", "x"], "Did you mean report?"),
     ] {

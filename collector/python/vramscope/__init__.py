@@ -170,6 +170,10 @@ def load_ipython_extension(ipython):
     notebook.load(ipython)
 
 
+def __dir__():
+    return sorted(__all__)
+
+
 def detach():
     """Ends the recording of this process, if there is one. Returns its final counts, or None."""
     from . import _agent

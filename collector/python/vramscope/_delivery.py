@@ -25,6 +25,11 @@ def _refusal(stats):
     return why
 
 
+def _is_local(address):
+    """Returns whether an address is one of this machine."""
+    return any(f"//{name}" in address for name in ("127.0.0.1", "localhost", "[::1]"))
+
+
 class Delivery:
     """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
 
@@ -108,7 +113,8 @@ class Delivery:
             what = f"The server refused the session: {trouble}"
         else:
             what = f"Cannot {'trust' if cause == 'certificate' else 'reach'} the server ({trouble})"
-        self._log(f"{what}. Events are kept for it{beside}.")
+        start = " `vramscope serve` starts one." if cause == "connection" and _is_local(self._to) else ""
+        self._log(f"{what}.{start} Events are kept for it{beside}.")
         if self._reason:
             self._log(f"{self._what} ({self._reason})")
 

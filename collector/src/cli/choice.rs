@@ -15,10 +15,7 @@ pub(super) fn workload(name: &str) -> Result<&'static Workload, String> {
     let known = || Workload::ALL.iter().map(|workload| workload.name);
     let path = Path::new(name);
     if path.extension().is_some_and(|ending| ending == "py") {
-        return Err(format!(
-            "{name} is a Python script, and this runs only Vramscope's own workloads. To record a script, type: vramscope \
-             watch {name}"
-        ));
+        return Err(script(name));
     }
     if path.is_file() {
         return Err(format!(
@@ -40,6 +37,19 @@ pub(super) fn as_option(error: &clap::Error) -> Option<String> {
         "{option} is not an option: {name} is a parameter of a workload. Write it without dashes, such as {name}={}.",
         param.default
     ))
+}
+
+/// Returns the sentence for a command line that can't be read, if it is `run` with a Python script and its options.
+pub(super) fn as_script(mut words: impl Iterator<Item = String>) -> Option<String> {
+    let name = words.nth(1).filter(|word| word == "run").and_then(|_| words.next())?;
+    Path::new(&name).extension().is_some_and(|ending| ending == "py").then(|| script(&name))
+}
+
+fn script(name: &str) -> String {
+    format!(
+        "{name} is a Python script, and this runs only Vramscope's own workloads. To record a script, type: vramscope watch \
+         {name}"
+    )
 }
 
 /// Reads the parameters of a workload.

@@ -123,10 +123,13 @@ enum Command {
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => match choice::as_option(&error).filter(|_| has_choices()) {
-            Some(sentence) => return refuse(&sentence),
-            None => error.exit(),
-        },
+        Err(error) => {
+            let meant = choice::as_option(&error).filter(|_| has_choices());
+            match choice::as_script(std::env::args()).or(meant) {
+                Some(sentence) => return refuse(&sentence),
+                None => error.exit(),
+            }
+        }
     };
     let Some(command) = arguments.command else { return arguments.open.run(arguments.serve) };
     match command {

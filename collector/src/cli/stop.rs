@@ -14,11 +14,14 @@ const END: Duration = Duration::from_secs(30);
 /// The time between two looks at it.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Said if there is no server.
+const NONE: &str = "No server of yours runs on this machine. Servers with tokens are stopped where they were started.";
+
 /// The options of `stop`.
 #[derive(Args, Debug)]
 pub(super) struct Stop {
-    /// Address of the server, such as http://127.0.0.1:7070 [default: all]
-    #[arg(value_name = "URL")]
+    /// Address or port of the server, such as http://127.0.0.1:7070 or 7070 [default: all]
+    #[arg(value_name = "ADDRESS")]
     address: Option<String>,
 }
 
@@ -28,13 +31,16 @@ impl Stop {
         let Some(state) = state_folder() else {
             return refuse("The variable HOME is not set, so no running server can be found.");
         };
-        let wanted = self.address.as_deref().map(|address| address.trim_end_matches('/'));
         let mut servers = Announcement::all(&state);
-        servers.retain(|server| wanted.is_none_or(|address| address == server.address));
         if servers.is_empty() {
-            return refuse(
-                "No server of yours runs on this machine. Servers with tokens are stopped where they were started.",
-            );
+            return refuse(NONE);
+        }
+        if let Some(wanted) = &self.address {
+            let known: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
+            servers.retain(|server| is_at(server, wanted));
+            if servers.is_empty() {
+                return refuse(&format!("No server of yours is at {wanted}. There is: {}.", known.join(", ")));
+            }
         }
         let mut code = ExitCode::SUCCESS;
         for server in servers {
@@ -45,6 +51,12 @@ impl Stop {
         }
         code
     }
+}
+
+/// Whether a server is the one that a person names by its address, or by its port. All are on this machine.
+fn is_at(server: &Announcement, wanted: &str) -> bool {
+    let port = |address: &str| address.trim_end_matches('/').rsplit(':').next().map(str::to_owned);
+    port(wanted) == port(&server.address)
 }
 
 /// Ends a server, and waits for it.

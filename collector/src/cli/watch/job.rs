@@ -2,7 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use super::super::suggestion::did_you_mean;
+use super::Watch;
 
 /// Characters of the part of a job's name that tells two runs of one program apart.
 const ID_CHARS: usize = 5;
@@ -27,15 +32,25 @@ impl Program {
             let what = if is_module { "a module" } else { "a program" };
             return Err(format!("Name {what} to watch, such as: vramscope watch train.py --epochs 3."));
         };
+        if is_module {
+            return Ok(Self::Python { is_module, arguments: words });
+        }
+        if first.to_str().is_some_and(|word| word.starts_with('-')) {
+            return Err(not_an_option(&first.to_string_lossy()));
+        }
         let path = Path::new(first);
-        if is_module || path.extension().is_some_and(|extension| extension == "py") {
+        let is_script = path.extension().is_some_and(|extension| extension == "py");
+        if is_script && !path.is_file() {
+            return Err(no_script(path));
+        }
+        // Python runs folders with such a file, too.
+        if is_script || path.join("__main__.py").is_file() {
             return Ok(Self::Python { is_module, arguments: words });
         }
-        // A folder or an archive that Python can run, as `python FOLDER` does.
-        if path.join("__main__.py").is_file() {
-            return Ok(Self::Python { is_module, arguments: words });
+        match path_of(first) {
+            Some(_) => Ok(Self::Other(words)),
+            None => Err(not_a_program(path)),
         }
-        Ok(Self::Other(words))
     }
 
     /// Returns the name that people call it by.
@@ -69,6 +84,69 @@ impl Program {
     }
 }
 
+/// Returns the sentence for a word that looks like an option, and is none of `watch`.
+fn not_an_option(word: &str) -> String {
+    if ["-c", "-u", "-O", "-W", "-X", "-"].contains(&word) {
+        return format!("{word} is an option of Python. Name it: vramscope watch python {word} …");
+    }
+    let command = Watch::augment_args(clap::Command::new("watch"));
+    let known = command.get_arguments().filter_map(|argument| argument.get_long());
+    let meant = did_you_mean(word.trim_start_matches('-'), known).replace("mean ", "mean --");
+    format!(
+        "watch has no option {word}.{meant} Options of the job stand after its program; vramscope watch --help lists those of watch."
+    )
+}
+
+/// Returns the sentence for a script that is not there.
+fn no_script(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "py"))
+        .collect();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let meant = did_you_mean(&name, beside.iter().map(String::as_str));
+    format!("{}: there is no such script.{meant}", path.display())
+}
+
+/// Returns the sentence for a word that is neither a script nor a program.
+fn not_a_program(path: &Path) -> String {
+    let shown = path.display();
+    if path.is_dir() {
+        return format!("{shown} is a folder without a file __main__.py. Name the script to run.");
+    }
+    if path.is_file() {
+        return format!("{shown} is neither a Python script nor a program. A script's name ends in .py.");
+    }
+    format!(
+        "{shown} is neither a script here nor a program on the PATH. Name a script, a program, or with -m a module."
+    )
+}
+
+/// Returns the path of a program: one with a folder, or one on the `PATH`.
+fn path_of(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return is_program(path).then(|| path.to_owned());
+    }
+    let name = format!("{}{}", program.to_str()?, std::env::consts::EXE_SUFFIX);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| is_program(path))
+}
+
+/// Whether a path is a file that may be run.
+fn is_program(path: &Path) -> bool {
+    #[cfg(unix)]
+    let may_run =
+        |metadata: std::fs::Metadata| std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = |_: std::fs::Metadata| true;
+    path.is_file() && path.metadata().is_ok_and(may_run)
+}
+
 /// Returns the Python of the active environment: the first `python` or `python3` on the `PATH`.
 fn default_python() -> Result<PathBuf, String> {
     let names = ["python", "python3"].map(|name| format!("{name}{}", std::env::consts::EXE_SUFFIX));
@@ -78,6 +156,17 @@ fn default_python() -> Result<PathBuf, String> {
     });
     found
         .ok_or_else(|| "There is no python on the PATH. Activate an environment, or name one with --python.".to_owned())
+}
+
+/// Whether a Python lacks the package that records a job. A Python that can't tell counts as one that has it.
+pub(super) fn lacks_package(python: &OsStr) -> bool {
+    let asked = Command::new(python)
+        .args(["-c", "import vramscope"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| !status.success())
 }
 
 /// Returns a name for a run of a program: the program's, and a part that tells runs apart.
@@ -106,12 +195,16 @@ mod tests {
 
     #[test]
     fn scripts_and_modules_run_with_python_and_everything_else_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("train.py");
+        std::fs::write(&script, "").unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "").unwrap();
+        let script = script.display();
         for (is_module, line, wanted, name) in [
-            (false, "train.py --lr 3", "PY train.py --lr 3", "train.py"),
-            (false, "jobs/train.py", "PY jobs/train.py", "train.py"),
+            (false, &*format!("{script} --lr 3"), &*format!("PY {script} --lr 3"), "train.py"),
             (true, "pkg.train --lr 3", "PY -m pkg.train --lr 3", "pkg.train"),
-            (false, "torchrun --nproc-per-node 8 a/train.py x", "torchrun --nproc-per-node 8 a/train.py x", "train.py"),
-            (false, "python3 -c pass", "python3 -c pass", "python3"),
+            (false, "sh --nproc-per-node 8 a/train.py x", "sh --nproc-per-node 8 a/train.py x", "train.py"),
+            (false, "sh -c pass", "sh -c pass", "sh"),
             (false, "/usr/bin/env python3", "/usr/bin/env python3", "env"),
         ] {
             let program = Program::of(is_module, words(line)).unwrap();
@@ -120,7 +213,22 @@ mod tests {
             let shown = shown.join(OsStr::new(" "));
             assert_eq!((shown.to_str().unwrap(), program.name().as_str()), (wanted, name), "{line}");
         }
-        assert!(Program::of(false, Vec::new()).unwrap_err().starts_with("Name a program"));
+        let folder = folder.path().display();
+        for (line, wanted) in [
+            (String::new(), "Name a program".to_owned()),
+            ("--budgt 1".to_owned(), "watch has no option --budgt. Did you mean --budget?".to_owned()),
+            ("-u train.py".to_owned(), "-u is an option of Python. Name it: vramscope watch python -u".to_owned()),
+            (
+                format!("{folder}/trian.py"),
+                format!("{folder}/trian.py: there is no such script. Did you mean train.py?"),
+            ),
+            (format!("{folder}"), format!("{folder} is a folder without a file __main__.py.")),
+            (format!("{folder}/notes.txt"), format!("{folder}/notes.txt is neither a Python script nor a program.")),
+            ("torchrn".to_owned(), "torchrn is neither a script here nor a program on the PATH.".to_owned()),
+        ] {
+            let error = Program::of(false, words(&line)).unwrap_err();
+            assert!(error.starts_with(&wanted), "{line}: {error}");
+        }
     }
 
     #[test]

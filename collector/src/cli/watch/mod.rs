@@ -12,7 +12,7 @@ mod signals;
 mod summary;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::Args;
@@ -22,6 +22,7 @@ use self::server::Server;
 use super::browser;
 use super::destination::destination;
 use super::push::wait;
+use super::setting;
 use super::{one_line, refuse};
 use crate::remote::Remote;
 
@@ -51,21 +52,27 @@ pub(super) struct Watch {
     /// Write a recording as well; {rank} and {pid} are replaced
     #[arg(long, value_name = "FILE")]
     out: Option<OsString>,
-    /// How events are captured: auto, events or budget
-    #[arg(long, value_name = "MODE")]
-    mode: Option<OsString>,
-    /// Which frames stacks have: python, all or none
-    #[arg(long, value_name = "STACKS")]
-    stacks: Option<OsString>,
-    /// Which events have their own stack: alloc, all or state
-    #[arg(long, value_name = "CONTEXT")]
-    context: Option<OsString>,
+    /// How events are captured
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "events", "budget"])]
+    mode: Option<String>,
+    /// Which frames stacks have
+    #[arg(long, value_name = "STACKS", value_parser = ["python", "all", "none"])]
+    stacks: Option<String>,
+    /// Which events have their own stack
+    #[arg(long, value_name = "CONTEXT", value_parser = ["alloc", "all", "state"])]
+    context: Option<String>,
+    /// Share of the time that the mode budget may use, such as 0.01
+    #[arg(long, value_name = "SHARE", value_parser = setting::share)]
+    budget: Option<f64>,
     /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
-    #[arg(long, value_name = "SHARE")]
-    warn_at: Option<OsString>,
+    #[arg(long, value_name = "SHARE", value_parser = setting::share)]
+    warn_at: Option<f64>,
+    /// Most seconds that the job waits at its end until everything is delivered [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    end_seconds: Option<u32>,
     /// Name of the recording [default: the script's name]
     #[arg(long, value_name = "NAME")]
-    name: Option<OsString>,
+    name: Option<String>,
     /// Run a module, as python -m does
     #[arg(short = 'm')]
     is_module: bool,
@@ -84,7 +91,12 @@ impl Watch {
     }
 
     fn watch(self) -> Result<ExitStatus, String> {
+        // What can't work is refused before anything is started.
         let program = Program::of(self.is_module, self.program.clone())?;
+        let folder = self.out.as_ref().and_then(|out| Path::new(out).parent());
+        if let Some(missing) = folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            return Err(format!("--out: there is no folder {}. Make it, or name another.", missing.display()));
+        }
         let mut command = program.command(self.python.as_deref())?;
         let name = run_name(&program.name())?;
         let variable = std::env::var(TO_VARIABLE).ok().filter(|to| !matches!(to.as_str(), "" | "1" | "default"));
@@ -114,8 +126,15 @@ impl Watch {
         drop(forwarding);
         // The job is over, whatever becomes of the summary.
         let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
-        for line in said.unwrap_or_else(|sentence| vec![sentence]) {
-            say(&line);
+        match said {
+            Ok(lines) if lines.is_empty() => say(&self.why_nothing(&program, &command, status)),
+            Ok(lines) => {
+                for line in lines {
+                    say(&line);
+                }
+                say(&format!("The recording is at {link}"));
+            }
+            Err(sentence) => say(&sentence),
         }
         if self.stop_server {
             server.end();
@@ -123,16 +142,33 @@ impl Watch {
         Ok(status)
     }
 
+    /// Returns why nothing was recorded, as far as that can be told.
+    fn why_nothing(&self, program: &Program, command: &Command, status: ExitStatus) -> String {
+        let lacks = matches!(program, Program::Python { .. }) && job::lacks_package(command.get_program());
+        let python = command.get_program().to_string_lossy();
+        match (lacks, status.success()) {
+            (true, _) => {
+                format!("Nothing was recorded: {python} lacks the package vramscope. Install it there with pip.")
+            }
+            (false, true) => "Nothing was recorded: the job did not use the GPU.".to_owned(),
+            (false, false) => "Nothing was recorded: the job failed before it used the GPU.".to_owned(),
+        }
+    }
+
     /// Sets the variables that the agent reads in every process of the job.
     fn tell(&self, command: &mut Command, to: &str, job: &str) {
         command.env(TO_VARIABLE, to).env("VRAMSCOPE_JOB", job).env("VRAMSCOPE_WATCHED", "1");
+        if let Some(out) = &self.out {
+            command.env("VRAMSCOPE_OUT", out);
+        }
         for (variable, value) in [
-            ("VRAMSCOPE_OUT", &self.out),
-            ("VRAMSCOPE_MODE", &self.mode),
-            ("VRAMSCOPE_STACKS", &self.stacks),
-            ("VRAMSCOPE_CONTEXT", &self.context),
-            ("VRAMSCOPE_WARN_AT", &self.warn_at),
-            ("VRAMSCOPE_NAME", &self.name),
+            ("VRAMSCOPE_MODE", self.mode.clone()),
+            ("VRAMSCOPE_STACKS", self.stacks.clone()),
+            ("VRAMSCOPE_CONTEXT", self.context.clone()),
+            ("VRAMSCOPE_BUDGET", self.budget.map(|share| share.to_string())),
+            ("VRAMSCOPE_WARN_AT", self.warn_at.map(|share| share.to_string())),
+            ("VRAMSCOPE_END_SECONDS", self.end_seconds.map(|seconds| seconds.to_string())),
+            ("VRAMSCOPE_NAME", self.name.clone()),
         ] {
             if let Some(value) = value {
                 command.env(variable, value);

@@ -21,11 +21,11 @@ const MOST: usize = 64;
 /// Lines of code that are named.
 const LINES: usize = 3;
 
-/// Returns what is to be said about a job that has ended, line by line.
+/// Returns what is to be said about a job that has ended, line by line; nothing if no session of it reached the server.
 pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, String> {
     let sessions = ended(remote, job).await?;
     if sessions.is_empty() {
-        return Ok(vec![NOTHING.to_owned()]);
+        return Ok(Vec::new());
     }
     let mut highest: Option<(u64, Option<u32>, DeviceReport)> = None;
     for session in sessions.iter().filter(|session| session.bytes <= MOST_BYTES).take(MOST) {
@@ -43,7 +43,9 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, S
         Some((_, rank, device)) => {
             lines.extend([peak(rank, &device), largest(&device)]);
             if device.diagnosis.failed > 0 {
-                lines.push(device.diagnosis.verdict.sentence.clone());
+                let verdict = &device.diagnosis.verdict;
+                lines.push(verdict.sentence.clone());
+                lines.extend(verdict.remedies.first().map(|remedy| format!("{}: {}", remedy.mark(), remedy.text)));
             }
         }
         None if sessions.iter().any(|session| session.bytes > MOST_BYTES) => {
@@ -54,10 +56,6 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, S
     lines.push(delivered(&sessions));
     Ok(lines)
 }
-
-/// Said if no session of the job reached the server.
-const NOTHING: &str = "Nothing was recorded: no process of the job used the GPU, or its Python lacks the package vramscope \
-                       (python -m vramscope --version tells).";
 
 /// Returns the sessions of a job, once all have ended or the time is up.
 async fn ended(remote: &Remote, job: &str) -> Result<Vec<Listed>, String> {
