@@ -56,7 +56,10 @@ class Delivery:
 
     def was_connected(self, stats):
         """Returns whether the server has answered, now or before, given the library's statistics. True without a server."""
-        return self._to is None or self._is_greeted or bool(stats and stats.get("is_connected"))
+        if self._to is None or self._is_greeted:
+            return True
+        # The connection may have come and gone between two looks.
+        return bool(stats) and (stats.get("is_connected") or stats.get("sent_events", 0) > stats.get("undelivered", 0))
 
     def _run(self):
         while True:

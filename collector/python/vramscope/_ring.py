@@ -86,7 +86,8 @@ def _start(count):
 def _tell(torch):
     """Tells the agent of a change of the history, as if the program had made it. Its own ring comes back after this one."""
     if _torch._watcher is not None:
-        _torch._watcher(_torch.is_recording(torch))
+        is_recording = _torch.is_recording(torch)
+        _torch._watcher(is_recording, _settings[0] if is_recording else None)
 
 
 def hold_again(count):
