@@ -31,7 +31,7 @@ test('a file that the terminal opened is in the page, also over a reload', async
   assert.equal(await at(page, 'tab-flame').getAttribute('aria-selected'), 'true');
 });
 
-test('a file that is gone is told', async (t) => {
+test('the page says why a file of the terminal is not there any more', async (t) => {
   const server = await startServer(t);
   const page = await openPage(t, { address: `${server.url}#open=${'0'.repeat(64)}/a.pickle` });
   await page.reach('error');

@@ -83,7 +83,7 @@ pub(super) struct Serve {
     log: LogOptions,
 }
 
-/// Where a server listens unless it is told otherwise.
+/// The address of a server without `--listen`.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7070);
 
 /// Bytes of a file with one token.

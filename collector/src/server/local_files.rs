@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use shared::link::Encoded;
+
 use crate::access::fresh_token;
 
 /// The most files that have an address. A further one takes the place of the oldest.
@@ -50,7 +52,7 @@ impl LocalFiles {
                 id
             }
         };
-        Ok(format!("api/v1/files/{id}/{}", encoded(&name)))
+        Ok(format!("api/v1/files/{id}/{}", Encoded(&name)))
     }
 
     /// Returns the path of the file with an id.
@@ -61,14 +63,6 @@ impl LocalFiles {
     fn lock(&self) -> MutexGuard<'_, VecDeque<LocalFile>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns a name as a segment of a URL's path.
-fn encoded(name: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    name.bytes()
-        .map(|byte| if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod upgrade;
 pub use hash::FileHash;
 pub use names::measure_name;
 pub use parse::{Parsed, Read};
+pub use percent::Encoded;
 
 use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
 use crate::units::Address;

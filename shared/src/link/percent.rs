@@ -3,7 +3,8 @@
 use std::fmt::{self, Write as _};
 
 /// Percent-encodes the characters that a fragment cannot contain, and those that separate its parts.
-pub(super) struct Encoded<'a>(pub(super) &'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded<'a>(pub &'a str);
 
 impl fmt::Display for Encoded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

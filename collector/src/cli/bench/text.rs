@@ -16,13 +16,13 @@ The stream-ordered pool is the driver's own, and is not simulated. CUDA's docume
 it may use freed memory again: in the order of its stream, and in another stream after an event, when the work is done, or by making \
 that stream wait. It says when the pool gives memory back: what is above the release threshold, when something is synchronized; \
 PyTorch's backend sets no limit, so that it keeps everything. It does not say where an allocation is placed.
-So for what the driver decides, only the least is told: what was requested at once. To measure it on a GPU: --driver cuda
+So only a lower bound is known for what the driver reserves: the most bytes that were requested at once. Measure it on a GPU with --driver cuda
 ";
 /// How the figures of a GPU came about.
 const MEASURED: &str = "\
 Each call is timed in the calling thread, with the program's own record of addresses, while no kernel runs. Unified memory is moved to the device within the call.
 The pool has the settings of PyTorch's backend cudaMallocAsync: no limit on what it keeps, and all three kinds of reuse.
-What is reserved is told by the allocators themselves. For a call each, it is what the free memory of the device lost, in which \
+The reserved bytes come from the allocators' own counters. Where each request is a call of its own, they are what the free memory of the device lost, in which \
 other programs count too.
 ";
 

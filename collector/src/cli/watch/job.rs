@@ -1,4 +1,4 @@
-//! The job that `vramscope watch` runs: its command line, its name, and what it is told.
+//! The job that `vramscope watch` runs: its command line, its name, and the path on which its Python finds the agent.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::Args;
+use shared::link::Encoded;
 
 use self::job::{Program, python_path, run_name};
 use self::server::Server;
@@ -103,7 +104,7 @@ impl Watch {
         let option = if self.to.is_some() { "--to" } else { TO_VARIABLE };
         let server = Server::find_or_start(self.to.clone().or(variable))?;
         let destination = destination(option, &server.address, None, None)?;
-        let link = format!("{}#job={}", destination.address(), encoded(&name));
+        let link = format!("{}#job={}", destination.address(), Encoded(&name));
         self.tell(&mut command, &server.address, &name);
 
         #[cfg(unix)]
@@ -183,9 +184,4 @@ impl Watch {
 /// Prints a line beside what the job prints. Standard output belongs to the job.
 fn say(line: &str) {
     eprintln!("vramscope: {}", one_line(line));
-}
-
-/// Returns a text as part of a fragment.
-fn encoded(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -1,12 +1,12 @@
 //! The lines at the end of a watched job: the peak and when, the largest lines then, and what was lost.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::report::{DeviceReport, FileReport};
 use shared::units::{Bytes, Count, Micros, counted};
+use tokio::time::sleep;
 
 use crate::remote::{Listed, Remote};
 
@@ -65,7 +65,7 @@ async fn ended(remote: &Remote, job: &str) -> Result<Vec<Listed>, String> {
         if !sessions.iter().any(Listed::is_live) || begun.elapsed() > REST {
             return Ok(sessions);
         }
-        thread::sleep(LOOK);
+        sleep(LOOK).await;
     }
 }
 
