@@ -33,6 +33,8 @@ pub enum Term {
     Live(End),
     /// Allocations of a category.
     Category(Category),
+    /// Allocations that another term does not match.
+    Not(Box<Term>),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -135,6 +137,11 @@ impl Term {
         }
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
+        }
+        if let Some(hidden) =
+            text.strip_prefix('-').filter(|rest| !rest.trim().is_empty() && !rest.starts_with(['-', '>']))
+        {
+            return Self::parse(hidden).map(|term| Self::Not(Box::new(term)));
         }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
