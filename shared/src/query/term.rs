@@ -296,6 +296,7 @@ mod tests {
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
             Ok(Term::Category(c)) => format!("category {}", c.code()),
+            Ok(Term::Not(_)) => format!("not {}", read(text.trim().trim_start_matches('-'))),
             Err(sentence) => format!("error: {sentence}"),
         }
     }
@@ -320,6 +321,12 @@ mod tests {
             ("0xFFFF800000000000", "address 18446603336221196288"),
             ("b7f0000_3", "name 8323072 3"),
             ("backward_3", "text backward_3 false"),
+            ("-attention", "not text attention false"),
+            ("- >100MiB", "not More 104857600"),
+            ("-stream:7", "not stream 7"),
+            ("->sizes", "text ->sizes false"),
+            ("--", "text -- false"),
+            ("-", "text - false"),
             ("bad_3", "text bad_3 false"),
             ("stream:7", "stream 7"),
             ("stream:-3", "stream -3"),
