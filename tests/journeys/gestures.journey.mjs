@@ -58,8 +58,8 @@ test('a range has a button that zooms to it, on the overview and on every pictur
     await addressSays(page, 'w', `${range[0]},${range[1] + 1}`);
     assert.deepEqual(await pair(page, 'r'), range, 'the press on the button is no gesture of the picture');
     await until('the button is gone', () => at(page, 'range-zoom').count(), (count) => count === 0);
-    await press(page, 'Escape', 'Escape');
-    await addressSays(page, 'w', undefined).catch(() => {});
+    await press(page, 'Escape');
+    await addressSays(page, 'r', null);
     await press(page, 'Shift+f');
     await until('everything is shown', () => shown(page), (now) => now === null);
   }
@@ -112,14 +112,16 @@ test('a double-click zooms to what is under it, and elsewhere shows everything',
   await point(page, 'timeline-canvas', 0.6);
   await page.tab.mouse.wheel(0, -1200);
   const before = await until('a part', () => shown(page));
-  // A block near the ground: its lifetime fills the view.
+  // A block: its lifetime fills the view, or where it does already, a quarter of the view does.
   const box = await at(page, 'timeline-canvas').boundingBox();
   await page.tab.mouse.dblclick(box.x + box.width * 0.6, box.y + box.height * 0.8);
   await at(page, 'detail-allocation').waitFor();
   const zoomed = await until('the lifetime', () => shown(page), differs(before));
   const steps = await at(page, 'detail-allocation').locator('.steps button').allInnerTexts();
   const positions = steps.map((said) => Number(said.split(' ')[0].replaceAll(',', '')));
-  assert.ok(zoomed[0] <= positions[0] && zoomed[1] >= Math.min(...positions.slice(-1), events), `${positions} in ${zoomed}`);
+  const has = zoomed[0] <= positions[0] && (positions.length < 3 || zoomed[1] >= Math.min(positions.at(-1), events));
+  const isQuarter = Math.abs(length(zoomed) / length(before) - 0.25) < 0.01;
+  assert.ok(has || isQuarter, `${positions} in ${zoomed}, after ${before}`);
 
   await page.tab.mouse.dblclick(box.x + box.width * 0.6, box.y + 30);
   await until('everything, or another part', () => shown(page), (now) => String(now) !== String(zoomed));

@@ -46,18 +46,30 @@ pub fn ContextMenu() -> Html {
     };
     let is_asking = query.is_some();
     let answer = use_answer(query);
+    // Previews have no details, and a segment may be gone: nothing to show, and nothing that Esc would have to close.
+    let is_nothing = [&state, &answer]
+        .into_iter()
+        .any(|answer| matches!(answer.as_deref(), Some(Answer::Refused(_) | Answer::Segment(None))));
+    {
+        let model = model.clone();
+        use_effect_with(is_nothing, move |is_nothing| {
+            if *is_nothing {
+                model.dispatch(Action::CloseMenu);
+            }
+        });
+    }
     let (Some(menu), Some(subject)) = (&model.menu, subject) else { return Html::default() };
     let known = match (&subject, answer.as_deref()) {
         (Subject::Selection(Selection::Allocation(id)), Some(Answer::Allocation(detail))) if detail.id == *id => {
             of_allocation(&model, detail)
         }
-        (Subject::Selection(Selection::Line(_)), Some(Answer::Line(line))) => Known {
+        (Subject::Selection(Selection::Line(stack)), Some(Answer::Line(line))) if line.query.stack == *stack => Known {
             title: line.label.clone(),
             bytes: Some(line.memory.now.bytes),
             select: Some(Selection::Line(line.stack)),
             ..Known::of_stack(&line.frames)
         },
-        (Subject::Selection(Selection::Site(_)), Some(Answer::Site(site))) => Known {
+        (Subject::Selection(Selection::Site(stack)), Some(Answer::Site(site))) if site.stack == *stack => Known {
             title: site.label.clone(),
             bytes: Some(site.live.0),
             select: Some(Selection::Line(site.stack)),

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_pin_is_named_by_what_is_pinned() {
         let pin = pin_of_allocation(&detail());
-        assert_eq!((pin.allocation, pin.name.as_str()), (Some(7), "1000 B no stack recorded"));
+        assert_eq!((pin.allocation, pin.name.as_str()), (Some(7), "0.98 KiB no stack recorded"));
         assert_eq!(pin_of_moment(None, &state(0, 0.0, 0, 0)).name, "start");
     }
 }

@@ -281,6 +281,7 @@ mod tests {
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
             range: None,
+            pins: Rc::default(),
             runs: None,
         };
         let mut log = SurfaceLog::default();
