@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, goTo, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, movesFrom, openSample, pointUntil, press, says, standsAt, status, text, until } from './workbench.mjs';
 import { trainingJob } from './training.mjs';
 
 /** Returns two numbers of the address bar; null if it has none. */
@@ -52,12 +52,13 @@ test('a range has a button that zooms to it, on the overview and on every pictur
     await drag(page, canvas, 0.4, 0.6);
     const range = await until('a range', () => pair(page, 'r'));
     assert.equal(await shown(page), null, 'a drag alone does not zoom');
-    await at(page, 'range-zoom').waitFor();
+    const button = at(page, canvas).locator('.range-button');
+    await button.waitFor();
     await page.screenshot(`gestures-range-${tab}`);
-    await at(page, 'range-zoom').click();
+    await button.click();
     await addressSays(page, 'w', `${range[0]},${range[1] + 1}`);
     assert.deepEqual(await pair(page, 'r'), range, 'the press on the button is no gesture of the picture');
-    await until('the button is gone', () => at(page, 'range-zoom').count(), (count) => count === 0);
+    await until('the button is gone', () => button.count(), (count) => count === 0);
     await press(page, 'Escape');
     await addressSays(page, 'r', null);
     await press(page, 'Shift+f');
@@ -114,7 +115,11 @@ test('a double-click zooms to what is under it, and elsewhere shows everything',
   const before = await until('a part', () => shown(page));
   // A block: its lifetime fills the view, or where it does already, a quarter of the view does.
   const box = await at(page, 'timeline-canvas').boundingBox();
-  await page.tab.mouse.dblclick(box.x + box.width * 0.6, box.y + box.height * 0.8);
+  await pointUntil(page, 'timeline-canvas', [0.95, 0.9, 0.85, 0.8, 0.75, 0.7].map((y) => [0.6, y]), /b[0-9a-f]+_\d+/);
+  for (const clickCount of [1, 2]) {
+    await page.tab.mouse.down({ clickCount });
+    await page.tab.mouse.up({ clickCount });
+  }
   await at(page, 'detail-allocation').waitFor();
   const zoomed = await until('the lifetime', () => shown(page), differs(before));
   const steps = await at(page, 'detail-allocation').locator('.steps button').allInnerTexts();

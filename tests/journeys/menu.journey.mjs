@@ -39,26 +39,24 @@ test('a block has a menu: its stack, line and exact size are copied', async (t) 
   assert.equal(await pane.locator('h2').innerText(), name);
   const [requested] = await bytesIn(pane.locator('.fact', { has: page.tab.locator('dt:text-is("Requested")') }).first());
 
+  const byKey = async () => {
+    await press(page, 'Shift+F10');
+    return open(page);
+  };
   const again = () => page.tab.mouse.down({ button: 'right' }).then(() => page.tab.mouse.up({ button: 'right' }));
   await again();
   assert.deepEqual(await open(page), ['copy-stack', 'copy-line', 'copy-size', 'filter', 'hide', 'select-line', 'open-segment', 'pin']);
   await page.screenshot('menu-block');
   assert.equal(await copies(page, 'copy-size'), String(requested), 'all of its digits');
-  await again();
-  await open(page);
+  await byKey();
   const stack = await copies(page, 'copy-stack');
-  await again();
-  await open(page);
+  await byKey();
   const line = await copies(page, 'copy-line');
   assert.ok(stack.split('\n').includes(line), `${line} in ${stack}`);
   assert.match(line, /\.py:\d+:/);
 
   // Filter to it, and hide it: the two are what there is.
   const { requested: all } = await status(page);
-  const byKey = async () => {
-    await press(page, 'Shift+F10');
-    return open(page);
-  };
   await byKey();
   await at(page, 'menu-filter').click();
   const term = await until('the filter', async () => (await address(page)).get('f'));

@@ -87,7 +87,7 @@ test('there are five at most, and one of an allocation selects it', async (t) =>
   await at(page, 'detail-allocation').waitFor();
   const there = await status(page);
   await pinHere(page, 5);
-  assert.ok((await linked(page)).some((pin) => pin.split(',')[1] === sel), `${await linked(page)} has ${sel}`);
+  await until(`the link has ${sel}`, () => linked(page), (all) => all.some((pin) => pin.split(',')[1] === sel));
   await press(page, 'Escape', 'Escape', 'End');
   await movesFrom(page, there.position);
   await press(page, 'Shift+M');
@@ -110,10 +110,13 @@ test('a link brings the pins, and a flag is clicked', async (t) => {
   assert.deepEqual(await count(page, 2), [10, middle]);
   await page.screenshot('pins-dark');
   // The flag stands at the foot of its line.
-  const box = await at(page, 'timeline-canvas').boundingBox();
-  const x = box.x + 68 + ((box.width - 68 - 12) * middle) / events;
-  await page.tab.mouse.click(x + 6, box.y + box.height - 24 - 7);
-  await standsAt(page, middle);
+  await until('a click on the flag goes there', async () => {
+    // What is known of the failure appears later, and takes room.
+    const box = await at(page, 'timeline-canvas').boundingBox();
+    const x = box.x + 68 + ((box.width - 68 - 12) * middle) / events;
+    await page.tab.mouse.click(x + 6, box.y + box.height - 24 - 7);
+    return (await status(page)).position;
+  }, (position) => position === middle);
   // A part that is no pin is named, and the others are there.
   await page.tab.evaluate((hash) => { location.hash = hash; }, `${hash}&pin=x,,broken&pin=12,,fine`);
   await until('the one that can be read', () => pins(page), (all) => String(all) === '12');

@@ -137,7 +137,7 @@ pub fn HeatmapView() -> Html {
                 if let Some(sentence) = empty {
                     <p class="canvas-empty">{ sentence }</p>
                 }
-                <RangeButton {range} window={view.window} plot={plot_area.plot} top={26.0} test_id="range-zoom" />
+                <RangeButton {range} window={view.window} plot={plot_area.plot} top={26.0} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} />
                 </div>

@@ -185,7 +185,7 @@ pub fn Timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
                     <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
-                <RangeButton range={marks.range} {window} {plot} top={26.0} test_id="range-zoom" />
+                <RangeButton range={marks.range} {window} {plot} top={26.0} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>

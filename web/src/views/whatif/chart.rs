@@ -75,7 +75,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     html! {
         <div ref={canvas.host()} class="canvas-host whatif-chart" role="img" aria-label={label} data-testid="whatif-chart">
             { canvas.html() }
-            <RangeButton {range} window={view.window} {plot} top={26.0} test_id="range-zoom" />
+            <RangeButton {range} window={view.window} {plot} top={26.0} test_id="picture-range-zoom" />
         </div>
     }
 }
