@@ -3,7 +3,7 @@
 const STEPS = 30;
 
 /** The trace event that begins a frame on the UI thread. */
-const FRAME = 'BeginMainThreadFrame';
+const FRAME = 'ProxyMain::BeginMainFrame';
 
 /** Returns the UI thread's work in milliseconds for each step that `act` makes, smallest first. */
 export async function workOfSteps(browser, tab, act) {
@@ -13,7 +13,7 @@ export async function workOfSteps(browser, tab, act) {
 
 /** Returns, for each of `times` steps that `act` makes, the UI thread's work in milliseconds from frame to frame. */
 export async function framesOf(browser, tab, times, act) {
-  await browser.startTracing(tab, { categories: ['toplevel', 'devtools.timeline', 'disabled-by-default-devtools.timeline', '__metadata'] });
+  await browser.startTracing(tab, { categories: ['toplevel', 'benchmark', 'devtools.timeline', 'disabled-by-default-devtools.timeline', '__metadata'] });
   for (let i = 0; i < times; i++) {
     await tab.evaluate((i) => console.timeStamp(`step ${i}`), i);
     await act(i);
@@ -28,12 +28,10 @@ export async function framesOf(browser, tab, times, act) {
   const { pid, tid } = marks[0];
   const onThread = traceEvents.filter((event) => event.pid === pid && event.tid === tid);
   const tasks = onThread.filter((event) => event.name === 'RunTask' && event.dur);
-  const begins = onThread.filter((event) => event.name === FRAME).map((event) => event.ts).sort((a, b) => a - b);
+  const begins = onThread.filter((event) => event.name === FRAME && event.dur).map((event) => event.ts).sort((a, b) => a - b);
   return marks.slice(1).map((mark, i) => {
-    const from = marks[i].ts;
-    // What is done before the first frame of the step belongs to that frame.
-    const ends = [...begins.filter((begin) => begin > from && begin < mark.ts).slice(1), mark.ts];
-    let begin = from;
+    const ends = [...begins.filter((at) => at > marks[i].ts && at < mark.ts), mark.ts];
+    let begin = marks[i].ts;
     return ends.map((end) => {
       const work = tasks.filter((task) => task.ts >= begin && task.ts < end).reduce((sum, task) => sum + task.dur, 0) / 1000;
       begin = end;
