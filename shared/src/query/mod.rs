@@ -23,6 +23,7 @@ mod quads;
 mod range;
 mod search;
 mod segments;
+mod sizes;
 mod state;
 mod steps;
 mod summary;
@@ -36,7 +37,9 @@ pub use compare_steps::{
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
-pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
+pub use events::{
+    EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
@@ -48,9 +51,10 @@ pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
-pub use search::{Hit, SearchHelp, SearchResult};
+pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
+pub use sizes::parse_bytes;
 pub use state::StateAt;
 pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
@@ -173,6 +177,15 @@ pub enum Query {
         /// The position right after the out-of-memory event.
         position: u32,
     },
+    /// A list of what a search term finds.
+    Find(FindQuery),
+    /// Rows of the event list in another order.
+    SortedEvents(SortedQuery),
+    /// An event as text, with all of its numbers and its stack.
+    EventText {
+        /// The event's index.
+        index: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -186,7 +199,7 @@ pub enum Answer {
     State(StateAt),
     /// Answers [`Query::Segments`].
     Segments(Segments),
-    /// Answers [`Query::Events`].
+    /// Answers [`Query::Events`] and [`Query::SortedEvents`].
     Events(EventRows),
     /// Answers [`Query::StepEvent`] and [`Query::PositionAt`]; `None` if there is no such position.
     Position(Option<u32>),
@@ -228,4 +241,8 @@ pub enum Answer {
     StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
+    /// Answers [`Query::Find`].
+    Found(Box<Found>),
+    /// Answers [`Query::EventText`]; `None` if there is no such event.
+    Text(Option<String>),
 }

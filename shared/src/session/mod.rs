@@ -23,6 +23,7 @@ mod live_device;
 mod requests;
 mod search;
 mod segments;
+mod sorted_events;
 mod state;
 mod states;
 mod terms;
@@ -247,6 +248,9 @@ impl Session {
             Query::CategoryRules => category::rules(context, caches),
             Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
+            Query::Find(query) => search::find(context, caches, query),
+            Query::SortedEvents(query) => events::sorted(context, caches, query),
+            Query::EventText { index } => events::text(context, *index),
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn Row(props: &RowProps) -> Html {
         Callback::from(move |_| on_pick.emit(shown.clone()))
     };
     let event = match shown {
-        ListRow::Event(event) => event,
+        ListRow::Event(event, _) => event,
         ListRow::Lost(loss) => {
             return html! {
                 <div {id} class="event-row is-lost" role="row" aria-rowindex={index} {onclick} data-testid="event-row">
