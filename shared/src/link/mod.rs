@@ -20,14 +20,16 @@ mod hash;
 mod names;
 mod parse;
 mod percent;
+mod split;
 mod upgrade;
 
 pub use hash::FileHash;
-pub use names::measure_name;
+pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
+pub use split::{Side, Split};
 
-use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
@@ -169,6 +171,12 @@ pub struct Link {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
 }
 
 impl Link {

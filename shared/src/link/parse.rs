@@ -2,12 +2,12 @@
 
 use std::ops::Deref;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
+use super::names::{AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
-use super::{FileHash, Link, Selection, Tab, VERSION};
+use super::{FileHash, Link, Selection, Split, Tab, VERSION};
 use crate::limits::{LINK_BYTES, LINK_TERMS, LINK_ZOOMS};
-use crate::query::{HeatmapPart, Window};
+use crate::query::{EventColumn, EventOrder, HeatmapPart, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -143,6 +143,21 @@ impl Link {
             "heat" => self.heatmap_sizes = is(value, "sizes")?,
             "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
             "rows" => self.heatmap_offsets = Some(window(value)?),
+            "split" => self.split = Some(Split::parse(value)?),
+            "sort" => {
+                let (is_falling, name) = value.strip_prefix('-').map_or((false, value), |name| (true, name));
+                self.event_order = EventOrder { by: by_name(&COLUMNS, name)?, is_falling };
+            }
+            "hide" => {
+                let hidden: Option<Vec<EventColumn>> =
+                    value.split(',').take(COLUMNS.len()).map(|name| by_name(&COLUMNS, name)).collect();
+                let hidden = hidden?;
+                // Something stays.
+                self.hidden_columns = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
+                if self.hidden_columns.len() == COLUMNS.len() {
+                    self.hidden_columns.clear();
+                }
+            }
             _ => return None,
         }
         Some(())

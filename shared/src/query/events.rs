@@ -159,4 +159,6 @@ pub struct EventRows {
     pub rows: Vec<ListRow>,
     /// The row of the event to locate, or of the last one before it; `None` before the first row.
     pub located: Option<u32>,
+    /// The order of the rows.
+    pub order: EventOrder,
 }

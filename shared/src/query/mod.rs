@@ -181,6 +181,12 @@ pub enum Query {
     Find(FindQuery),
     /// Rows of the event list in another order.
     SortedEvents(SortedQuery),
+    /// The position after the free that belongs to the `alloc` before a position, or after the `alloc` that belongs to the
+    /// free before it.
+    Partner {
+        /// The position.
+        position: u32,
+    },
     /// An event as text, with all of its numbers and its stack.
     EventText {
         /// The event's index.
@@ -201,7 +207,7 @@ pub enum Answer {
     Segments(Segments),
     /// Answers [`Query::Events`] and [`Query::SortedEvents`].
     Events(EventRows),
-    /// Answers [`Query::StepEvent`] and [`Query::PositionAt`]; `None` if there is no such position.
+    /// Answers [`Query::StepEvent`], [`Query::PositionAt`] and [`Query::Partner`]; `None` if there is no such position.
     Position(Option<u32>),
     /// Answers [`Query::Flame`].
     Flame(Flame),

@@ -11,7 +11,9 @@ use crate::analysis::matches::Matches;
 use crate::event::{Action, counts_in_words};
 use crate::frames::StackId;
 use crate::index::{Index, Kept};
-use crate::query::{Answer, EventColumn, EventFilter, EventRows, LOST, ListRow, LossRow, Related, SortedQuery};
+use crate::query::{
+    Answer, EventColumn, EventFilter, EventOrder, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+};
 use crate::replay::{Allocation, Replay};
 use crate::trace::Loss;
 use crate::units::{Bytes, Count};
@@ -213,6 +215,14 @@ fn shown(context: Context<'_>, place: Place<'_>) -> Option<ListRow> {
     }
 }
 
+/// Answers [`Query::Partner`](crate::query::Query::Partner).
+pub(super) fn partner_of(context: Context<'_>, position: u32) -> Answer {
+    let index = position.checked_sub(1);
+    let id = index.and_then(|index| context.replay.event_allocation.get(index as usize));
+    let found = index.zip(id.filter(|id| *id != Replay::NONE)).and_then(|(index, id)| partner(context, index, id));
+    Answer::Position(found)
+}
+
 /// Returns the position after the event that frees what event `index` makes, or makes what it frees.
 fn partner(context: Context<'_>, index: u32, id: u32) -> Option<u32> {
     let Allocation { begin, freed, end, .. } = context.replay.allocations.get(id)?;
@@ -242,7 +252,7 @@ pub(super) fn rows(
     let last = first.saturating_add(count.min(ROWS)).min(total);
     let rows = (first..last).filter_map(|row| shown(context, list.get(row)?)).collect();
     // The event that leads to a position is the one before it.
-    Answer::Events(EventRows { total, first, rows, located: list.before(locate) })
+    Answer::Events(EventRows { total, first, rows, located: list.before(locate), order: EventOrder::default() })
 }
 
 /// Answers [`Query::SortedEvents`](crate::query::Query::SortedEvents).
@@ -264,7 +274,13 @@ pub(super) fn sorted(context: Context<'_>, caches: &mut Caches, query: &SortedQu
         let rows = (*first..first.saturating_add((*count).min(ROWS)).min(list.len()))
             .filter_map(|row| shown(context, list.get(mirrored(row)?)?));
         let (rows, located) = (rows.collect(), list.before(*locate).and_then(mirrored));
-        return Answer::Events(EventRows { total: list.len(), first: (*first).min(list.len()), rows, located });
+        return Answer::Events(EventRows {
+            total: list.len(),
+            first: (*first).min(list.len()),
+            rows,
+            located,
+            order: *order,
+        });
     }
     let all = || (0..total).filter_map(|row| events.get(row)).collect();
     let sorted = caches.sorted.of(context, filter, order.by, all);
@@ -276,7 +292,7 @@ pub(super) fn sorted(context: Context<'_>, caches: &mut Caches, query: &SortedQu
     let rows = rows.collect();
     let wanted = locate.checked_sub(1);
     let located = sorted.iter().position(|index| Some(*index) == wanted).and_then(|row| mirrored(row as u32));
-    Answer::Events(EventRows { total, first, rows, located })
+    Answer::Events(EventRows { total, first, rows, located, order: *order })
 }
 
 /// Answers [`Query::EventText`](crate::query::Query::EventText).

@@ -250,6 +250,7 @@ impl Session {
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
             Query::Find(query) => search::find(context, caches, query),
             Query::SortedEvents(query) => events::sorted(context, caches, query),
+            Query::Partner { position } => events::partner_of(context, *position),
             Query::EventText { index } => events::text(context, *index),
         }
     }

@@ -104,6 +104,8 @@ fn events_are_sorted_and_their_partners_known() {
     let plain = ask(EventColumn::Number, false, 0);
     let partners: Vec<_> = plain.rows.iter().map(|row| row.related().partner).collect();
     assert_eq!(partners[..9], [None, Some(5), Some(7), None, Some(2), Some(2), Some(3), Some(3), None]);
+    assert_eq!(session.answer(0, &Query::Partner { position: 2 }), Answer::Position(Some(5)));
+    assert_eq!(session.answer(0, &Query::Partner { position: 0 }), Answer::Position(None));
     assert_eq!((plain.rows[0].related().since_us, plain.rows[1].related().since_us), (None, Some(10.0)));
 }
 

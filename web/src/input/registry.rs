@@ -8,6 +8,7 @@ use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
+use crate::views::events::{copy_event, to_partner};
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
@@ -112,6 +113,8 @@ pub static COMMANDS: &[Command] = &[
 
     command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
     command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
+    command(Cursor, "partner", "Go to the matching free or alloc", &[Chord::code("KeyE")], has_events, |m, _| to_partner(m)),
+    command(Cursor, "copy-event", "Copy the event at the cursor", &[], has_events, |m, _| copy_event(m)),
     command(Cursor, "mark-range", "Mark a range: the selection, or to the cursor", &[Chord::code("KeyM")], has_events, |m, _| go::mark_range(m)),
     command(Cursor, "extend-left", "Extend the range to the left", &[Chord::shift("ArrowLeft")], can_move, |m, _| go::extend_range(m, false)),
     command(Cursor, "extend-right", "Extend the range to the right", &[Chord::shift("ArrowRight")], can_move, |m, _| go::extend_range(m, true)),

@@ -1,10 +1,11 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
-pub use shared::link::{Listing, Selection, Tab};
+pub use shared::link::{Listing, Selection, Side, Split, Tab};
 use shared::order::Within;
 use shared::query::{
-    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout,
+    Summary, Window,
 };
 
 /// The curves that are shown first.
@@ -74,6 +75,12 @@ pub struct View {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -112,6 +119,9 @@ impl Default for View {
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
+            split: None,
+            event_order: EventOrder::default(),
+            hidden_columns: Vec::new(),
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -142,6 +152,28 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
+    /// Returns whether a tab is shown, as the only view or as one of two.
+    pub fn shows(&self, tab: Tab) -> bool {
+        self.tab == tab || self.split.is_some_and(|split| split.tab == tab)
+    }
+
+    /// Shows a tab in the view that keys are for. If the other view shows it, keys are for that one then.
+    pub fn show(&mut self, tab: Tab) {
+        if self.split.is_some_and(|split| split.tab == tab) {
+            self.swap_focus();
+        } else {
+            self.tab = tab;
+        }
+    }
+
+    /// Makes keys be for the other of two views.
+    pub fn swap_focus(&mut self) {
+        if let Some(split) = &mut self.split {
+            std::mem::swap(&mut self.tab, &mut split.tab);
+            split.side = split.side.opposite();
+        }
+    }
+
     /// Returns the selected range, unless it is a mark without an extent.
     pub fn extended_range(&self) -> Option<(u32, u32)> {
         self.range.filter(|(from, to)| from < to)
@@ -188,7 +220,7 @@ impl View {
             self.axis = Axis::Event;
         }
         if device.events == 0 && !device.has_times && self.tab == Tab::Timeline {
-            self.tab = Tab::Segments;
+            self.show(Tab::Segments);
         }
         self.window = extent(device, self.axis);
         self.cursor = device.decisive_oom.unwrap_or(device.peak_position);
@@ -257,6 +289,9 @@ impl View {
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view.heatmap_offsets = link.heatmap_offsets;
+        view.split = link.split.filter(|split| split.tab != view.tab);
+        view.event_order = link.event_order;
+        view.hidden_columns.clone_from(&link.hidden_columns);
         view
     }
 
@@ -296,6 +331,9 @@ impl View {
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
+            split: self.split,
+            event_order: self.event_order,
+            hidden_columns: self.hidden_columns.clone(),
         }
     }
 }
