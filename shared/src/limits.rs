@@ -674,7 +674,7 @@ impl Default for WireLimits {
 pub const STEPS: usize = 50_000;
 
 /// Rows in each group of a list of matches: a list is looked through, not read to its end.
-pub const FOUND_ROWS: u32 = 200;
+pub const FOUND_ROWS: u32 = 500;
 
 /// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;
