@@ -331,7 +331,10 @@ fn update_view(model: &mut Model, action: Action) {
 fn toggle_column(view: &mut View, column: EventColumn) {
     match view.hidden_columns.iter().position(|hidden| *hidden == column) {
         Some(i) => drop(view.hidden_columns.remove(i)),
-        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => view.hidden_columns.push(column),
+        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
+            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+        }
         None => {}
     }
 }
