@@ -40,14 +40,14 @@ pub fn Views() -> Html {
             set_style(&host, "--second", &(100 - percent).to_string());
         });
     }
+    // A list in either case, so that no view is made anew when a second one comes or goes.
     let Some(split) = split else {
-        return html! {
-            <div class="view-host"><div class="view-halves" ref={host}>
-                <div key={tab.name()} id={panel_id(tab)} class="view-pane" role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", tab.name())}>
-                    { view(&model, tab) }
-                </div>
-            </div></div>
+        let only = html! {
+            <div key={tab.name()} id={panel_id(tab)} class="view-pane" role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", tab.name())}>
+                { view(&model, tab) }
+            </div>
         };
+        return html! { <div class="view-host"><div class="view-halves" ref={host}>{ for [only] }</div></div> };
     };
     let (first, second) = if split.side.is_before() { (split.tab, tab) } else { (tab, split.tab) };
     let half = |of: Tab| {
@@ -72,9 +72,7 @@ pub fn Views() -> Html {
     html! {
         <div class="view-host">
             <div class={classes!("view-halves", if split.side.is_beside() { "is-beside" } else { "is-over" })} ref={host} data-testid="split">
-                { half(first) }
-                { splitter(&model, split, percent, &dragged) }
-                { half(second) }
+                { for [half(first), splitter(&model, split, percent, &dragged), half(second)] }
             </div>
         </div>
     }
