@@ -112,6 +112,7 @@ fn measure(imported: Imported) {
             width: 1100.0,
             filter,
             highlight: None,
+            ..FlameQuery::default()
         };
         Query::Flame(query)
     };

@@ -207,8 +207,7 @@ proptest! {
             zoom: Vec::new(),
             width: 1000.0,
             filter: Vec::new(),
-            highlight: None,
-        };
+            highlight: None, ..FlameQuery::default() };
         let Answer::Flame(flame) = story.session.answer(0, &Query::Flame(query)) else { panic!("no flame") };
         prop_assert_eq!(flame.total as i64, want);
         let below: u64 = flame.boxes.iter().filter(|b| b.depth == 1).map(|b| b.bytes).sum();

@@ -45,6 +45,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
         width,
         filter,
         highlight: None,
+        ..FlameQuery::default()
     })
 }
 
@@ -315,8 +316,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight,
-            }),
+                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight, ..FlameQuery::default() }),
         ];
         for query in queries {
             session.answer(0, &query);
