@@ -94,6 +94,7 @@ fn measure(imported: Imported) {
             filter: Vec::new(),
             highlight: None,
             line: None,
+            ..SegmentsQuery::default()
         })
     };
     ask("segments to scale", positions.iter().map(|&p| segments(p, SegmentLayout::ToScale)).collect());

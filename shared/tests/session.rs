@@ -187,8 +187,7 @@ proptest! {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
-                line: None,
-            });
+                line: None, ..SegmentsQuery::default() });
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
@@ -300,8 +299,7 @@ proptest! {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             filter: Vec::new(),
             highlight: highlight.clone(),
-            line: None,
-        };
+            line: None, ..SegmentsQuery::default() };
         let queries = [
             Query::State { position },
             Query::Segments(segments(SegmentLayout::ToScale)),
@@ -340,6 +338,7 @@ fn blocks_that_a_search_does_not_match_are_painted_faint() {
         filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
         line: None,
+        ..SegmentsQuery::default()
     });
     let map = ask!(session, query => Segments);
     let faint: Vec<(u32, bool)> = (0..map.blocks.len())

@@ -27,7 +27,9 @@ pub use names::measure_name;
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 
-use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{
+    Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder, Transform, Window,
+};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
@@ -169,6 +171,16 @@ pub struct Link {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
 }
 
 impl Link {

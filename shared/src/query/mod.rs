@@ -17,6 +17,7 @@ mod flame;
 pub mod heatmap;
 mod host_memory;
 mod lines;
+mod names;
 mod packed;
 mod paint;
 mod quads;
@@ -44,12 +45,16 @@ pub use heatmap::{
 };
 pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{Hit, SearchHelp, SearchResult};
-pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
+pub use segments::{
+    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
+    SegmentsQuery,
+};
 use serde::{Deserialize, Serialize};
 pub use state::StateAt;
 pub use steps::{StepList, StepSpan};

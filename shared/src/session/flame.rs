@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::device::Caches;
 use super::lines::matching;
-use crate::analysis::flame::{Leaf, Picture, Shape, box_name, difference, picture};
+use crate::analysis::flame::{Leaf, Picture, Shape, box_name, difference, picture, transform_name};
 use crate::analysis::lines::{LineMemory, by_stack};
 use crate::category::Category;
 use crate::frames::StackId;
@@ -73,13 +73,8 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
         no_stack: &reasons.join("; "),
     };
     let Picture { boxes, total, matched } = picture(context.symbols(), context.sites, &leaves, shape);
-    let numbers = query.transforms.iter().map(|transform| transform.parts().1);
-    let numbers = numbers.chain(query.sandwich.map(|sandwich| sandwich.frame));
-    Answer::Flame(Flame {
-        query: query.clone(),
-        boxes,
-        total,
-        matched: highlight.map(|_| matched),
-        names: numbers.map(|number| box_name(context.symbols(), context.sites, number)).collect(),
-    })
+    let (symbols, sites) = (context.symbols(), context.sites);
+    let names = query.transforms.iter().map(|transform| transform_name(symbols, sites, transform));
+    let names = names.chain(query.sandwich.map(|sandwich| box_name(symbols, sites, sandwich.frame))).collect();
+    Answer::Flame(Flame { query: query.clone(), boxes, total, matched: highlight.map(|_| matched), names })
 }

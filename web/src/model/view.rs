@@ -4,7 +4,8 @@ use shared::link::Link;
 pub use shared::link::{Listing, Selection, Tab};
 use shared::order::Within;
 use shared::query::{
-    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+    Summary, Transform, Window,
 };
 
 /// The curves that are shown first.
@@ -74,6 +75,18 @@ pub struct View {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The chosen box of the flame graph, by its path from the root: what transforms are about. It is not in the link.
+    pub flame_box: Vec<u32>,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -112,6 +125,12 @@ impl Default for View {
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
+            flame_transforms: Vec::new(),
+            flame_sandwich: None,
+            flame_differs: false,
+            flame_box: Vec::new(),
+            segment_order: SegmentOrder::Address,
+            segment_group: SegmentGroup::None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -179,6 +198,7 @@ impl View {
         self.selection = Selection::None;
         (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
+        self.flame_box.clear();
         self.heatmap_part = HeatmapPart::All;
         self.heatmap_offsets = None;
         self.wanted_axis = None;
@@ -257,6 +277,9 @@ impl View {
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view.heatmap_offsets = link.heatmap_offsets;
+        view.flame_transforms.clone_from(&link.flame_transforms);
+        (view.flame_sandwich, view.flame_differs) = (link.flame_sandwich, link.flame_differs);
+        (view.segment_order, view.segment_group) = (link.segment_order, link.segment_group);
         view
     }
 
@@ -296,6 +319,11 @@ impl View {
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
+            flame_transforms: self.flame_transforms.clone(),
+            flame_sandwich: self.flame_sandwich,
+            flame_differs: self.flame_differs,
+            segment_order: self.segment_order,
+            segment_group: self.segment_group,
         }
     }
 }

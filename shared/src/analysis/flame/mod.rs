@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use self::step::{Key, Steps};
 use self::transform::{Row, apply, halve};
-use super::folding::{names_text, short_location, short_name};
+use super::folding::{BestFrames, names_text, short_location, short_name};
 use super::paint::category_paint;
 use super::site::{NO_STACK, Sites};
 use crate::category::Category;
@@ -133,9 +133,28 @@ pub fn box_name(symbols: &Symbols, sites: &Sites, number: u32) -> String {
             }
             short_name(&symbols.text(frame.name), &symbols.text(frame.filename)).to_owned()
         }
-        Key::Folded(library) | Key::Library(library) => best.library_name(library).to_owned(),
+        Key::Folded(library) | Key::Library(library) => library_name(best, library),
         Key::Category(category) => category.name().to_owned(),
         Key::Frame(_) | Key::NoStack => String::new(),
+    }
+}
+
+/// Returns the name of a library, or of the user's own code.
+fn library_name(best: &BestFrames, library: u32) -> String {
+    match best.library_name(library) {
+        "" => "own code".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns what a transform is about: a function, or the library of one.
+pub fn transform_name(symbols: &Symbols, sites: &Sites, transform: &Transform) -> String {
+    match transform {
+        Transform::CollapseLibrary(frame) if *frame < FlameBox::FOLDED => {
+            let best = sites.best_frames();
+            library_name(best, best.library(FrameId(*frame)))
+        }
+        transform => box_name(symbols, sites, transform.parts().1),
     }
 }
 
@@ -357,7 +376,7 @@ impl Layout<'_> {
                 (nameless(self.symbols, id), "no symbols".to_owned(), id.0)
             }
             Key::Library(library) => {
-                let name = self.sites.best_frames().library_name(library).to_owned();
+                let name = library_name(self.sites.best_frames(), library);
                 (name, "collapsed".to_owned(), FlameBox::COLLAPSED + library)
             }
             Key::Frame(id) => {

@@ -115,9 +115,11 @@ pub(super) fn apply<'a>(
             }
         }
         Transform::CollapseLibrary(frame) => {
-            let library = best.library(FrameId(*frame));
+            // Of a folded run, its number has the library.
+            let of_run = frame.checked_sub(FlameBox::FOLDED);
+            let library = of_run.unwrap_or_else(|| best.library(FrameId(*frame)));
             let of = |frame| best.library(frame) == library && frame.0 < FlameBox::FOLDED;
-            if library != 0 && row.frames.iter().any(|frame| of(*frame)) {
+            if library < FlameBox::FOLDED >> 1 && row.frames.iter().any(|frame| of(*frame)) {
                 collapse(&mut row, |frame| of(frame).then_some(FrameId(FlameBox::COLLAPSED + library)));
             }
         }
@@ -230,7 +232,8 @@ mod tests {
         check(&[CollapseDirect(2)], &[("abBbcbd", Some("abcbd")), ("bB", Some("B")), ("ac", Some("ac"))]);
         check(&[CollapseRecursion(2)], &[("abBcBd", Some("aBd")), ("abc", Some("abc")), ("ac", Some("ac"))]);
         check(&[CollapseLibrary(8)], &[("xyaxb", Some("*a*b")), ("ab", Some("ab"))]);
-        check(&[CollapseLibrary(0)], &[("xyab", Some("xyab"))]);
+        check(&[CollapseLibrary(0)], &[("xyab", Some("xy*"))]);
+        check(&[CollapseLibrary(FlameBox::FOLDED + 1)], &[("xyab", Some("*ab"))]);
         check(&[CollapseLibrary(9), Merge(FlameBox::COLLAPSED + 1)], &[("xyaxb", Some("ab"))]);
         check(&[Merge(2), FocusFunction(0), CollapseDirect(0)], &[("dabac", Some("da")), ("bc", None)]);
     }
