@@ -243,8 +243,11 @@ mod tests {
                     Action::SetRange(Some((3, 9))),
                     Action::SetHeatmapOffsets(Some(shared::query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
+                    Action::SetListing(Listing::Growth),
+                    Action::SetSegmentGroup(SegmentGroup::Pool),
                 ]);
                 models.push(model.clone());
+                models.push(crate::model::update(&model, Action::SetFlameBox(vec![7])));
                 crate::model::testing::add_oom(&mut model);
                 models.push(model);
             }

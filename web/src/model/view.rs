@@ -273,6 +273,7 @@ impl View {
         view.flame_by_category = link.by_category;
         view.folds = !link.show_internal;
         view.flame_zoom.clone_from(&link.flame_zoom);
+        view.flame_box.clone_from(&link.flame_zoom);
         view.flame_as_table = link.flame_as_table;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);

@@ -13,7 +13,7 @@ use super::label::label;
 use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
 use crate::browser::use_size;
-use crate::hooks::use_palette;
+use crate::hooks::{use_model, use_palette};
 use crate::render::palette::Palette;
 use crate::widgets::style::{pixels, set_style};
 
@@ -53,6 +53,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let scrolled = use_state_eq(|| 0.0_f64);
     let hover = use_state_eq(|| None::<(usize, f64, f64)>);
     let palette = use_palette();
+    let handle = use_model();
     let answer = props.answer.clone();
     let tree = props.tree.clone();
     let (depth, upwards, chosen) = (tree.depth(), props.upwards, props.chosen);
@@ -77,8 +78,14 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     }
     {
         let (canvas, answer, tree) = (canvas.clone(), answer.clone(), tree.clone());
-        let state =
-            (width.to_bits(), height.to_bits(), scrolled.to_bits(), hover.map(|(i, ..)| i), chosen, props.marked.clone());
+        let state = (
+            width.to_bits(),
+            height.to_bits(),
+            scrolled.to_bits(),
+            hover.map(|(i, ..)| i),
+            chosen,
+            props.marked.clone(),
+        );
         let drawn = (Rc::as_ptr(&answer).addr(), Rc::as_ptr(&palette).addr());
         use_effect_with((state, drawn), move |((_, _, scroll, hover, chosen, marked), _)| {
             let Answer::Flame(flame) = &*answer else { return };
@@ -112,7 +119,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         Callback::from(move |_| hover.set(None))
     };
     let onclick = {
-        let on_pick = props.on_pick.clone();
+        let (pick, on_pick) = (pick.clone(), props.on_pick.clone());
         Callback::from(move |event: MouseEvent| {
             if let Some((found, ..)) = pick(&event) {
                 on_pick.emit(found);
@@ -128,14 +135,18 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         })
     };
     let onkeydown = {
-        let (answer, tree) = (answer.clone(), tree);
+        let (answer, tree, model) = (answer.clone(), tree, handle.clone());
         let (on_pick, on_choose, scroller) = (props.on_pick.clone(), props.on_choose.clone(), scroller.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Answer::Flame(flame) = &*answer else { return };
             if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
                 return;
             }
-            let at = chosen.unwrap_or(0);
+            // Keys may come faster than pictures.
+            let at = match upwards {
+                true => 0,
+                false => tree.at_path(&flame.boxes, &model.now().view.flame_box).unwrap_or(0),
+            };
             let (inwards, outwards) = if upwards { ("ArrowUp", "ArrowDown") } else { ("ArrowDown", "ArrowUp") };
             let key = event.key();
             let to = match key.as_str() {

@@ -203,7 +203,13 @@ fn chosen_name(answer: Option<&Answer>, chosen: Option<usize>) -> Option<String>
 fn chosen_text(answer: Option<&Answer>, chosen: Option<usize>) -> String {
     let Some(Answer::Flame(flame)) = answer else { return String::new() };
     let Some(b) = chosen.and_then(|i| flame.boxes.get(i)) else { return String::new() };
-    format!("{} {}, {}, {}", short_name(&b.name, ""), b.location, Bytes(b.bytes), share(b.bytes.max(b.before), flame.total))
+    format!(
+        "{} {}, {}, {}",
+        short_name(&b.name, ""),
+        b.location,
+        Bytes(b.bytes),
+        share(b.bytes.max(b.before), flame.total)
+    )
 }
 
 /// Returns the boxes of a line, in all of its stacks.
@@ -231,10 +237,12 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
         _ => None,
     };
     let (count, after, before) = flame.boxes.first().map_or((0, 0, 0), |root| (root.count, root.bytes, root.before));
-    let matched = flame.matched.map(|bytes| html! {
-        <span class="flame-matched" data-testid="flame-matched" data-bytes={bytes.to_string()}>
-            { format!("{} matched ({})", Bytes(bytes), share(bytes, flame.total)) }
-        </span>
+    let matched = flame.matched.map(|bytes| {
+        html! {
+            <span class="flame-matched" data-testid="flame-matched" data-bytes={bytes.to_string()}>
+                { format!("{} matched ({})", Bytes(bytes), share(bytes, flame.total)) }
+            </span>
+        }
     });
     if let (Some(since), true) = (flame.query.since, flame.query.differs) {
         let events = format!("event {} to {}", Count(since.into()), Count(flame.query.position.into()));

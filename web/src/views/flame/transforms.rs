@@ -62,14 +62,18 @@ pub fn sandwich(model: &ModelHandle, is_line: bool) {
 
 /// Renders the menu of the chosen box.
 pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
-    let rows = KINDS.iter().enumerate().filter(|(kind, _)| can_apply(model, *kind)).map(|(kind, (id, text, key, _))| {
-        let onclick = {
-            let model = model.clone();
-            Callback::from(move |_: MouseEvent| apply(&model, kind))
-        };
-        row(&format!("flame-{id}"), text, key, onclick)
-    });
-    let halves = [(false, "flame-sandwich", "Callers and callees", "S"), (true, "flame-sandwich-line", "Callers and callees of the line", "Shift S")];
+    let rows =
+        KINDS.iter().enumerate().filter(|(kind, _)| can_apply(model, *kind)).map(|(kind, (id, text, key, _))| {
+            let onclick = {
+                let model = model.clone();
+                Callback::from(move |_: MouseEvent| apply(&model, kind))
+            };
+            row(&format!("flame-{id}"), text, key, onclick)
+        });
+    let halves = [
+        (false, "flame-sandwich", "Callers and callees", "S"),
+        (true, "flame-sandwich-line", "Callers and callees of the line", "Shift S"),
+    ];
     let halves = halves.into_iter().filter(|_| is_function(model)).map(|(is_line, id, text, key)| {
         let onclick = {
             let model = model.clone();
@@ -152,7 +156,8 @@ mod tests {
     fn a_transform_is_applied_and_removed_and_forgets_paths() {
         let path = vec![3, 7];
         let steps = |last: &[Action]| {
-            let first = [added(0, "a"), read(0, &[1000]), Action::SetTab(Tab::Flame), Action::SetFlameZoom(path.clone())];
+            let first =
+                [added(0, "a"), read(0, &[1000]), Action::SetTab(Tab::Flame), Action::SetFlameZoom(path.clone())];
             after(first.into_iter().chain(last.to_vec())).view
         };
         let merge = Action::AddTransform(Transform::Merge(7));
@@ -163,7 +168,9 @@ mod tests {
         // The boxes of a path are others when frames unfold.
         let unfolded = steps(&[merge.clone(), focus.clone(), Action::SetFolds(false)]);
         assert_eq!(unfolded.flame_transforms, [Transform::Merge(7)]);
-        assert!(steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)]).flame_transforms.is_empty());
+        assert!(
+            steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)]).flame_transforms.is_empty()
+        );
         assert!(steps(&[merge.clone(), Action::StepOut]).flame_transforms.is_empty());
         let many = steps(&vec![merge; 40]);
         assert_eq!(many.flame_transforms.len(), shared::limits::FLAME_TRANSFORMS);
