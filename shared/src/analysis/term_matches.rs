@@ -46,6 +46,11 @@ impl TermMatches {
         &self.matches
     }
 
+    /// Returns by frame whether a term for frames matches it.
+    pub fn frames(&self) -> &[bool] {
+        &self.stacks.frames
+    }
+
     /// Returns whether all of `positions` were searched.
     pub fn is_current(&self, positions: u32) -> bool {
         self.until == Some(positions)
@@ -84,6 +89,9 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
             Term::Size(comparison, bound) => {
                 let hits = a.requested.range(new).map(|size| comparison.holds(size, *bound));
                 matches.append(first, hits, &a.requested);
+            }
+            Term::About(about) => {
+                matches.append(first, a.requested.range(new).map(|size| about.holds(size)), &a.requested);
             }
             Term::Address(at) => {
                 let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);

@@ -22,15 +22,20 @@ mod names;
 mod parse;
 mod percent;
 mod pin;
+mod split;
 mod upgrade;
 
 pub use hash::FileHash;
-pub use names::measure_name;
+pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
+pub use split::{Side, Split};
 
-use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Transform, Window,
+};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
@@ -174,6 +179,22 @@ pub struct Link {
     pub heatmap_offsets: Option<Window>,
     /// The pins, at most [`LINK_PINS`](crate::limits::LINK_PINS).
     pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
 }
 
 impl Link {

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
+use shared::limits::FLAME_TRANSFORMS;
 use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, Window};
+use shared::query::{Axis, EventColumn, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -204,7 +205,9 @@ fn update_view(model: &mut Model, action: Action) {
     let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
     let view = &mut model.view;
     match action {
-        Action::SetTab(tab) => view.tab = tab,
+        Action::SetTab(tab) => view.show(tab),
+        Action::SetSplit(split) => view.split = split.filter(|split| split.tab != view.tab),
+        Action::FocusView(tab) if view.tab != tab && view.shows(tab) => view.swap_focus(),
         Action::SetAxis(axis) if axis != view.axis => {
             if view.window == whole && (has_times || axis == Axis::Event) {
                 // The whole trace is the whole trace on either axis: nothing to look up.
@@ -249,7 +252,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ShowSegment { position, address } => {
             set_cursor(view, position.min(events));
             view.selection = Selection::Segment(address);
-            view.tab = Tab::Segments;
+            view.show(Tab::Segments);
         }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
@@ -312,29 +315,73 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameByCategory(by_category) => {
             view.flame_by_category = by_category;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
-        Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
+        Action::SetFlameZoom(zoom) => {
+            view.flame_box.clone_from(&zoom);
+            view.flame_zoom = zoom;
+        }
         Action::SetFolds(folds) => {
             view.folds = folds;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
+        Action::SetEventOrder(order) => view.event_order = order,
+        Action::ToggleEventColumn(column) => toggle_column(view, column),
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
         Action::SetHeatmapPart(part) => {
             view.heatmap_part = part;
             // Offsets are those of a part.
             view.heatmap_offsets = None;
         }
+        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
+            view.flame_transforms.push(transform);
+            reroot(view);
+        }
+        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
+            view.flame_transforms.remove(index);
+            reroot(view);
+        }
+        Action::SetSandwich(sandwich) => {
+            view.flame_sandwich = sandwich;
+            reroot(view);
+        }
+        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
+        Action::SetFlameBox(path) => view.flame_box = path,
+        Action::SetSegmentOrder(order) => view.segment_order = order,
+        Action::SetSegmentGroup(group) => view.segment_group = group,
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
+}
+
+fn toggle_column(view: &mut View, column: EventColumn) {
+    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
+        Some(i) => drop(view.hidden_columns.remove(i)),
+        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
+            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+        }
+        None => {}
+    }
+}
+
+/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
+fn reroot(view: &mut View) {
+    view.flame_zoom.clear();
+    view.flame_box.clear();
+}
+
+/// Forgets the paths of the flame graph, and the transforms that have one.
+fn unfocus(view: &mut View) {
+    reroot(view);
+    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
 }
 
 fn is_real(window: &Window) -> bool {
@@ -346,9 +393,9 @@ fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
     if model.rules != rules {
         model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
-        model.view.flame_zoom.clear();
+        unfocus(&mut model.view);
         for file in &mut model.files {
-            file.view.flame_zoom.clear();
+            unfocus(&mut file.view);
             // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
@@ -473,7 +520,7 @@ fn show_events(model: &mut Model, position: u32, window: Window) {
     // Shifted into the trace rather than cut off at its ends.
     view.window = clamp(window, whole);
     view.bytes = None;
-    view.tab = Tab::Timeline;
+    view.show(Tab::Timeline);
     view.selection = Selection::None;
     view.cursor = position;
     view.follows_cursor = false;
@@ -523,6 +570,14 @@ fn step_out(model: &mut Model) {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
+        view.flame_box.clone_from(&view.flame_zoom);
+    } else if view.tab == Tab::Flame && !view.flame_box.is_empty() {
+        view.flame_box.clear();
+    } else if view.tab == Tab::Flame && view.flame_sandwich.is_some() {
+        view.flame_sandwich = None;
+    } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
+        view.flame_transforms.pop();
+        reroot(view);
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {

@@ -1,6 +1,6 @@
 //! The heatmap: fragmentation over time. Addresses or request sizes downwards, and how each part of them was used.
 
-mod colors;
+pub(super) mod colors;
 mod ghost;
 mod lens;
 mod picture;
