@@ -14,6 +14,14 @@ const shown = (page) => pair(page, 'w');
 const differs = (before) => (now) => now && String(now) !== String(before);
 const length = ([start, end]) => end - start;
 
+/** Opens the sample and shows all of it. Returns the status line. */
+async function openWhole(page) {
+  const opened = await openSample(page);
+  await press(page, 'Shift+f');
+  await until('everything is shown', () => address(page), (now) => now.has('file') && !now.has('w') && !now.has('y'));
+  return opened;
+}
+
 /** Moves the mouse to a place of a canvas, given in shares of its width and height. */
 async function point(page, name, x, y = 0.5) {
   const box = await at(page, name).boundingBox();
@@ -45,7 +53,7 @@ function touch(page, name, steps) {
 
 test('a range has a button that zooms to it, on the overview and on every picture over time', async (t) => {
   const page = await openPage(t);
-  await openSample(page);
+  await openWhole(page);
   for (const tab of ['Timeline', 'Heatmap']) {
     await goTo(page, tab);
     const canvas = `${tab.toLowerCase()}-canvas`;
@@ -73,7 +81,7 @@ test('a range has a button that zooms to it, on the overview and on every pictur
 
 test('wheel, pinch and Ctrl+wheel zoom the x axis, on the overview too', async (t) => {
   const page = await openPage(t);
-  await openSample(page);
+  await openWhole(page);
   for (const canvas of ['timeline-canvas', 'overview-canvas']) {
     await point(page, canvas, 0.5);
     await page.tab.mouse.wheel(0, -240);
@@ -108,7 +116,7 @@ test('wheel, pinch and Ctrl+wheel zoom the x axis, on the overview too', async (
 
 test('a double-click zooms to what is under it, and elsewhere shows everything', async (t) => {
   const page = await openPage(t);
-  await openSample(page);
+  await openWhole(page);
   const { events } = await status(page);
   await point(page, 'timeline-canvas', 0.6);
   await page.tab.mouse.wheel(0, -1200);
@@ -183,7 +191,7 @@ test('the help lists mouse and touch of the view, and there is one question mark
   const page = await openPage(t);
   assert.ok(await at(page, 'share-button').isDisabled());
   assert.match(await at(page, 'share-button').getAttribute('title'), /Open a trace/);
-  await openSample(page);
+  await openWhole(page);
   assert.ok(await at(page, 'share-button').isEnabled());
   const marks = await page.tab.evaluate(() => [...document.querySelectorAll('button')].filter((button) => button.textContent.trim() === '?').length);
   assert.equal(marks, 1);

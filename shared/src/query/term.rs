@@ -142,10 +142,13 @@ impl Term {
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
         }
-        if let Some(hidden) =
-            text.strip_prefix('-').filter(|rest| !rest.trim().is_empty() && !rest.starts_with(['-', '>']))
-        {
-            return Self::parse(hidden).map(|term| Self::Not(Box::new(term)));
+        let left_out = text.strip_prefix('-').map(str::trim_start);
+        if let Some(left_out) = left_out.filter(|rest| !rest.is_empty() && !rest.starts_with('-')) {
+            let term = Self::parse(left_out)?;
+            // An arrow is text, unless a size follows.
+            if !text.starts_with("->") || matches!(term, Self::Size(..)) {
+                return Ok(Self::Not(Box::new(term)));
+            }
         }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
@@ -362,6 +365,7 @@ mod tests {
             ("-attention", "not text attention false"),
             ("- >100MiB", "not More 104857600"),
             ("-stream:7", "not stream 7"),
+            ("->100MiB", "not More 104857600"),
             ("->sizes", "text ->sizes false"),
             ("--", "text -- false"),
             ("-", "text - false"),
