@@ -17,6 +17,7 @@ mod flame;
 pub mod heatmap;
 mod host_memory;
 mod lines;
+mod names;
 mod packed;
 mod paint;
 mod quads;
@@ -44,6 +45,7 @@ pub use heatmap::{
 };
 pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;

@@ -9,6 +9,7 @@ pub mod findings;
 pub mod flame;
 pub mod folding;
 pub mod heatmap;
+mod key;
 pub mod legend;
 mod losses;
 mod moment;

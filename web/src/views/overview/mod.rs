@@ -49,7 +49,7 @@ pub fn Overview() -> Html {
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, extent, newest, window, cursor, range, runs }
+            Scene { answer, palette, axis, extent, newest, window, cursor, range, runs }
         });
     });
     use_brush(&model, &canvas);

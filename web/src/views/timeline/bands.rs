@@ -57,7 +57,8 @@ pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) ->
     let quads = dimmed.as_ref().unwrap_or(&timeline.quads);
     match timeline.detail {
         Detail::Allocations => palette.outlined(quads, &mut shapes),
-        Detail::Classes => palette.filled(quads, Style::PLAIN, &mut shapes),
+        // A line between neighbours.
+        Detail::Classes => palette.filled(quads, Style::EDGE_TOP, &mut shapes),
     }
     line(&runs, y, palette, &mut shapes);
     shapes
