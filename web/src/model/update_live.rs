@@ -113,6 +113,10 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         }
         view.window = extent(device, view.axis);
         view.cursor = device.decisive_oom.unwrap_or(device.events);
+        // Of a job that has ended, the failure is what matters.
+        if let Some(position) = device.decisive_oom.filter(|_| !live.is_open()) {
+            view.show(device, position);
+        }
     }
     if live.is_following {
         keep_up(live, view, summary);
