@@ -98,6 +98,11 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         };
         area(allocated, active, palette.fill(Paint::PENDING));
         area(0, allocated, palette.fill(Paint::ALLOCATED));
+        if reserved < active {
+            // Less than what is in it: of a damaged file it isn't known.
+            before = None;
+            continue;
+        }
         // The line, with a step wherever it changes.
         let from = before.unwrap_or(reserved);
         let mut line =

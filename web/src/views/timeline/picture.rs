@@ -267,8 +267,11 @@ impl Over<'_> {
 
 #[cfg(test)]
 mod tests {
+    use shared::query::Paint;
+
     use super::super::bands::tests::answer;
     use super::*;
+    use crate::render::surface::log::SurfaceLog;
 
     fn scene(window: Window) -> Scene {
         let plot = Area { x: 10.0, y: 5.0, width: 4.0, height: 20.0 };
@@ -301,6 +304,33 @@ mod tests {
         let rest = scene(Window { start: 100.0, end: 104.0 });
         assert_eq!(rest.at((11.4, 17.0), 1.0).map(|hover| (hover.thing, hover.position)), Some((Thing::Class(1), 101)));
         assert_eq!(rest.at((9.0, 17.0), 1.0), None);
+    }
+
+    #[test]
+    fn a_selected_allocation_is_outlined_softly_and_the_rest_is_dimmed() {
+        let mut timeline = answer();
+        timeline.detail = Detail::Allocations;
+        let mut scene = scene(Window { start: 100.0, end: 104.0 });
+        scene.selection = Selection::Allocation(1);
+        let transform = scene.transform(&timeline, 1.0);
+        let mut log = SurfaceLog::default();
+        Over { scene: &scene, timeline: &timeline, transform, ratio: 1.0 }.selected(&mut log);
+        assert_eq!(log.0, [format!("contour of 4 by 1 {}", scene.palette.text.css())]);
+        let chosen = Chosen::of(&timeline, scene.selection);
+        let shapes = bands::shapes(&timeline, &scene.palette, chosen);
+        let dim = |slot| scene.palette.fill(Paint::slot(slot).with(Paint::DIM)).pixel();
+        assert!(shapes.iter().any(|shape| shape.color == dim(0)) && shapes.iter().all(|shape| shape.color != dim(1)));
+    }
+
+    #[test]
+    fn the_peak_is_labelled_with_the_three_largest_classes() {
+        let class = |label: &str, peak_bytes| Class { label: label.to_owned(), paint: Paint::slot(0), stack: None, peak_bytes };
+        let classes = vec![class("a", 3), class("b", 9), class("c", 0), class("d", 5), class("e", 7)];
+        let names = |timeline: &Timeline| largest(timeline).iter().map(|class| class.label.clone()).collect::<Vec<_>>();
+        let mut timeline = Timeline { classes, ..answer() };
+        assert_eq!(names(&timeline), ["b", "e", "d"]);
+        timeline.query.filter.push("x".to_owned());
+        assert_eq!(names(&timeline), [""; 0], "the peak is that of all");
     }
 
     #[test]
