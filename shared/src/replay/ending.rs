@@ -138,3 +138,54 @@ pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Re
     blocks.sort_by_key(|block| block.address);
     segment
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Snapshot;
+
+    const LINES: &str = "segment_alloc 0x1000000 20971520
+        alloc 0x1000000 3000000 a@/m/a.py:1
+        alloc 0x1400000 2000000 b@/m/b.py:1
+        free 0x1000000
+        segment_alloc 0x4000000 20971520
+        alloc 0x4000000 15000000 c@/m/c.py:1
+        free 0x4000000
+        segment_free 0x4000000 20971520
+        alloc 0x1000000 3000000 a@/m/a.py:1
+        free 0x1400000";
+
+    /// Returns the totals at each position of the first `count` events, with the segments of the whole trace, and whether
+    /// the first `lost` events are missing.
+    fn totals(count: usize, lost: usize, is_mended: bool) -> Vec<(u64, u64, u64)> {
+        let Snapshot { mut devices, mut tags, settings, .. } = crate::testing::snapshot(LINES);
+        let mut trace = devices.remove(0);
+        drop(trace.events.split_off(count));
+        trace.events = trace.events.split_off(lost);
+        if is_mended {
+            end_of_part(&mut trace, &mut tags, &settings);
+        }
+        let replay = Replay::build(&trace, &mut tags, &settings);
+        let at = |position| replay.state_at(position).totals;
+        (0..=replay.positions()).map(at).map(|totals| (totals.requested, totals.reserved, totals.cached)).collect()
+    }
+
+    #[test]
+    fn a_part_has_the_state_that_its_events_lead_to() {
+        let events = LINES.lines().count();
+        let whole = totals(usize::MAX, 0, false);
+        assert!(whole.len() > events, "{whole:?}");
+        for count in 1..whole.len() {
+            assert_eq!(totals(count, 0, true), whole[..=count], "{count}");
+        }
+        let differs = (1..whole.len()).any(|count| totals(count, 0, false) != whole[..=count]);
+        assert!(differs, "what was recorded is of a later moment");
+    }
+
+    #[test]
+    fn a_part_that_begins_late_is_left_as_it_is() {
+        for count in 4..9 {
+            assert_eq!(totals(count, 2, true), totals(count, 2, false), "{count}");
+        }
+    }
+}

@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn the_peak_is_labelled_with_the_three_largest_classes() {
-        let class = |label: &str, peak_bytes| Class { label: label.to_owned(), paint: Paint::slot(0), stack: None, peak_bytes };
+        let class =
+            |label: &str, peak_bytes| Class { label: label.to_owned(), paint: Paint::slot(0), stack: None, peak_bytes };
         let classes = vec![class("a", 3), class("b", 9), class("c", 0), class("d", 5), class("e", 7)];
         let names = |timeline: &Timeline| largest(timeline).iter().map(|class| class.label.clone()).collect::<Vec<_>>();
         let mut timeline = Timeline { classes, ..answer() };
