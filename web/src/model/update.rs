@@ -502,28 +502,22 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the timeline around a position, with more events before it than after it.
+/// Shows the window before a position on the timeline, with the cursor there.
 fn show_position(model: &mut Model, position: u32) {
-    const BEFORE: f64 = 200.0;
-    const AFTER: f64 = 50.0;
-    let at = f64::from(position);
-    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
-}
-
-/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
-/// after any change of the axis.
-fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
-    view.axis = Axis::Event;
-    // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(window, whole);
-    view.bytes = None;
+    view.show_position(&device, position);
     view.show(Tab::Timeline);
     view.selection = Selection::None;
-    view.cursor = position;
-    view.follows_cursor = false;
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position.
+fn show_events(model: &mut Model, position: u32, window: Window) {
+    let Some(device) = model.device().cloned() else { return };
+    let view = &mut model.view;
+    view.show_events(&device, position, window);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Returns the window scaled around a coordinate.
