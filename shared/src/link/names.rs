@@ -48,11 +48,12 @@ pub(super) const MEASURES: [(Measure, &str); 15] = [
 ];
 
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 33] = [
+const WORDS: [(&str, &str); 34] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
     ("open", "the file"),
+    ("job", "the job"),
     ("dev", "the device"),
     ("tab", "the tab"),
     ("x", "the x axis"),

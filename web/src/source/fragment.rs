@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use js_sys::decode_uri_component;
+use shared::link::Encoded;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{Url, UrlSearchParams};
 
@@ -40,12 +41,22 @@ pub fn open_named(model: &ModelHandle) {
     }
     if let Some(job) = parameters.get(JOB).filter(|job| !job.is_empty()) {
         model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It appears here by itself.")));
-        look(Rc::new(Job { model: model.clone(), name: job, seen: RefCell::default(), timer: RefCell::default() }));
+        let linked = model.link.as_ref().and_then(|link| link.session.clone());
+        let job = Job { model: model.clone(), name: job, linked, seen: RefCell::default(), timer: RefCell::default() };
+        let job = Rc::new(job);
+        WATCHED.set(Some(Rc::clone(&job)));
+        look(job);
     }
 }
 
-/// Returns the part of the fragment that opens a file again, if the server has it.
+/// Returns the part of the fragment that opens a file again, if the server has it, or all sessions of the job that a
+/// session was opened with.
 pub fn part(file: &FileEntry) -> Option<String> {
+    if let Some(live) = &file.live {
+        let job = WATCHED.with_borrow(Clone::clone)?;
+        let is_its = job.seen.borrow().contains(&live.session);
+        return is_its.then(|| format!("&{JOB}={}", Encoded(&job.name)));
+    }
     let (_, value) = file.url.as_ref()?.split_once(FILES)?;
     Some(format!("&{OPEN}={value}"))
 }
@@ -66,10 +77,17 @@ fn open_file(model: &ModelHandle, value: &str) {
     }
 }
 
+thread_local! {
+    /// The job that the page's address named.
+    static WATCHED: RefCell<Option<Rc<Job>>> = const { RefCell::new(None) };
+}
+
 /// A job whose sessions are opened as they appear.
 struct Job {
     model: ModelHandle,
     name: String,
+    /// The session that the address named too: the one that was looked at before the page was loaded again.
+    linked: Option<String>,
     /// The sessions that were opened. One that the person closed is not opened again.
     seen: RefCell<HashSet<String>>,
     timer: RefCell<Option<Timeout>>,
@@ -86,13 +104,18 @@ fn look(job: Rc<Job>) {
             is_over = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
             let is_first = job.seen.borrow().is_empty();
             let mut first: Option<FileKey> = None;
+            if is_first {
+                job.model.dispatch(Action::StepJoined);
+            }
             for id in found.iter().map(|session| session.text("id")).take(MOST) {
                 let is_new = job.seen.borrow_mut().insert(id.clone());
                 if is_new {
                     let shown = job.model.now().current;
                     watch(&job.model, &id);
                     let opened = job.model.now().current;
-                    first = first.or(opened);
+                    if first.is_none() || job.linked.as_ref() == Some(&id) {
+                        first = opened;
+                    }
                     // A rank that appears later doesn't take the place of the one that is being looked at.
                     if let Some(shown) = shown.filter(|_| !is_first) {
                         job.model.dispatch(Action::SelectFile(shown));
