@@ -203,6 +203,7 @@ mod tests {
     /// Models that together make every command available.
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")]), after([Action::SetHasUploads(true)])];
+        models.push(after([added(0, "a"), read(0, &[1000]), Action::StepTo(0)]));
         for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
             let mode = "within a budget of 1 %".to_owned();
             let named = Action::SessionNamed { key: crate::model::FileKey(0), name: String::new(), mode };
@@ -267,6 +268,6 @@ mod tests {
     #[test]
     fn a_sweep_offers_nothing_of_a_trace() {
         let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
-        assert_eq!(live, ["open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["undo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
     }
 }

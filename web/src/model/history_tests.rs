@@ -1,6 +1,6 @@
 //! Tests of what is a step, what goes on with one, and where steps lead.
 
-use shared::query::{ColorBy, Window};
+use shared::query::ColorBy;
 
 use super::*;
 use crate::model::testing::{added, after, read, watched};
@@ -102,7 +102,7 @@ fn a_session_that_is_followed_makes_no_steps() {
     let grown = then(&model, [Action::Rested, grown]);
     assert!(grown.live().is_some_and(|live| live.is_following));
     assert_eq!(numbers(&grown), before);
-    let left = then(&grown, [Action::SetWindow(Window { start: 10.0, end: 500.0 })]);
+    let left = then(&grown, [Action::SetCursor(3)]);
     assert!(!left.live().is_some_and(|live| live.is_following));
     assert_eq!(numbers(&left), [0, 1, 2]);
     let back = travel(&left, false);

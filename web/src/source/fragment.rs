@@ -2,7 +2,7 @@
 //! (`#open=ID/NAME`, which `vramscope FILE` prints), and every session of a job (`#job=NAME`, which `vramscope watch`
 //! prints). The address stays valid for as long as the server runs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -26,6 +26,8 @@ pub(super) const FILES: &str = "/api/v1/files/";
 const ID_CHARS: usize = 64;
 /// Milliseconds between two looks at a job's sessions.
 const EVERY_MS: i32 = 1_000;
+/// Looks without a session after which the page no longer says only that it waits: half a minute.
+const MOST_WAITS: u32 = 30;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
 
@@ -42,7 +44,14 @@ pub fn open_named(model: &ModelHandle) {
     if let Some(job) = parameters.get(JOB).filter(|job| !job.is_empty()) {
         model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It appears here by itself.")));
         let linked = model.link.as_ref().and_then(|link| link.session.clone());
-        let job = Job { model: model.clone(), name: job, linked, seen: RefCell::default(), timer: RefCell::default() };
+        let job = Job {
+            model: model.clone(),
+            name: job,
+            linked,
+            seen: RefCell::default(),
+            timer: RefCell::default(),
+            waited: Cell::default(),
+        };
         let job = Rc::new(job);
         WATCHED.set(Some(Rc::clone(&job)));
         look(job);
@@ -91,6 +100,8 @@ struct Job {
     /// The sessions that were opened. One that the person closed is not opened again.
     seen: RefCell<HashSet<String>>,
     timer: RefCell<Option<Timeout>>,
+    /// How often the server was asked.
+    waited: Cell<u32>,
 }
 
 /// Opens the new sessions of a job, and looks again until all have ended.
@@ -126,6 +137,14 @@ fn look(job: Rc<Job>) {
                 job.model.dispatch(Action::SelectFile(first));
                 job.model.dispatch(Action::DismissNotice);
             }
+        }
+        let waited = job.waited.replace(job.waited.get().saturating_add(1));
+        if waited == MOST_WAITS && job.seen.borrow().is_empty() {
+            // The server hears of a job with its first event only.
+            job.model.dispatch(Action::Notify(format!(
+                "“{}” has not used the GPU so far. If it has ended, its terminal says why. If not, it still appears here.",
+                job.name
+            )));
         }
         if !is_over {
             let next = Rc::clone(&job);
