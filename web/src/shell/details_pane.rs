@@ -6,6 +6,7 @@ use yew::prelude::*;
 
 use crate::browser::window;
 use crate::hooks::use_model;
+use crate::model::Action;
 use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
@@ -49,7 +50,15 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();
-    let width = use_state_eq(|| first_width(page()));
+    let width = use_state_eq(|| {
+        model.preferences.details_px.map_or_else(|| first_width(page()), |width| fitting(f64::from(width), page()))
+    });
+    // Remembered once the splitter rests.
+    let remember = {
+        let model = model.clone();
+        // Casts of floating point saturate.
+        move |width: f64| model.dispatch(Action::SetDetailsWidth(Some(width.round() as u32)))
+    };
     {
         let node = node.clone();
         use_effect_with((*width, model.is_details_open), move |(width, _)| set_style(&node, "width", &pixels(*width)));
@@ -73,6 +82,10 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
             }
         })
     };
+    let onlostpointercapture = {
+        let (width, remember) = (width.clone(), remember.clone());
+        Callback::from(move |_: PointerEvent| remember(*width))
+    };
     let onkeydown = {
         let width = width.clone();
         Callback::from(move |event: KeyboardEvent| {
@@ -82,18 +95,23 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
                 _ => return,
             };
             event.prevent_default();
-            width.set(fitting(*width + by, page()));
+            let wider = fitting(*width + by, page());
+            width.set(wider);
+            remember(wider);
         })
     };
     let ondblclick = {
-        let width = width.clone();
-        Callback::from(move |_| width.set(first_width(page())))
+        let (width, model) = (width.clone(), model.clone());
+        Callback::from(move |_| {
+            width.set(first_width(page()));
+            model.dispatch(Action::SetDetailsWidth(None));
+        })
     };
     html! {
         <>
             <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Details pane width"
                 aria-valuenow={Decimal::of(*width, 0).to_string()} aria-valuemin={Decimal::of(LEAST, 0).to_string()} tabindex="0"
-                {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
+                {onpointerdown} {onpointermove} {onlostpointercapture} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {
                     <Details />

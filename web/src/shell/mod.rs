@@ -12,6 +12,7 @@ mod notice;
 mod offer;
 mod older;
 mod password_form;
+mod recent_files;
 mod session_list;
 mod session_poll;
 mod session_row;

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
-use crate::model::ThemeChoice;
+use crate::model::{Action, ThemeChoice};
 use crate::widgets::icon::{Symbol, icon};
 
 /// Renders the button.
@@ -15,7 +15,7 @@ pub fn theme_switch(model: &ModelHandle) -> Html {
     };
     let onclick = {
         let model = model.clone();
-        Callback::from(move |_| super::choose(&model, model.now().theme.next()))
+        Callback::from(move |_| model.dispatch(Action::SetTheme(model.now().theme.next())))
     };
     html! {
         <button type="button" class="icon-button" aria-label={label} title={label} {onclick} data-testid="theme-switch">
