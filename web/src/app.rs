@@ -5,12 +5,12 @@ use std::rc::Rc;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{document, root};
+use crate::browser::{self, document, is_narrow, root};
 use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
-use crate::input::{CommandPalette, HelpDialog, use_keys};
+use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
 use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
@@ -26,6 +26,8 @@ pub fn start(read_trace: Option<js_sys::Function>) {
         is_system_dark: theme::is_system_dark(),
         has_uploads: place.has_server() && !uploads::all().is_empty(),
         place,
+        // There the details would take the view's room.
+        is_details_open: !is_narrow(),
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -102,7 +104,12 @@ fn App(props: &AppProps) -> Html {
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
-    let header = header(&model);
+    let (header, announced) = (header(&model), announcer(&model));
+    let skip = Callback::from(|event: MouseEvent| {
+        // The fragment of the address is the view's.
+        event.prevent_default();
+        browser::focus_view();
+    });
     let dialog = match model.dialog {
         None => Html::default(),
         Some(Dialog::Help) => html! { <HelpDialog /> },
@@ -116,8 +123,10 @@ fn App(props: &AppProps) -> Html {
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
+            <a class="skip-link" href="#" onclick={skip}>{ "Skip to the view" }</a>
             { header }
             { body }
+            { announced }
             <Notice />
             { dialog }
             <DropZone />
@@ -131,14 +140,10 @@ fn App(props: &AppProps) -> Html {
 #[component]
 fn Background() -> Html {
     use_keys();
+    use_hold();
     use_address_bar();
     use_followers();
     use_diagnosis();
     use_identities();
     Html::default()
-}
-
-/// Returns the window's title. The file comes first, since it tells tabs apart.
-fn title(model: &Model) -> String {
-    model.file().map_or_else(|| "Vramscope".to_owned(), |file| format!("{} · Vramscope", file.name))
 }

@@ -6,8 +6,11 @@ use super::device_menu::device_menu;
 use super::file_menu::file_menu;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Dialog};
-use crate::theme::theme_switch;
+use crate::theme::{choose_next, next_label, theme_switch};
+use crate::views::controls::sends;
 use crate::views::search::SearchBox;
+use crate::widgets::icon::{Symbol, icon};
+use crate::widgets::menu::Menu;
 
 /// Renders the menus of files and devices, the search box, and the page's own buttons.
 pub fn header(model: &ModelHandle) -> Html {
@@ -38,11 +41,35 @@ pub fn header(model: &ModelHandle) -> Html {
                 if is_ready {
                     <button type="button" class="header-share" aria-haspopup="dialog" title="Share… (U)" onclick={on_share} data-testid="share-button">{ "Share" }</button>
                 }
-                { theme_switch(model) }
-                <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
-                    <span aria-hidden="true">{ "?" }</span>
-                </button>
+                <span class={classes!("header-own", is_ready.then_some("is-folded"))}>
+                    { theme_switch(model) }
+                    <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
+                        <span aria-hidden="true">{ "?" }</span>
+                    </button>
+                </span>
+                if is_ready {
+                    <span class="header-more">{ more(model) }</span>
+                }
             </div>
         </header>
+    }
+}
+
+/// Renders the menu that has the page's own buttons where there is no room for them, and the way to all commands where
+/// there is no keyboard.
+fn more(model: &ModelHandle) -> Html {
+    let theme = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| choose_next(&model))
+    };
+    let row = |test_id: &'static str, onclick: Callback<MouseEvent>, words: &'static str| {
+        html! { <button type="button" class="menu-row" {onclick} data-testid={test_id}>{ words }</button> }
+    };
+    html! {
+        <Menu label={icon(Symbol::More)} name="More" test_id="more-menu">
+            { row("more-palette", sends(model, Action::OpenDialog(Dialog::Palette)), "Find a command…") }
+            { row("more-theme", theme, next_label(model.theme)) }
+            { row("more-help", sends(model, Action::OpenDialog(Dialog::Help)), "Keyboard shortcuts") }
+        </Menu>
     }
 }

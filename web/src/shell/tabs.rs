@@ -1,9 +1,11 @@
 //! The tab bar.
 
 use shared::units::Count;
+use web_sys::{ScrollIntoViewOptions, ScrollLogicalPosition};
 use yew::prelude::*;
 
 use super::detail_bar::detail_note;
+use crate::browser::document;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Tab};
 use crate::views::findings::ordered;
@@ -12,6 +14,19 @@ use crate::widgets::icon::{Symbol, icon};
 
 /// The id of the tab panel; there is one at a time.
 pub const PANEL_ID: &str = "view";
+
+/// Scrolls the selected tab into view where not all tabs fit.
+#[hook]
+pub fn use_tab_in_view(tab: Tab) {
+    use_effect_with(tab, |tab| {
+        if let Some(button) = document().get_element_by_id(&id(*tab)) {
+            let options = ScrollIntoViewOptions::new();
+            options.set_block(ScrollLogicalPosition::Nearest);
+            options.set_inline(ScrollLogicalPosition::Center);
+            button.scroll_into_view_with_scroll_into_view_options(&options);
+        }
+    });
+}
 
 /// Renders the tabs and the button of the details pane.
 pub fn tabs(model: &ModelHandle) -> Html {
@@ -43,7 +58,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
                 { for TABS.iter().map(|view| button(model, view)) }
             </div>
             { detail_note(model) }
-            <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
+            <button type="button" class="icon-button details-toggle" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
                 { icon(Symbol::PaneRight) }
             </button>
         </div>

@@ -5,7 +5,7 @@ use yew::prelude::*;
 use super::detail_bar::{awaiting, detail_bar, has_preview};
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
-use super::tabs::{PANEL_ID, tabs};
+use super::tabs::{PANEL_ID, tabs, use_tab_in_view};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
@@ -22,6 +22,7 @@ use crate::views::verdict::VerdictCard;
 pub fn Workbench() -> Html {
     let model = use_model();
     let tab = model.view.tab;
+    use_tab_in_view(tab);
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -55,6 +56,7 @@ pub fn Workbench() -> Html {
     };
     html! {
         <main class="workbench">
+            <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
             if model.device().is_some() {
@@ -68,7 +70,7 @@ pub fn Workbench() -> Html {
                 <VerdictCard />
             }
             <div class="panes">
-                <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
+                <div id={PANEL_ID} class="view-pane" role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", tab.name())}>
                     { view }
                 </div>
                 <DetailsPane is_filled={*is_settled} />

@@ -8,7 +8,7 @@ use super::icon::{Symbol, icon};
 use crate::browser::document;
 
 /// Selector of focusable elements.
-const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
+const FOCUSABLE: &str = "button:enabled, input:enabled, select:enabled, textarea:enabled, a[href], [tabindex='0']";
 
 /// Properties of [`Modal`].
 #[derive(PartialEq, Properties)]
@@ -75,12 +75,12 @@ pub fn Modal(props: &ModalProps) -> Html {
             <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
                 aria-label={props.title.clone()} tabindex="-1" {onkeydown} data-testid={props.test_id.clone()}>
                 if !props.is_title_hidden {
-                    <header class="modal-head">
+                    <div class="modal-head">
                         <h2>{ props.title.clone() }</h2>
                         <button type="button" class="icon-button" aria-label="Close" onclick={close} data-testid="dialog-close">
                             { icon(Symbol::Cross) }
                         </button>
-                    </header>
+                    </div>
                 }
                 { props.children.clone() }
             </div>

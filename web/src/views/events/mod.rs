@@ -174,7 +174,7 @@ pub fn Events() -> Html {
                         <span role="columnheader">{ "Stream" }</span>
                         <span role="columnheader">{ "Call site" }</span>
                     </div>
-                    { list.wrap(html_rows.collect()) }
+                    { list.wrap("rowgroup", html_rows.collect()) }
                 </div>
             }
         </section>

@@ -1,0 +1,133 @@
+//! A finger that rests on a picture is a pointer that hovers: the tooltip shows, and follows the finger until it is
+//! lifted. Works for all pictures alike, since it gives them the events of a mouse in place of those of the finger.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use wasm_bindgen::JsCast;
+use web_sys::{Element, Event, PointerEvent, PointerEventInit};
+use yew::prelude::*;
+
+use crate::browser::{Listener, Timeout, window};
+
+/// How long a finger rests until it hovers, in milliseconds.
+const HOLD_MS: i32 = 500;
+/// A finger that moves further than this many pixels before is a drag.
+const MOST_PIXELS: i32 = 8;
+/// What has tooltips.
+const PICTURES: &str = ".canvas-host, .segments-scroll, .flame-canvas";
+
+/// The events that are kept from a picture while a finger hovers over it.
+const NAMES: [&str; 9] = [
+    "pointerdown",
+    "pointermove",
+    "pointerup",
+    "pointercancel",
+    "pointerout",
+    "pointerleave",
+    "lostpointercapture",
+    "click",
+    "contextmenu",
+];
+
+/// A finger on a picture.
+struct Finger {
+    id: i32,
+    on: Element,
+    at: (i32, i32),
+    is_hovering: bool,
+    is_lifted: bool,
+    _timer: Timeout,
+}
+
+impl Finger {
+    /// Gives the picture an event, as if of the mouse.
+    fn send(&self, name: &str, id: i32) {
+        let init = PointerEventInit::new();
+        init.set_bubbles(true);
+        init.set_cancelable(true);
+        init.set_pointer_id(id);
+        init.set_pointer_type("mouse");
+        init.set_client_x(self.at.0);
+        init.set_client_y(self.at.1);
+        if let Ok(event) = PointerEvent::new_with_event_init_dict(name, &init) {
+            let _ = self.on.dispatch_event(&event);
+        }
+    }
+}
+
+type Held = Rc<RefCell<Option<Rc<RefCell<Finger>>>>>;
+
+/// Lets resting fingers hover while the component is mounted.
+#[hook]
+pub fn use_hold() {
+    use_effect_with((), |()| {
+        let held = Held::default();
+        let listeners = NAMES.map(|name| {
+            let held = Rc::clone(&held);
+            Listener::first(&window(), name, move |event| handle(&held, name, &event))
+        });
+        move || drop(listeners)
+    });
+}
+
+fn handle(held: &Held, name: &str, event: &Event) {
+    // Those that were made here pass.
+    if !event.is_trusted() {
+        return;
+    }
+    let Some(pointer) = event.dyn_ref::<PointerEvent>() else { return };
+    if name == "pointerdown" {
+        // The tooltip of the last finger goes, and a second finger is no rest.
+        if let Some(last) = held.borrow_mut().take().filter(|last| last.borrow().is_hovering) {
+            last.borrow().send("pointerleave", 0);
+        }
+        if pointer.pointer_type() == "touch" && pointer.is_primary() {
+            *held.borrow_mut() = rest(held, pointer);
+        }
+        return;
+    }
+    let Some(finger) = held.borrow().clone() else { return };
+    let at = (pointer.client_x(), pointer.client_y());
+    if !finger.borrow().is_hovering {
+        let from = finger.borrow().at;
+        let is_far = (at.0 - from.0).abs().max((at.1 - from.1).abs()) > MOST_PIXELS;
+        if matches!(name, "pointerup" | "pointercancel") || name == "pointermove" && is_far {
+            *held.borrow_mut() = None;
+        }
+        return;
+    }
+    let is_own = pointer.pointer_id() == finger.borrow().id;
+    // A finger that was lifted is done: what follows is of another pointer, but for the click and menu that end the rest.
+    if !is_own && !matches!(name, "click" | "contextmenu") {
+        return;
+    }
+    event.stop_immediate_propagation();
+    if name == "contextmenu" || name == "click" {
+        event.prevent_default();
+    }
+    if name == "pointermove" && !finger.borrow().is_lifted {
+        finger.borrow_mut().at = at;
+        finger.borrow().send("pointermove", 0);
+    }
+    if name == "pointerup" {
+        finger.borrow_mut().is_lifted = true;
+    }
+}
+
+/// Begins a rest, if the finger is on a picture.
+fn rest(held: &Held, pointer: &PointerEvent) -> Option<Rc<RefCell<Finger>>> {
+    let on = pointer.target()?.dyn_into::<Element>().ok()?;
+    on.closest(PICTURES).ok()??;
+    let held = Rc::clone(held);
+    let timer = Timeout::new(HOLD_MS, move || {
+        let Some(finger) = held.borrow().clone() else { return };
+        finger.borrow_mut().is_hovering = true;
+        let id = finger.borrow().id;
+        // It is no longer a press of the picture.
+        finger.borrow().send("pointercancel", id);
+        finger.borrow().send("pointermove", 0);
+    });
+    let (id, at) = (pointer.pointer_id(), (pointer.client_x(), pointer.client_y()));
+    Some(Rc::new(RefCell::new(Finger { id, on, at, is_hovering: false, is_lifted: false, _timer: timer })))
+}
