@@ -67,6 +67,7 @@ for (const theme of ['light', 'dark']) {
 test('the details are a sheet with three heights, which loses nothing', async (t) => {
   const page = await openPage(t, PHONE);
   await openSample(page);
+  await until('the address names the file', async () => (await address(page)).get('hash'));
   const before = { line: await status(page), link: (await address(page)).toString() };
   assert.equal(await height(page), 'closed');
   assert.equal(await at(page, 'details').count(), 0);

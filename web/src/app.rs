@@ -5,7 +5,7 @@ use std::rc::Rc;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{self, document, is_narrow, root};
+use crate::browser::{document, is_narrow, root};
 use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
 use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
@@ -105,11 +105,6 @@ fn App(props: &AppProps) -> Html {
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
     let (header, announced) = (header(&model), announcer(&model));
-    let skip = Callback::from(|event: MouseEvent| {
-        // The fragment of the address is the view's.
-        event.prevent_default();
-        browser::focus_view();
-    });
     let dialog = match model.dialog {
         None => Html::default(),
         Some(Dialog::Help) => html! { <HelpDialog /> },
@@ -123,7 +118,6 @@ fn App(props: &AppProps) -> Html {
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
-            <a class="skip-link" href="#" onclick={skip}>{ "Skip to the view" }</a>
             { header }
             { body }
             { announced }

@@ -40,7 +40,8 @@ pub fn focus(id: &str) {
 
 /// Focuses the view, or what the page shows in place of one.
 pub fn focus_view() {
-    let found = document().query_selector("[role=tabpanel], main").ok().flatten();
+    let find = |selector| document().query_selector(selector).ok().flatten();
+    let found = find("[role=tabpanel]").or_else(|| find("main"));
     if let Some(element) = found.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
         let _ = element.set_attribute("tabindex", "-1");
         let _ = element.focus();

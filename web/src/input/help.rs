@@ -40,7 +40,7 @@ pub fn HelpDialog() -> Html {
     });
     html! {
         <Modal title="Keyboard shortcuts" is_title_hidden={false} {on_close} class="help" test_id="help">
-            <div class="help-groups">{ for groups }</div>
+            <div class="help-groups" role="group" aria-label="Commands" tabindex="0">{ for groups }</div>
             <p class="help-note">
                 { "Shortcuts use physical key positions. Shift moves and zooms faster. Click a step above the timeline to select it, Shift-click another one to compare the two. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }

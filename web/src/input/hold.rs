@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{Element, Event, PointerEvent, PointerEventInit};
 use yew::prelude::*;
 
@@ -41,8 +42,8 @@ struct Finger {
 }
 
 impl Finger {
-    /// Gives the picture an event, as if of the mouse.
-    fn send(&self, name: &str, id: i32) {
+    /// Gives the picture an event, as if of the mouse: once the event that is being handled is done with.
+    fn send(&self, name: &'static str, id: i32) {
         let init = PointerEventInit::new();
         init.set_bubbles(true);
         init.set_cancelable(true);
@@ -50,9 +51,12 @@ impl Finger {
         init.set_pointer_type("mouse");
         init.set_client_x(self.at.0);
         init.set_client_y(self.at.1);
-        if let Ok(event) = PointerEvent::new_with_event_init_dict(name, &init) {
-            let _ = self.on.dispatch_event(&event);
-        }
+        let on = self.on.clone();
+        spawn_local(async move {
+            if let Ok(event) = PointerEvent::new_with_event_init_dict(name, &init) {
+                let _ = on.dispatch_event(&event);
+            }
+        });
     }
 }
 

@@ -4,6 +4,7 @@ use yew::prelude::*;
 
 use super::device_menu::device_menu;
 use super::file_menu::file_menu;
+use crate::browser::focus_view;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Dialog};
 use crate::theme::{choose_next, next_label, theme_switch};
@@ -23,8 +24,14 @@ pub fn header(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Share)))
     };
+    let skip = Callback::from(|event: MouseEvent| {
+        // The fragment of the address is the view's.
+        event.prevent_default();
+        focus_view();
+    });
     html! {
         <header class="header">
+            <a class="skip-link" href="#" onclick={skip}>{ "Skip to the view" }</a>
             if model.files.is_empty() {
                 <span class="wordmark">{ "Vramscope" }</span>
             } else {

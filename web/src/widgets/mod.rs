@@ -8,6 +8,7 @@ pub mod empty;
 pub mod format;
 pub mod icon;
 pub mod menu;
+pub mod scroller;
 pub mod share_bar;
 pub mod stack_list;
 pub mod style;
