@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shared::finding::FindingCode;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ColorBy, EventFilter, Flame, FlameQuery, Paint, Quads, Query, SearchResult, SegmentLayout, Segments,
-    SegmentsQuery, Window,
+    Answer, ColorBy, EventFilter, Flame, FlameQuery, LineStepQuery, Paint, Quads, Query, SearchResult, SegmentLayout,
+    Segments, SegmentsQuery, Window,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -157,6 +157,11 @@ proptest! {
                     from = Some(id);
                 }
             }
+            // What the term does not match.
+            let hidden = ask!(session, Query::Search { term: format!("-{term}") } => Search);
+            let whole: u64 = all.iter().map(|a| a.requested).sum();
+            prop_assert_eq!(hidden.count as usize, all.len() - want.len());
+            prop_assert_eq!(hidden.bytes, whole - sum(&mut want.iter()));
             let last = positions - 1;
             let flame = ask!(session, flame(last, false, 800.0, vec![term.to_owned()]) => Flame);
             prop_assert_eq!(flame.total, live(last));
@@ -312,6 +317,8 @@ proptest! {
             Query::Search { term: term.clone() },
             Query::NextHit { term, from: Some(id), forward: true },
             Query::Allocation { id },
+            Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),
+            Query::LineStep(LineStepQuery { stack: id, from: None, position, forward: false }),
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {

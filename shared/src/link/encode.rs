@@ -94,6 +94,7 @@ impl fmt::Display for Link {
         if self.heatmap_part != start.heatmap_part {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
         }
-        span(f, "rows", self.heatmap_offsets)
+        span(f, "rows", self.heatmap_offsets)?;
+        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))
     }
 }

@@ -1,9 +1,10 @@
 //! Links: the state of the view as a versioned URL fragment.
 //!
 //! ```text
-//! #v=2&file=job.pickle&hash=0d6ab8c9…&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&color=size
+//! #v=3&file=job.pickle&hash=0d6ab8c9…&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&color=size
 //! #v=1&file=job.pickle&cur=48113&r=20000,48113&list=growth&sel=l7
-//! #v=2&dev=0&tab=flame&x=time&zoom=4,17
+//! #v=3&dev=0&tab=flame&x=time&zoom=4,17
+//! #v=3&dev=0&tab=timeline&x=event&pin=48113,,peak&pin=200,a17,first%20cache
 //! #session=abcdefghijklmnopqrstuvwxyz
 //! ```
 //! A link has the name of a file and the [hash](FileHash) of its bytes, not the file itself: the recipient needs the
@@ -20,18 +21,20 @@ mod hash;
 mod names;
 mod parse;
 mod percent;
+mod pin;
 mod upgrade;
 
 pub use hash::FileHash;
 pub use names::measure_name;
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
+pub use pin::Pin;
 
 use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The view that fills the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -169,6 +172,8 @@ pub struct Link {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The pins, at most [`LINK_PINS`](crate::limits::LINK_PINS).
+    pub pins: Vec<Pin>,
 }
 
 impl Link {

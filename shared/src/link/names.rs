@@ -48,7 +48,7 @@ pub(super) const MEASURES: [(Measure, &str); 15] = [
 ];
 
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 33] = [
+const WORDS: [(&str, &str); 34] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -82,6 +82,7 @@ const WORDS: [(&str, &str); 33] = [
     ("heat", "the mode of the heatmap"),
     ("part", "the part of the heatmap"),
     ("rows", "the zoom of the heatmap"),
+    ("pin", "a pin"),
 ];
 
 /// Returns what a key restores; `None` for an unknown key.

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
-use super::{FileHash, Link, Selection, Tab, VERSION};
-use crate::limits::{LINK_BYTES, LINK_TERMS, LINK_ZOOMS};
+use super::{FileHash, Link, Pin, Selection, Tab, VERSION};
+use crate::limits::{LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
 use crate::query::{HeatmapPart, Window};
 use crate::units::Address;
 use crate::wire::is_session;
@@ -143,6 +143,12 @@ impl Link {
             "heat" => self.heatmap_sizes = is(value, "sizes")?,
             "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
             "rows" => self.heatmap_offsets = Some(window(value)?),
+            "pin" => {
+                let pin = Pin::parse(value).filter(|_| self.pins.len() < LINK_PINS)?;
+                if !self.pins.iter().any(|known| known.is_at(&pin)) {
+                    self.pins.push(pin);
+                }
+            }
             _ => return None,
         }
         Some(())

@@ -43,7 +43,10 @@ pub use heatmap::{
     HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
-pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use lines::{
+    Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
+    StackRow,
+};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
@@ -173,6 +176,8 @@ pub enum Query {
         /// The position right after the out-of-memory event.
         position: u32,
     },
+    /// The next allocation of a line of call sites, in the order in which allocations were made.
+    LineStep(LineStepQuery),
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -228,4 +233,6 @@ pub enum Answer {
     StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
+    /// Answers [`Query::LineStep`]; `None` if the line has no allocation.
+    LineStep(Option<LineStep>),
 }

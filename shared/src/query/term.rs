@@ -33,6 +33,8 @@ pub enum Term {
     Live(End),
     /// Allocations of a category.
     Category(Category),
+    /// Allocations that another term does not match.
+    Not(Box<Term>),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -135,6 +137,11 @@ impl Term {
         }
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
+        }
+        if let Some(hidden) =
+            text.strip_prefix('-').filter(|rest| !rest.trim().is_empty() && !rest.starts_with(['-', '>']))
+        {
+            return Self::parse(hidden).map(|term| Self::Not(Box::new(term)));
         }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
@@ -289,6 +296,7 @@ mod tests {
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
             Ok(Term::Category(c)) => format!("category {}", c.code()),
+            Ok(Term::Not(_)) => format!("not {}", read(text.trim().trim_start_matches('-'))),
             Err(sentence) => format!("error: {sentence}"),
         }
     }
@@ -313,6 +321,12 @@ mod tests {
             ("0xFFFF800000000000", "address 18446603336221196288"),
             ("b7f0000_3", "name 8323072 3"),
             ("backward_3", "text backward_3 false"),
+            ("-attention", "not text attention false"),
+            ("- >100MiB", "not More 104857600"),
+            ("-stream:7", "not stream 7"),
+            ("->sizes", "text ->sizes false"),
+            ("--", "text -- false"),
+            ("-", "text - false"),
             ("bad_3", "text bad_3 false"),
             ("stream:7", "stream 7"),
             ("stream:-3", "stream -3"),

@@ -95,7 +95,10 @@ impl Caches {
 
 /// Returns whether a question is about categories.
 pub(super) fn are_needed(query: &Query) -> bool {
-    let is_category = |term: &String| term.trim_start().starts_with("category:");
+    let is_category = |term: &String| {
+        let term = term.trim_start();
+        term.strip_prefix('-').unwrap_or(term).trim_start().starts_with("category:")
+    };
     let any = |filter: &[String], highlight: Option<&String>| filter.iter().chain(highlight).any(is_category);
     let by = |color_by: ColorBy| color_by == ColorBy::Category;
     match query {

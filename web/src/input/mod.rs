@@ -2,6 +2,7 @@
 
 mod command;
 mod fuzzy;
+mod gestures;
 mod help;
 mod hold;
 mod keys;

@@ -9,10 +9,11 @@ use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayo
 use shared::sweep::Shown;
 use shared::units::Address;
 
+use super::menu::OpenMenu;
 use super::offer::Offer;
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Listing, Selection, Tab};
+use super::view::{Listing, Pin, Selection, Tab};
 use super::whatif::WhatIfStep;
 use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
@@ -239,6 +240,14 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Keeps a moment or an allocation as a flag, unless the most pins are there; removes one that is there already.
+    TogglePin(Pin),
+    /// Names a pin, by its place.
+    RenamePin(usize, String),
+    /// Opens the menu of a right-click.
+    OpenMenu(OpenMenu),
+    /// Closes it.
+    CloseMenu,
     /// Sets what the lines of the range are ordered by.
     SetRangeOrder(RangeOrder),
     /// Sets whether steps are compared at their peaks, not at their ends.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
+use shared::limits::LINK_PINS;
 use shared::order::Within;
 use shared::query::{Axis, Window};
 
@@ -16,7 +17,7 @@ mod links;
 use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
 use crate::worker::message::Stage;
 
@@ -142,6 +143,9 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
+        Action::OpenMenu(menu) => next.menu = Some(menu),
+        Action::CloseMenu => next.menu = None,
+        Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
         Action::Notify(text) => next.notice = Some(text.into()),
@@ -154,6 +158,10 @@ pub fn update(model: &Model, action: Action) -> Model {
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
+    }
+    // It is about what was in view.
+    if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
+        next.menu = None;
     }
     next
 }
@@ -267,6 +275,11 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::RenamePin(place, name) => {
+            if let Some(pin) = view.pins.get_mut(place) {
+                *pin = Pin::new(pin.position, pin.allocation, &name);
+            }
+        }
         Action::SetRangeOrder(order) => view.range_order = order,
         Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
@@ -407,6 +420,18 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
+fn toggle_pin(model: &mut Model, pin: Pin) {
+    let pins = &mut model.view.pins;
+    if let Some(place) = pins.iter().position(|known| known.is_at(&pin)) {
+        pins.remove(place);
+    } else if pins.len() < LINK_PINS {
+        pins.push(pin);
+        model.view.sort_pins();
+    } else {
+        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
+    }
+}
+
 fn mark_range(view: &mut View) {
     let at = view.cursor;
     view.range = Some(match view.range {
@@ -482,7 +507,9 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
-    if model.dialog.is_some() {
+    if model.menu.is_some() {
+        model.menu = None;
+    } else if model.dialog.is_some() {
         model.dialog = None;
     } else if model.notice.is_some() {
         model.notice = None;

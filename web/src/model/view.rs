@@ -1,7 +1,7 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
-pub use shared::link::{Listing, Selection, Tab};
+pub use shared::link::{Listing, Pin, Selection, Tab};
 use shared::order::Within;
 use shared::query::{
     Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
@@ -74,6 +74,8 @@ pub struct View {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The pins, in the order of their positions.
+    pub pins: Vec<Pin>,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -112,6 +114,7 @@ impl Default for View {
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
+            pins: Vec::new(),
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -147,6 +150,20 @@ impl View {
         self.range.filter(|(from, to)| from < to)
     }
 
+    /// Puts the pins in the order of their positions.
+    pub fn sort_pins(&mut self) {
+        self.pins.sort_by_key(|pin| (pin.position, pin.allocation));
+    }
+
+    /// Returns the next pin after the cursor, or the one before it; after the last one, the first.
+    pub fn next_pin(&self, forward: bool) -> Option<&Pin> {
+        if forward {
+            self.pins.iter().find(|pin| pin.position > self.cursor).or(self.pins.first())
+        } else {
+            self.pins.iter().rev().find(|pin| pin.position < self.cursor).or(self.pins.last())
+        }
+    }
+
     /// Returns the moment that lists are of, or the two moments between which they show the growth. `peak` is the
     /// position of the peak.
     pub fn moments(&self, peak: u32) -> Moments {
@@ -179,6 +196,7 @@ impl View {
         self.selection = Selection::None;
         (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
+        self.pins.clear();
         self.heatmap_part = HeatmapPart::All;
         self.heatmap_offsets = None;
         self.wanted_axis = None;
@@ -213,6 +231,7 @@ impl View {
             (link.cursor.is_some_and(|cursor| cursor > device.events), "the cursor"),
             (is_absent, "the selection"),
             (link.range.is_some_and(|(_, end)| end > device.events), "the range"),
+            (link.pins.iter().any(|pin| pin.position > device.events), "a pin"),
         ];
         parts.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, word)| word).collect()
     }
@@ -257,6 +276,10 @@ impl View {
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view.heatmap_offsets = link.heatmap_offsets;
+        let is_here =
+            |pin: &&Pin| pin.position <= device.events && pin.allocation.is_none_or(|id| id < device.allocations);
+        view.pins = link.pins.iter().filter(is_here).cloned().collect();
+        view.sort_pins();
         view
     }
 
@@ -296,6 +319,7 @@ impl View {
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
+            pins: self.pins.clone(),
         }
     }
 }

@@ -11,11 +11,14 @@ use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
 use crate::views::TABS;
+use crate::views::context_menu::ContextMenu;
+use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
+use crate::widgets::bytes_text::copy_exact;
 
 /// The page of a file that has been read.
 #[component]
@@ -55,7 +58,7 @@ pub fn Workbench() -> Html {
         None => TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default(),
     };
     html! {
-        <main class="workbench">
+        <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
@@ -78,6 +81,7 @@ pub fn Workbench() -> Html {
             <Status />
             if *is_settled {
                 <TextTwin />
+                <ContextMenu />
             }
         </main>
     }

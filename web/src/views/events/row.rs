@@ -8,6 +8,7 @@ use yew::prelude::*;
 use super::glyph::glyph;
 use super::lost::cells;
 use crate::hooks::palette;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
 
@@ -65,11 +66,11 @@ pub fn Row(props: &RowProps) -> Html {
     let action = Action::from_name(&event.action);
     html! {
         <div {id} {class} role="row" aria-rowindex={index} aria-selected={props.is_cursor.to_string()} {onclick}
-            data-testid="event-row" data-event={event.index.to_string()}>
+            data-menu={format!("e{}", u64::from(event.index) + 1)} data-testid="event-row" data-event={event.index.to_string()}>
             <span role="gridcell" class="cell-number">{ Count(u64::from(event.index) + 1).to_string() }</span>
             <span role="gridcell" class="cell-number dim">{ if props.has_times { seconds(event.time_us) } else { "–".to_owned() } }</span>
             <span role="gridcell" class="cell-action">{ glyph(&event.action) }{ event.action.clone() }</span>
-            <span role="gridcell" class="cell-number" title={Bytes(event.size).exact()}>{ Bytes(event.size).to_string() }</span>
+            <span role="gridcell" class="cell-number">{ bytes_text(event.size) }</span>
             <span role="gridcell" class="mono dim">{ place(action, event.address) }</span>
             <span role="gridcell" class="dim">{ event.stream.to_string() }</span>
             <span role="gridcell" class="cell-site" title={event.site.clone()}>

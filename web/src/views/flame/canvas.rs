@@ -13,8 +13,10 @@ use yew::prelude::*;
 use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
 use crate::browser::use_size;
-use crate::hooks::use_palette;
+use crate::hooks::{use_model, use_palette};
+use crate::model::Subject;
 use crate::render::palette::Palette;
+use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::share;
 use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
@@ -43,6 +45,7 @@ pub struct FlameCanvasProps {
 /// The flame graph on a canvas.
 #[component]
 pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
+    let model = use_model();
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (width, height) = use_size(&scroller);
     let scrolled = use_state_eq(|| 0.0_f64);
@@ -91,6 +94,19 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             Some((found, x, y))
         }
     };
+    let find = {
+        let (node, answer, tree) = (canvas.clone(), answer.clone(), props.tree.clone());
+        let scrolled = scrolled.clone();
+        Rc::new(move |(x, y): (i32, i32)| {
+            let Answer::Flame(flame) = &*answer else { return None };
+            let bounds = node.cast::<Element>()?.get_bounding_client_rect();
+            let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
+            let found = tree.pick(&flame.boxes, ((y + *scrolled) / ROW) as usize, (x / width) as f32)?;
+            let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
+            Some(Subject::Frame { name, location, bytes, stack })
+        })
+    };
+    use_menu_target(&model, &canvas, find, Callback::noop());
     let onpointermove = {
         let (pick, hover) = (pick.clone(), hover.clone());
         Callback::from(move |event: PointerEvent| hover.set(pick(&event)))
