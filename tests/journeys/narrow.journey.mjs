@@ -111,7 +111,7 @@ test('the details are a sheet with three heights, which loses nothing', async (t
   await isNow(page, 'peek');
   await at(page, 'details').waitFor();
   await isAbove(page, page.tab.getByRole('tabpanel'), handle);
-  const selected = (await address(page)).get('sel');
+  const selected = await until('the selection is in the address', async () => (await address(page)).get('sel'));
   await handle.click();
   await handle.click();
   await isNow(page, 'closed');
