@@ -93,6 +93,10 @@ fn handle(held: &Held, name: &str, event: &Event) {
     }
     let Some(finger) = held.borrow().clone() else { return };
     let at = (pointer.client_x(), pointer.client_y());
+    if !finger.borrow().is_hovering && name == "contextmenu" {
+        // The browser's own long press came first.
+        hover(&finger);
+    }
     if !finger.borrow().is_hovering {
         let from = finger.borrow().at;
         let is_far = (at.0 - from.0).abs().max((at.1 - from.1).abs()) > MOST_PIXELS;
@@ -119,6 +123,15 @@ fn handle(held: &Held, name: &str, event: &Event) {
     }
 }
 
+/// Lets a finger hover from now on.
+fn hover(finger: &RefCell<Finger>) {
+    finger.borrow_mut().is_hovering = true;
+    let finger = finger.borrow();
+    // It is no longer a press of the picture.
+    finger.send("pointercancel", finger.id);
+    finger.send("pointermove", 0);
+}
+
 /// Begins a rest, if the finger is on a picture.
 fn rest(held: &Held, pointer: &PointerEvent) -> Option<Rc<RefCell<Finger>>> {
     let on = pointer.target()?.dyn_into::<Element>().ok()?;
@@ -126,11 +139,9 @@ fn rest(held: &Held, pointer: &PointerEvent) -> Option<Rc<RefCell<Finger>>> {
     let held = Rc::clone(held);
     let timer = Timeout::new(HOLD_MS, move || {
         let Some(finger) = held.borrow().clone() else { return };
-        finger.borrow_mut().is_hovering = true;
-        let id = finger.borrow().id;
-        // It is no longer a press of the picture.
-        finger.borrow().send("pointercancel", id);
-        finger.borrow().send("pointermove", 0);
+        if !finger.borrow().is_hovering {
+            hover(&finger);
+        }
     });
     let (id, at) = (pointer.pointer_id(), (pointer.client_x(), pointer.client_y()));
     Some(Rc::new(RefCell::new(Finger { id, on, at, is_hovering: false, is_lifted: false, _timer: timer })))

@@ -19,8 +19,9 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Height of one row in pixels, and on a narrow page, where a finger must hit it.
+    /// Height of one row in pixels.
     pub const ROW: f64 = 20.0;
+    /// Height of one row in pixels on a narrow page, where a finger must hit it.
     pub const TALL_ROW: f64 = 44.0;
     /// The tallest element in pixels, below the smallest limit of any browser.
     pub const TALLEST: f64 = 10_000_000.0;
