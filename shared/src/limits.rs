@@ -679,6 +679,9 @@ impl Default for WireLimits {
 /// Steps in one answer: more than a screen has columns, and some MB as a message.
 pub const STEPS: usize = 50_000;
 
+/// Rows in each group of a list of matches: a list is looked through, not read to its end.
+pub const FOUND_ROWS: u32 = 500;
+
 /// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;
 /// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.

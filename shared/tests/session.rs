@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shared::finding::FindingCode;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ColorBy, EventFilter, Flame, FlameQuery, LineStepQuery, Paint, Quads, Query, SearchResult, SegmentLayout,
-    Segments, SegmentsQuery, Window,
+    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, Paint, Quads,
+    Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -133,7 +133,11 @@ proptest! {
             let sum = |ids: &mut dyn Iterator<Item = &u32>| ids.map(|&i| all[i as usize].requested).sum::<u64>();
             let live = |p: u32| sum(&mut want.iter().filter(|&&i| all[i as usize].is_active_at(p)));
             let got = ask!(session, Query::Search { term: term.to_owned() } => Search);
-            prop_assert_eq!(got, SearchResult {
+            prop_assert_eq!(got.none.is_some(), want.is_empty());
+            prop_assert!(!got.understood.is_empty());
+            prop_assert_eq!(got.clone(), SearchResult {
+                understood: got.understood,
+                none: got.none,
                 term: term.to_owned(),
                 count: want.len() as u32,
                 bytes: sum(&mut want.iter()),
@@ -315,6 +319,13 @@ proptest! {
             Query::StepEvent { filter, position, forward: true },
             Query::StepEvent { filter: EventFilter::default(), position, forward: false },
             Query::Search { term: term.clone() },
+            Query::Find(FindQuery { term: term.clone(), position, first: id, rows: id }),
+            Query::EventText { index: position },
+            Query::SortedEvents(SortedQuery {
+                filter: EventFilter::default(),
+                order: EventOrder { by: EventColumn::ALL[id as usize % EventColumn::ALL.len()], is_falling: id % 3 == 0 },
+                first: position, count: id, locate: id,
+            }),
             Query::NextHit { term, from: Some(id), forward: true },
             Query::Allocation { id },
             Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),

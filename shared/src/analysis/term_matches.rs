@@ -85,6 +85,9 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
                 let hits = a.requested.range(new).map(|size| comparison.holds(size, *bound));
                 matches.append(first, hits, &a.requested);
             }
+            Term::About(about) => {
+                matches.append(first, a.requested.range(new).map(|size| about.holds(size)), &a.requested);
+            }
             Term::Address(at) => {
                 let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);
                 let begins = |start: u64| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, measure_name, name_of};
+use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, column_name, measure_name, name_of};
 use super::percent::Encoded;
 use super::{Link, Selection, VERSION};
 use crate::decimal::Decimal;
@@ -95,6 +95,17 @@ impl fmt::Display for Link {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
         }
         span(f, "rows", self.heatmap_offsets)?;
-        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))
+        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))?;
+        if let Some(split) = &self.split {
+            write!(f, "&split={split}")?;
+        }
+        if self.event_order != start.event_order {
+            let sign = if self.event_order.is_falling { "-" } else { "" };
+            write!(f, "&sort={sign}{}", column_name(self.event_order.by))?;
+        }
+        for (i, column) in self.hidden_columns.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "&hide=" } else { "," }, column_name(*column))?;
+        }
+        Ok(())
     }
 }

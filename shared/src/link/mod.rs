@@ -22,15 +22,17 @@ mod names;
 mod parse;
 mod percent;
 mod pin;
+mod split;
 mod upgrade;
 
 pub use hash::FileHash;
-pub use names::measure_name;
+pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
+pub use split::{Side, Split};
 
-use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
@@ -174,6 +176,12 @@ pub struct Link {
     pub heatmap_offsets: Option<Window>,
     /// The pins, at most [`LINK_PINS`](crate::limits::LINK_PINS).
     pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
 }
 
 impl Link {

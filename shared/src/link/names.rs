@@ -1,7 +1,7 @@
 //! The names of values in links.
 
 use super::Listing;
-use crate::query::{Axis, ColorBy, Measure, RangeOrder, SegmentLayout};
+use crate::query::{Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentLayout};
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 
@@ -47,8 +47,24 @@ pub(super) const MEASURES: [(Measure, &str); 15] = [
     (Measure::FragmentationIndex, "fragmentation_index"),
 ];
 
+pub(super) const COLUMNS: [(EventColumn, &str); EventColumn::ALL.len()] = [
+    (EventColumn::Number, "number"),
+    (EventColumn::Time, "time"),
+    (EventColumn::Since, "since"),
+    (EventColumn::Action, "action"),
+    (EventColumn::Size, "size"),
+    (EventColumn::Address, "address"),
+    (EventColumn::Stream, "stream"),
+    (EventColumn::Site, "site"),
+];
+
+/// Returns a column's name in links and test ids.
+pub fn column_name(column: EventColumn) -> &'static str {
+    name_of(&COLUMNS, &column)
+}
+
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 34] = [
+const WORDS: [(&str, &str); 37] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -83,6 +99,9 @@ const WORDS: [(&str, &str); 34] = [
     ("part", "the part of the heatmap"),
     ("rows", "the zoom of the heatmap"),
     ("pin", "a pin"),
+    ("split", "the second view"),
+    ("sort", "the order of the event list"),
+    ("hide", "the columns of the event list"),
 ];
 
 /// Returns what a key restores; `None` for an unknown key.

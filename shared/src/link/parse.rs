@@ -2,12 +2,12 @@
 
 use std::ops::Deref;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
+use super::names::{AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
-use super::{FileHash, Link, Pin, Selection, Tab, VERSION};
+use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
 use crate::limits::{LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
-use crate::query::{HeatmapPart, Window};
+use crate::query::{EventColumn, EventOrder, HeatmapPart, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -147,6 +147,21 @@ impl Link {
                 let pin = Pin::parse(value).filter(|_| self.pins.len() < LINK_PINS)?;
                 if !self.pins.iter().any(|known| known.is_at(&pin)) {
                     self.pins.push(pin);
+                }
+            }
+            "split" => self.split = Some(Split::parse(value)?),
+            "sort" => {
+                let (is_falling, name) = value.strip_prefix('-').map_or((false, value), |name| (true, name));
+                self.event_order = EventOrder { by: by_name(&COLUMNS, name)?, is_falling };
+            }
+            "hide" => {
+                let hidden: Option<Vec<EventColumn>> =
+                    value.split(',').take(COLUMNS.len()).map(|name| by_name(&COLUMNS, name)).collect();
+                let hidden = hidden?;
+                // Something stays.
+                self.hidden_columns = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
+                if self.hidden_columns.len() == COLUMNS.len() {
+                    self.hidden_columns.clear();
                 }
             }
             _ => return None,

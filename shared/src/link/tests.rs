@@ -80,6 +80,9 @@ fn what_makes_no_sense_is_named_and_the_rest_is_kept() {
         ("fit=all", "the height"),
         ("steps=3,3", "the compared steps"),
         ("pin=3,7,x", "a pin"),
+        ("split=flame,right", "the second view"),
+        ("sort=--size", "the order of the event list"),
+        ("hide=size,weight", "the columns of the event list"),
     ] {
         let read = read(&format!("v=3&{broken}&dev=3"));
         assert_eq!(read.link, Link { device: 3, ..Link::default() }, "{broken}");
@@ -207,7 +210,14 @@ fn links() -> impl Strategy<Value = Link> {
     let segment_zoom = prop::option::of((1_000_u32..=4_096_000).prop_map(|zoom| zoom as f32 / 1e3));
     let zooms = (segment_zoom, prop::collection::vec(any::<u32>(), 0..6), parts(), windows(), pins());
     let flags = prop::array::uniform8(any::<bool>());
+    let split = (prop::sample::select(&Tab::ALL), prop::sample::select(&Side::ALL), Split::LEAST..=Split::MOST)
+        .prop_map(|(tab, side, percent)| Split { tab, side, percent });
+    let order = (prop::sample::select(&EventColumn::ALL), any::<bool>())
+        .prop_map(|(by, is_falling)| EventOrder { by, is_falling });
+    let hidden = prop::sample::subsequence(&EventColumn::ALL, 0..EventColumn::ALL.len());
+    let zooms = (zooms, prop::option::of(split), order, hidden);
     (whose, place, marked, named, typed, zooms, flags).prop_map(|(whose, place, marked, named, typed, zooms, flags)| {
+        let (zooms, split, event_order, hidden_columns) = zooms;
         let [fits_requested, compares_peaks, segments_by_class, bottom_up, by_category, show_internal, table, sizes] =
             flags;
         Link {
@@ -244,6 +254,9 @@ fn links() -> impl Strategy<Value = Link> {
             heatmap_part: zooms.2,
             heatmap_offsets: zooms.3,
             pins: zooms.4,
+            split,
+            event_order,
+            hidden_columns,
         }
     })
 }

@@ -23,6 +23,7 @@ mod quads;
 mod range;
 mod search;
 mod segments;
+mod sizes;
 mod state;
 mod steps;
 mod summary;
@@ -36,7 +37,9 @@ pub use compare_steps::{
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
-pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
+pub use events::{
+    EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
@@ -51,9 +54,10 @@ pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
-pub use search::{Hit, SearchHelp, SearchResult};
+pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
+pub use sizes::parse_bytes;
 pub use state::StateAt;
 pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
@@ -178,6 +182,21 @@ pub enum Query {
     },
     /// The next allocation of a line of call sites, in the order in which allocations were made.
     LineStep(LineStepQuery),
+    /// A list of what a search term finds.
+    Find(FindQuery),
+    /// Rows of the event list in another order.
+    SortedEvents(SortedQuery),
+    /// The position after the free that belongs to the `alloc` before a position, or after the `alloc` that belongs to the
+    /// free before it.
+    Partner {
+        /// The position.
+        position: u32,
+    },
+    /// An event as text, with all of its numbers and its stack.
+    EventText {
+        /// The event's index.
+        index: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -191,9 +210,9 @@ pub enum Answer {
     State(StateAt),
     /// Answers [`Query::Segments`].
     Segments(Segments),
-    /// Answers [`Query::Events`].
+    /// Answers [`Query::Events`] and [`Query::SortedEvents`].
     Events(EventRows),
-    /// Answers [`Query::StepEvent`] and [`Query::PositionAt`]; `None` if there is no such position.
+    /// Answers [`Query::StepEvent`], [`Query::PositionAt`] and [`Query::Partner`]; `None` if there is no such position.
     Position(Option<u32>),
     /// Answers [`Query::Flame`].
     Flame(Flame),
@@ -235,4 +254,8 @@ pub enum Answer {
     Refused(String),
     /// Answers [`Query::LineStep`]; `None` if the line has no allocation.
     LineStep(Option<LineStep>),
+    /// Answers [`Query::Find`].
+    Found(Box<Found>),
+    /// Answers [`Query::EventText`]; `None` if there is no such event.
+    Text(Option<String>),
 }

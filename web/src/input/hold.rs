@@ -1,5 +1,5 @@
 //! A finger that rests on a picture is a pointer that hovers: the tooltip shows, and follows the finger until it is
-//! lifted. Works for all pictures alike, since it gives them the events of a mouse in place of those of the finger.
+//! lifted. One that rests longer still asks for the menu. Works for all pictures alike, since it gives them the events of a mouse in place of those of the finger.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,6 +13,8 @@ use crate::browser::{Listener, Timeout, window};
 
 /// How long a finger rests until it hovers, in milliseconds.
 const HOLD_MS: i32 = 500;
+/// How much longer it rests until it asks for the menu, in milliseconds.
+const MENU_MS: i32 = 700;
 /// A finger that moves further than this many pixels before is a drag.
 const MOST_PIXELS: i32 = 8;
 /// What has tooltips.
@@ -38,6 +40,8 @@ struct Finger {
     at: (i32, i32),
     is_hovering: bool,
     is_lifted: bool,
+    /// Where it began to hover, and when it asks for the menu.
+    menu: Option<((i32, i32), Timeout)>,
     _timer: Timeout,
 }
 
@@ -99,8 +103,7 @@ fn handle(held: &Held, name: &str, event: &Event) {
     }
     if !finger.borrow().is_hovering {
         let from = finger.borrow().at;
-        let is_far = (at.0 - from.0).abs().max((at.1 - from.1).abs()) > MOST_PIXELS;
-        if matches!(name, "pointerup" | "pointercancel") || name == "pointermove" && is_far {
+        if matches!(name, "pointerup" | "pointercancel") || name == "pointermove" && is_far(from, at) {
             *held.borrow_mut() = None;
         }
         return;
@@ -116,16 +119,31 @@ fn handle(held: &Held, name: &str, event: &Event) {
     }
     if name == "pointermove" && !finger.borrow().is_lifted {
         finger.borrow_mut().at = at;
+        finger.borrow_mut().menu.take_if(|(from, _)| is_far(*from, at));
         finger.borrow().send("pointermove", 0);
     }
     if name == "pointerup" {
         finger.borrow_mut().is_lifted = true;
+        finger.borrow_mut().menu = None;
     }
 }
 
+/// Returns whether a finger has moved too far for one that rests.
+fn is_far(from: (i32, i32), to: (i32, i32)) -> bool {
+    (to.0 - from.0).abs().max((to.1 - from.1).abs()) > MOST_PIXELS
+}
+
 /// Lets a finger hover from now on.
-fn hover(finger: &RefCell<Finger>) {
+fn hover(finger: &Rc<RefCell<Finger>>) {
+    let weak = Rc::downgrade(finger);
+    let menu = Timeout::new(MENU_MS, move || {
+        if let Some(finger) = weak.upgrade() {
+            finger.borrow().send("contextmenu", 0);
+        }
+    });
+    let from = finger.borrow().at;
     finger.borrow_mut().is_hovering = true;
+    finger.borrow_mut().menu = Some((from, menu));
     let finger = finger.borrow();
     // It is no longer a press of the picture.
     finger.send("pointercancel", finger.id);
@@ -144,5 +162,5 @@ fn rest(held: &Held, pointer: &PointerEvent) -> Option<Rc<RefCell<Finger>>> {
         }
     });
     let (id, at) = (pointer.pointer_id(), (pointer.client_x(), pointer.client_y()));
-    Some(Rc::new(RefCell::new(Finger { id, on, at, is_hovering: false, is_lifted: false, _timer: timer })))
+    Some(Rc::new(RefCell::new(Finger { id, on, at, is_hovering: false, is_lifted: false, menu: None, _timer: timer })))
 }

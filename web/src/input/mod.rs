@@ -1,6 +1,7 @@
 //! The keyboard, and fingers that rest. One registry of commands serves the keys, the command palette and the help dialog.
 
 mod command;
+mod found;
 mod fuzzy;
 mod gestures;
 mod help;

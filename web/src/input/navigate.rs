@@ -5,9 +5,10 @@ use yew::Callback;
 
 use crate::browser;
 use crate::hooks::{ModelHandle, ask, window_between};
-use crate::model::{Action, Listing, Selection};
+use crate::model::{Action, Listing, Selection, Side, Split};
 use crate::views::details::{go_to_pin, pin_of_allocation, pin_of_moment, window_of};
 use crate::views::heatmap::{at_cursor, open_cell};
+use crate::views::{first_side, panel_id};
 
 /// Shows the whole lifetime of the selected allocation or line, otherwise the range; the whole trace if that is shown
 /// already, and without any of them.
@@ -225,6 +226,27 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
             }
         }),
     );
+}
+
+/// Shows two views, on a side or where there is room, or puts the second one elsewhere.
+pub fn split(model: &ModelHandle, side: Option<Side>) {
+    let now = model.now();
+    let split = match (now.view.split, side) {
+        // The view that comes first stays first.
+        (Some(split), Some(side)) if split.side.is_before() => Split { side: side.opposite(), ..split },
+        (Some(split), Some(side)) => Split { side, ..split },
+        (Some(split), None) => split,
+        (None, side) => now.view.second(side.unwrap_or_else(first_side)),
+    };
+    model.dispatch(Action::SetSplit(Some(split)));
+}
+
+/// Makes keys be for the other of two views.
+pub fn to_other_view(model: &ModelHandle) {
+    if let Some(split) = model.now().view.split {
+        model.dispatch(Action::FocusView(split.tab));
+        browser::focus(&panel_id(split.tab));
+    }
 }
 
 /// Turns the search term into a filter.

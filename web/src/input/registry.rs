@@ -7,7 +7,8 @@ use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
-use crate::model::{Action, Dialog, Live, Model, Selection, Subject};
+use crate::model::{Action, Dialog, Live, Model, Selection, Side, Subject};
+use crate::views::events::{copy_event, to_partner};
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::menu_target::open_menu_here;
 use crate::views::search::SEARCH_INPUT_ID;
@@ -75,6 +76,15 @@ fn can_jump(model: &Model) -> bool {
     is_ready(model) && model.live().is_some_and(Live::can_jump)
 }
 
+fn is_split(model: &Model) -> bool {
+    is_ready(model) && model.view.split.is_some()
+}
+
+/// Whether the views don't stand in this way yet.
+fn can_split(model: &Model, is_beside: bool) -> bool {
+    is_ready(model) && model.view.split.is_none_or(|split| split.side.is_beside() != is_beside)
+}
+
 fn in_tab(model: &Model, tab: Tab) -> bool {
     is_ready(model) && model.view.tab == tab
 }
@@ -130,6 +140,8 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
     command(Cursor, "next-of-line", "Next allocation of the same line", &[Chord::char("]")], has_line, |m, _| go::step_line(m, true)),
     command(Cursor, "previous-of-line", "Previous allocation of the same line", &[Chord::char("[")], has_line, |m, _| go::step_line(m, false)),
+    command(Cursor, "partner", "Go to the matching free or alloc", &[Chord::code("KeyE")], has_events, |m, _| to_partner(m)),
+    command(Cursor, "copy-event", "Copy the event at the cursor", &[], has_events, |m, _| copy_event(m)),
     command(Cursor, "mark-range", "Mark a range: the selection, or to the cursor", &[Chord::code("KeyM")], has_events, |m, _| go::mark_range(m)),
     command(Cursor, "extend-left", "Extend the range to the left", &[Chord::shift("ArrowLeft")], can_move, |m, _| go::extend_range(m, false)),
     command(Cursor, "extend-right", "Extend the range to the right", &[Chord::shift("ArrowRight")], can_move, |m, _| go::extend_range(m, true)),
@@ -161,6 +173,11 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
+    command(View, "split", "Show two views", &[Chord::code("Backslash")], |m| is_ready(m) && m.view.split.is_none(), |m, _| go::split(m, None)),
+    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Some(Side::Right))),
+    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Some(Side::Below))),
+    command(View, "split-other", "Go to the other view", &[Chord::code("Backslash")], is_split, |m, _| go::to_other_view(m)),
+    command(View, "split-close", "Show one view", &[Chord::shift("Backslash")], is_split, |m, _| m.dispatch(Action::SetSplit(None))),
     command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
@@ -202,7 +219,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "copy-link", "Copy link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
     command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
     command(Page, "help", "Show keys and gestures", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
-    command(Page, "palette", "Find a command", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
+    command(Page, "palette", "Find a view, a command, a file, a job or a line", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
     command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
@@ -243,6 +260,8 @@ mod tests {
                     Action::TogglePin(crate::model::Pin::new(3, None, "p")),
                 ]);
                 models.push(model.clone());
+                let split = Action::SetSplit(Some(model.view.second(Side::Below)));
+                models.push(crate::model::update(&model, split));
                 crate::model::testing::add_oom(&mut model);
                 models.push(model);
             }

@@ -26,7 +26,7 @@ pub use rebase::rebased;
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Pin, Selection, Tab, View, extent};
+pub use view::{Listing, Pin, Selection, Side, Split, Tab, View, extent};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
     option, with_option,

@@ -6,7 +6,7 @@ use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
 use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, Window};
+use shared::query::{Axis, EventColumn, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -204,7 +204,9 @@ fn update_view(model: &mut Model, action: Action) {
     let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
     let view = &mut model.view;
     match action {
-        Action::SetTab(tab) => view.tab = tab,
+        Action::SetTab(tab) => view.show(tab),
+        Action::SetSplit(split) => view.split = split.filter(|split| split.tab != view.tab),
+        Action::FocusView(tab) if view.tab != tab && view.shows(tab) => view.swap_focus(),
         Action::SetAxis(axis) if axis != view.axis => {
             if view.window == whole && (has_times || axis == Axis::Event) {
                 // The whole trace is the whole trace on either axis: nothing to look up.
@@ -249,7 +251,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ShowSegment { position, address } => {
             set_cursor(view, position.min(events));
             view.selection = Selection::Segment(address);
-            view.tab = Tab::Segments;
+            view.show(Tab::Segments);
         }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
@@ -325,6 +327,8 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
+        Action::SetEventOrder(order) => view.event_order = order,
+        Action::ToggleEventColumn(column) => toggle_column(view, column),
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
         Action::SetHeatmapPart(part) => {
             view.heatmap_part = part;
@@ -334,6 +338,17 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
+    }
+}
+
+fn toggle_column(view: &mut View, column: EventColumn) {
+    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
+        Some(i) => drop(view.hidden_columns.remove(i)),
+        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
+            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+        }
+        None => {}
     }
 }
 
@@ -473,7 +488,7 @@ fn show_events(model: &mut Model, position: u32, window: Window) {
     // Shifted into the trace rather than cut off at its ends.
     view.window = clamp(window, whole);
     view.bytes = None;
-    view.tab = Tab::Timeline;
+    view.show(Tab::Timeline);
     view.selection = Selection::None;
     view.cursor = position;
     view.follows_cursor = false;

@@ -1,10 +1,11 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
-pub use shared::link::{Listing, Pin, Selection, Tab};
+pub use shared::link::{Listing, Pin, Selection, Side, Split, Tab};
 use shared::order::Within;
 use shared::query::{
-    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout,
+    Summary, Window,
 };
 
 /// The curves that are shown first.
@@ -76,6 +77,12 @@ pub struct View {
     pub heatmap_offsets: Option<Window>,
     /// The pins, in the order of their positions.
     pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -115,6 +122,9 @@ impl Default for View {
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
             pins: Vec::new(),
+            split: None,
+            event_order: EventOrder::default(),
+            hidden_columns: Vec::new(),
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -145,6 +155,34 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
+    /// Returns whether a tab is shown, as the only view or as one of two.
+    pub fn shows(&self, tab: Tab) -> bool {
+        self.tab == tab || self.split.is_some_and(|split| split.tab == tab)
+    }
+
+    /// Shows a tab in the view that keys are for. If the other view shows it, keys are for that one then.
+    pub fn show(&mut self, tab: Tab) {
+        if self.split.is_some_and(|split| split.tab == tab) {
+            self.swap_focus();
+        } else {
+            self.tab = tab;
+        }
+    }
+
+    /// Returns a second view on a side: the timeline, or the segments beside it.
+    pub fn second(&self, side: Side) -> Split {
+        let tab = if self.tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
+        Split { tab, side, percent: 50 }
+    }
+
+    /// Makes keys be for the other of two views.
+    pub fn swap_focus(&mut self) {
+        if let Some(split) = &mut self.split {
+            std::mem::swap(&mut self.tab, &mut split.tab);
+            split.side = split.side.opposite();
+        }
+    }
+
     /// Returns the selected range, unless it is a mark without an extent.
     pub fn extended_range(&self) -> Option<(u32, u32)> {
         self.range.filter(|(from, to)| from < to)
@@ -206,7 +244,7 @@ impl View {
             self.axis = Axis::Event;
         }
         if device.events == 0 && !device.has_times && self.tab == Tab::Timeline {
-            self.tab = Tab::Segments;
+            self.show(Tab::Segments);
         }
         self.window = extent(device, self.axis);
         self.cursor = device.decisive_oom.unwrap_or(device.peak_position);
@@ -280,6 +318,9 @@ impl View {
             |pin: &&Pin| pin.position <= device.events && pin.allocation.is_none_or(|id| id < device.allocations);
         view.pins = link.pins.iter().filter(is_here).cloned().collect();
         view.sort_pins();
+        view.split = link.split.filter(|split| split.tab != view.tab);
+        view.event_order = link.event_order;
+        view.hidden_columns.clone_from(&link.hidden_columns);
         view
     }
 
@@ -320,6 +361,9 @@ impl View {
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
             pins: self.pins.clone(),
+            split: self.split,
+            event_order: self.event_order,
+            hidden_columns: self.hidden_columns.clone(),
         }
     }
 }

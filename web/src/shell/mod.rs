@@ -19,6 +19,7 @@ mod session_row;
 mod shared_failed;
 mod sheet;
 mod sparkline;
+mod split;
 mod start_page;
 mod tabs;
 mod title;

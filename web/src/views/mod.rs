@@ -27,8 +27,10 @@ pub mod timeline;
 pub mod verdict;
 pub mod whatif;
 
-use shared::link::Tab;
+use shared::link::{Side, Tab};
 use yew::prelude::*;
+
+use crate::browser::window;
 
 /// A view that fills the page.
 pub struct TabView {
@@ -50,6 +52,20 @@ pub const TABS: [TabView; Tab::ALL.len()] = [
     TabView { tab: Tab::Heatmap, title: "Heatmap", render: || html! { <heatmap::HeatmapView /> } },
     TabView { tab: Tab::WhatIf, title: "What-if", render: || html! { <whatif::WhatIfView /> } },
 ];
+
+/// Returns the id of a view's panel.
+pub fn panel_id(tab: Tab) -> String {
+    format!("view-{}", tab.name())
+}
+
+/// Pixels of the page below which a second view is put below the first.
+const NARROW: f64 = 1_200.0;
+
+/// Returns where a second view is put on this page.
+pub fn first_side() -> Side {
+    let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(NARROW);
+    if width < NARROW { Side::Below } else { Side::Right }
+}
 
 #[cfg(test)]
 mod tests {

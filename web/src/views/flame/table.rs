@@ -77,7 +77,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     let total = boxes.first().map_or(0, |root| root.bytes);
     let rows = Rc::new(visible_rows(boxes, &props.tree, &toggled));
     let at = rows.iter().position(|row| row.key == *focused).unwrap_or(0);
-    let list = use_virtual_list(rows.len() as u32, Some(at as u32));
+    let list = use_virtual_list(rows.len() as u32, Some(at as u32), false);
 
     let toggle = {
         let toggled = toggled.clone();
