@@ -96,6 +96,10 @@ fn handle(held: &Held, name: &str, event: &Event) {
         return;
     }
     let Some(finger) = held.borrow().clone() else { return };
+    // A key presses and asks for menus too.
+    if pointer.pointer_id() != finger.borrow().id {
+        return;
+    }
     let at = (pointer.client_x(), pointer.client_y());
     if !finger.borrow().is_hovering && name == "contextmenu" {
         // The browser's own long press came first.
@@ -106,11 +110,6 @@ fn handle(held: &Held, name: &str, event: &Event) {
         if matches!(name, "pointerup" | "pointercancel") || name == "pointermove" && is_far(from, at) {
             *held.borrow_mut() = None;
         }
-        return;
-    }
-    let is_own = pointer.pointer_id() == finger.borrow().id;
-    // A finger that was lifted is done: what follows is of another pointer, but for the click and menu that end the rest.
-    if !is_own && !matches!(name, "click" | "contextmenu") {
         return;
     }
     event.stop_immediate_propagation();
