@@ -603,6 +603,9 @@ pub const LINK_PIN_CHARS: usize = 48;
 /// most a third of [`LINK_BYTES`].
 pub const LINK_ZOOMS: usize = 512;
 
+/// Transforms of a flame graph, in a link too: more than a person keeps track of. Each goes through all stacks.
+pub const FLAME_TRANSFORMS: usize = 16;
+
 /// Events in the trace of one run of a workload: 1.7 GB at 33 bytes each. The built-in workloads make a hundredth of
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;

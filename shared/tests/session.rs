@@ -45,6 +45,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
         width,
         filter,
         highlight: None,
+        ..FlameQuery::default()
     })
 }
 
@@ -195,8 +196,7 @@ proptest! {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
-                line: None,
-            });
+                line: None, ..SegmentsQuery::default() });
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
@@ -308,8 +308,7 @@ proptest! {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             filter: Vec::new(),
             highlight: highlight.clone(),
-            line: None,
-        };
+            line: None, ..SegmentsQuery::default() };
         let queries = [
             Query::State { position },
             Query::Segments(segments(SegmentLayout::ToScale)),
@@ -333,8 +332,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight,
-            }),
+                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight, ..FlameQuery::default() }),
         ];
         for query in queries {
             session.answer(0, &query);
@@ -358,6 +356,7 @@ fn blocks_that_a_search_does_not_match_are_painted_faint() {
         filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
         line: None,
+        ..SegmentsQuery::default()
     });
     let map = ask!(session, query => Segments);
     let faint: Vec<(u32, bool)> = (0..map.blocks.len())

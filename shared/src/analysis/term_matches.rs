@@ -46,6 +46,11 @@ impl TermMatches {
         &self.matches
     }
 
+    /// Returns by frame whether a term for frames matches it.
+    pub fn frames(&self) -> &[bool] {
+        &self.stacks.frames
+    }
+
     /// Returns whether all of `positions` were searched.
     pub fn is_current(&self, positions: u32) -> bool {
         self.until == Some(positions)

@@ -32,7 +32,10 @@ pub use percent::Encoded;
 pub use pin::Pin;
 pub use split::{Side, Split};
 
-use crate::query::{Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Transform, Window,
+};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
@@ -182,6 +185,16 @@ pub struct Link {
     pub event_order: EventOrder,
     /// The columns that the event list does not show.
     pub hidden_columns: Vec<EventColumn>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
 }
 
 impl Link {

@@ -2,12 +2,14 @@
 
 use std::ops::Deref;
 
-use super::names::{AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
+use super::names::{
+    AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, word,
+};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
 use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
-use crate::limits::{LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
-use crate::query::{EventColumn, EventOrder, HeatmapPart, Window};
+use crate::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
+use crate::query::{EventColumn, EventOrder, HeatmapPart, Transform, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -164,6 +166,14 @@ impl Link {
                     self.hidden_columns.clear();
                 }
             }
+            "flameops" => {
+                let transform = Transform::by_name(value, LINK_ZOOMS)?;
+                (self.flame_transforms.len() < FLAME_TRANSFORMS).then(|| self.flame_transforms.push(transform))?;
+            }
+            "sandwich" => self.flame_sandwich = Some(sandwich(value)?),
+            "differs" => self.flame_differs = is(value, "1")?,
+            "segsort" => self.segment_order = by_name(&SEGMENT_ORDERS, value)?,
+            "seggroup" => self.segment_group = by_name(&SEGMENT_GROUPS, value)?,
             _ => return None,
         }
         Some(())
@@ -191,6 +201,14 @@ fn push(terms: &mut Vec<String>, term: &str) -> Option<()> {
         return Some(());
     }
     (terms.len() < LINK_TERMS && !term.is_empty()).then(|| terms.push(term.to_owned()))
+}
+
+fn sandwich(text: &str) -> Option<(u32, bool)> {
+    let (is_line, frame) = match text.strip_prefix('l') {
+        Some(frame) => (true, frame),
+        None => (false, text.strip_prefix('f')?),
+    };
+    Some((frame.parse().ok()?, is_line))
 }
 
 fn numbers(text: &str) -> Option<Vec<u32>> {

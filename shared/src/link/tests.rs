@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS};
+use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS};
 use super::parse::window;
 use super::*;
-use crate::limits::{LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
+use crate::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
 use crate::units::{PoolId, Stream};
 
 /// Links of every version so far. Each begins with `#`; the next line has the parts that it is read as, and a line with
@@ -83,6 +83,10 @@ fn what_makes_no_sense_is_named_and_the_rest_is_kept() {
         ("split=flame,right", "the second view"),
         ("sort=--size", "the order of the event list"),
         ("hide=size,weight", "the columns of the event list"),
+        ("flameops=m1.2", "a transform of the flame graph"),
+        ("sandwich=7", "the callers and callees"),
+        ("segsort=colour", "the order of the segments"),
+        ("seggroup=1", "the groups of the segments"),
     ] {
         let read = read(&format!("v=3&{broken}&dev=3"));
         assert_eq!(read.link, Link { device: 3, ..Link::default() }, "{broken}");
@@ -153,6 +157,8 @@ fn lists_are_bounded() {
     let pinned = read(&format!("v=3{pins}"));
     assert_eq!((pinned.pins.len(), pinned.unread.as_slice()), (LINK_PINS, ["a pin"].as_slice()));
     let deep = read(&format!("v=2&zoom={}", zoom(LINK_ZOOMS + 1)));
+    let many = read(&format!("v=2{}", "&flameops=m7".repeat(FLAME_TRANSFORMS + 1)));
+    assert_eq!((many.flame_transforms.len(), many.unread.len()), (FLAME_TRANSFORMS, 1));
     assert_eq!((deep.flame_zoom.len(), deep.unread.as_slice()), (0, ["the zoom of the flame graph"].as_slice()));
 }
 
@@ -216,7 +222,17 @@ fn links() -> impl Strategy<Value = Link> {
         .prop_map(|(by, is_falling)| EventOrder { by, is_falling });
     let hidden = prop::sample::subsequence(&EventColumn::ALL, 0..EventColumn::ALL.len());
     let zooms = (zooms, prop::option::of(split), order, hidden);
-    (whose, place, marked, named, typed, zooms, flags).prop_map(|(whose, place, marked, named, typed, zooms, flags)| {
+    let transform = (0..8_usize, prop::collection::vec(any::<u32>(), 1..4))
+        .prop_map(|(kind, path)| Transform::of(kind, &path).expect("a transform"));
+    let flame = (
+        prop::collection::vec(transform, 0..4),
+        prop::option::of(any::<(u32, bool)>()),
+        any::<bool>(),
+        prop::sample::select(&SEGMENT_ORDERS),
+        prop::sample::select(&SEGMENT_GROUPS),
+    );
+    let all = (whose, place, marked, named, typed, zooms, flags, flame);
+    all.prop_map(|(whose, place, marked, named, typed, zooms, flags, flame)| {
         let (zooms, split, event_order, hidden_columns) = zooms;
         let [fits_requested, compares_peaks, segments_by_class, bottom_up, by_category, show_internal, table, sizes] =
             flags;
@@ -257,6 +273,11 @@ fn links() -> impl Strategy<Value = Link> {
             split,
             event_order,
             hidden_columns,
+            flame_transforms: flame.0,
+            flame_sandwich: flame.1,
+            flame_differs: flame.2,
+            segment_order: flame.3.0,
+            segment_group: flame.4.0,
         }
     })
 }

@@ -17,6 +17,7 @@ mod flame;
 pub mod heatmap;
 mod host_memory;
 mod lines;
+mod names;
 mod packed;
 mod paint;
 mod quads;
@@ -40,7 +41,7 @@ pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{
     EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
 };
-pub use flame::{Flame, FlameBox, FlameQuery};
+pub use flame::{Flame, FlameBox, FlameQuery, Sandwich, Transform};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
     HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
@@ -50,12 +51,16 @@ pub use lines::{
     Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
     StackRow,
 };
+pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
-pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
+pub use segments::{
+    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
+    SegmentsQuery,
+};
 use serde::{Deserialize, Serialize};
 pub use sizes::parse_bytes;
 pub use state::StateAt;

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::link::{FileHash, Read};
 use shared::query::{
-    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Summary, Transform, Window,
 };
 use shared::sweep::Shown;
 use shared::units::Address;
@@ -302,6 +303,20 @@ pub enum Action {
     SetHeatmapPart(HeatmapPart),
     /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     SetHeatmapOffsets(Option<Window>),
+    /// Adds a transform of the flame graph.
+    AddTransform(Transform),
+    /// Removes a transform by its index.
+    RemoveTransform(usize),
+    /// Sets the frame whose callers and callees the flame graph shows, and whether only its line counts.
+    SetSandwich(Option<(u32, bool)>),
+    /// Sets whether the flame graph of a growth shows what shrank too.
+    SetFlameDiffers(bool),
+    /// Chooses a box of the flame graph, by its path from the root; empty for none.
+    SetFlameBox(Vec<u32>),
+    /// Sets the order of the segments.
+    SetSegmentOrder(SegmentOrder),
+    /// Sets what the segments are grouped by.
+    SetSegmentGroup(SegmentGroup),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),

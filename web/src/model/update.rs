@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
+use shared::limits::FLAME_TRANSFORMS;
 use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, EventColumn, Window};
+use shared::query::{Axis, EventColumn, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -314,17 +315,20 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameByCategory(by_category) => {
             view.flame_by_category = by_category;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
-        Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
+        Action::SetFlameZoom(zoom) => {
+            view.flame_box.clone_from(&zoom);
+            view.flame_zoom = zoom;
+        }
         Action::SetFolds(folds) => {
             view.folds = folds;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
         Action::SetEventOrder(order) => view.event_order = order,
@@ -335,6 +339,22 @@ fn update_view(model: &mut Model, action: Action) {
             // Offsets are those of a part.
             view.heatmap_offsets = None;
         }
+        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
+            view.flame_transforms.push(transform);
+            reroot(view);
+        }
+        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
+            view.flame_transforms.remove(index);
+            reroot(view);
+        }
+        Action::SetSandwich(sandwich) => {
+            view.flame_sandwich = sandwich;
+            reroot(view);
+        }
+        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
+        Action::SetFlameBox(path) => view.flame_box = path,
+        Action::SetSegmentOrder(order) => view.segment_order = order,
+        Action::SetSegmentGroup(group) => view.segment_group = group,
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
@@ -352,6 +372,18 @@ fn toggle_column(view: &mut View, column: EventColumn) {
     }
 }
 
+/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
+fn reroot(view: &mut View) {
+    view.flame_zoom.clear();
+    view.flame_box.clear();
+}
+
+/// Forgets the paths of the flame graph, and the transforms that have one.
+fn unfocus(view: &mut View) {
+    reroot(view);
+    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
+}
+
 fn is_real(window: &Window) -> bool {
     window.start.is_finite() && window.end.is_finite() && window.end > window.start
 }
@@ -361,9 +393,9 @@ fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
     if model.rules != rules {
         model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
-        model.view.flame_zoom.clear();
+        unfocus(&mut model.view);
         for file in &mut model.files {
-            file.view.flame_zoom.clear();
+            unfocus(&mut file.view);
             // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
@@ -470,28 +502,22 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the timeline around a position, with more events before it than after it.
+/// Shows the window before a position on the timeline, with the cursor there.
 fn show_position(model: &mut Model, position: u32) {
-    const BEFORE: f64 = 200.0;
-    const AFTER: f64 = 50.0;
-    let at = f64::from(position);
-    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
-}
-
-/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
-/// after any change of the axis.
-fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
-    view.axis = Axis::Event;
-    // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(window, whole);
-    view.bytes = None;
+    view.show_position(&device, position);
     view.show(Tab::Timeline);
     view.selection = Selection::None;
-    view.cursor = position;
-    view.follows_cursor = false;
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position.
+fn show_events(model: &mut Model, position: u32, window: Window) {
+    let Some(device) = model.device().cloned() else { return };
+    let view = &mut model.view;
+    view.show_events(&device, position, window);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Returns the window scaled around a coordinate.
@@ -538,6 +564,14 @@ fn step_out(model: &mut Model) {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
+        view.flame_box.clone_from(&view.flame_zoom);
+    } else if view.tab == Tab::Flame && !view.flame_box.is_empty() {
+        view.flame_box.clear();
+    } else if view.tab == Tab::Flame && view.flame_sandwich.is_some() {
+        view.flame_sandwich = None;
+    } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
+        view.flame_transforms.pop();
+        reroot(view);
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {

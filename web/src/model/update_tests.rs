@@ -58,7 +58,9 @@ fn a_file_opens_where_memory_ran_out() {
     oom.decisive_oom = Some(900);
     let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
-    assert_eq!(model.view.cursor, 900);
+    assert_eq!((model.view.cursor, model.view.window), (900, window(700.0, 950.0)), "the window before it");
+    let whole = after([added(0, "a"), read(0, &[1000])]);
+    assert_eq!((whole.view.cursor, whole.view.window), (500, whole.extent()), "the whole trace");
 }
 
 #[test]

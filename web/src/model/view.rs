@@ -4,8 +4,8 @@ use shared::link::Link;
 pub use shared::link::{Listing, Pin, Selection, Side, Split, Tab};
 use shared::order::Within;
 use shared::query::{
-    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout,
-    Summary, Window,
+    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentGroup,
+    SegmentLayout, SegmentOrder, Summary, Transform, Window,
 };
 
 /// The curves that are shown first.
@@ -83,6 +83,18 @@ pub struct View {
     pub event_order: EventOrder,
     /// The columns that the event list does not show.
     pub hidden_columns: Vec<EventColumn>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The chosen box of the flame graph, by its path from the root: what transforms are about. It is not in the link.
+    pub flame_box: Vec<u32>,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -125,6 +137,12 @@ impl Default for View {
             split: None,
             event_order: EventOrder::default(),
             hidden_columns: Vec::new(),
+            flame_transforms: Vec::new(),
+            flame_sandwich: None,
+            flame_differs: false,
+            flame_box: Vec::new(),
+            segment_order: SegmentOrder::Address,
+            segment_group: SegmentGroup::None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -228,6 +246,38 @@ impl View {
         view
     }
 
+    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
+    /// memory, otherwise the whole trace.
+    pub fn opened(summary: &Summary) -> Self {
+        let mut view = Self::first(summary);
+        let device = summary.devices.get(view.device as usize);
+        if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
+            view.show_position(device, position);
+        }
+        view
+    }
+
+    /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
+    /// the axis.
+    pub fn show_position(&mut self, device: &DeviceSummary, position: u32) {
+        const BEFORE: f64 = 200.0;
+        const AFTER: f64 = 50.0;
+        let at = f64::from(position);
+        self.show_events(device, position, Window { start: at - BEFORE, end: at + AFTER });
+    }
+
+    /// Shows a window of events, with the cursor at a position. On the time axis the window is mapped as after any change of
+    /// the axis.
+    pub fn show_events(&mut self, device: &DeviceSummary, position: u32, window: Window) {
+        self.wanted_axis = Some(self.axis).filter(|axis| *axis == Axis::Time);
+        self.axis = Axis::Event;
+        // Shifted into the trace rather than cut off at its ends.
+        self.window = clamp(window, extent(device, Axis::Event));
+        self.bytes = None;
+        self.cursor = position;
+        self.follows_cursor = false;
+    }
+
     /// Resets everything that belongs to a device; preferences stay.
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;
@@ -235,6 +285,7 @@ impl View {
         (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
         self.pins.clear();
+        self.flame_box.clear();
         self.heatmap_part = HeatmapPart::All;
         self.heatmap_offsets = None;
         self.wanted_axis = None;
@@ -310,6 +361,7 @@ impl View {
         view.flame_by_category = link.by_category;
         view.folds = !link.show_internal;
         view.flame_zoom.clone_from(&link.flame_zoom);
+        view.flame_box.clone_from(&link.flame_zoom);
         view.flame_as_table = link.flame_as_table;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
@@ -321,6 +373,9 @@ impl View {
         view.split = link.split.filter(|split| split.tab != view.tab);
         view.event_order = link.event_order;
         view.hidden_columns.clone_from(&link.hidden_columns);
+        view.flame_transforms.clone_from(&link.flame_transforms);
+        (view.flame_sandwich, view.flame_differs) = (link.flame_sandwich, link.flame_differs);
+        (view.segment_order, view.segment_group) = (link.segment_order, link.segment_group);
         view
     }
 
@@ -364,6 +419,11 @@ impl View {
             split: self.split,
             event_order: self.event_order,
             hidden_columns: self.hidden_columns.clone(),
+            flame_transforms: self.flame_transforms.clone(),
+            flame_sandwich: self.flame_sandwich,
+            flame_differs: self.flame_differs,
+            segment_order: self.segment_order,
+            segment_group: self.segment_group,
         }
     }
 }

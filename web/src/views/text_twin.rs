@@ -121,14 +121,12 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
         // As wide as its table has rows: boxes below one part of that are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
-            since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
             by_category: view.flame_by_category,
-            zoom: Vec::new(),
             width: ROWS as f32,
             filter,
-            highlight: None,
+            ..FlameQuery::default()
         })),
         Tab::Events => Some(Query::Events {
             filter: EventFilter { actions: view.event_actions.clone(), terms: filter },

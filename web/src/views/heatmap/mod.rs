@@ -1,6 +1,6 @@
 //! The heatmap: fragmentation over time. Addresses or request sizes downwards, and how each part of them was used.
 
-mod colors;
+pub(super) mod colors;
 mod ghost;
 mod lens;
 mod picture;
@@ -52,8 +52,7 @@ pub fn HeatmapView() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
-    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
-    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
+    let plot = marks::plot(canvas.size(), marks.row_count());
     let rows = match view.heatmap_sizes {
         true => LensRows::Sizes,
         false => {

@@ -2,19 +2,24 @@
 
 mod ghost;
 mod picture;
+mod ruler;
+mod strip;
 pub(super) mod tooltip;
 
 use std::rc::Rc;
 
 use shared::order::Within;
-use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
+use shared::query::{
+    Answer, Query, SegmentGroup, SegmentLayout, SegmentOrder, Segments as SegmentsAnswer, SegmentsQuery, Window,
+};
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
+use web_sys::{Event, HtmlElement, HtmlSelectElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
-use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
+use self::picture::{Hover, MARGIN, Scene, SegmentsPicture, TOP};
+use self::strip::Strip;
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
@@ -58,12 +63,14 @@ pub fn Segments() -> Html {
     let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());
 
     let size = canvas.size();
-    let room = (size.height - 2.0 * MARGIN).max(0.0);
+    let room = (size.height - TOP - MARGIN).max(0.0);
     let width = (size.width - 2.0 * MARGIN).max(0.0);
     let question = (room > 0.0 && width > 0.0).then(|| {
         Query::Segments(SegmentsQuery {
             position: model.view.cursor,
             layout: model.view.segment_layout,
+            order: model.view.segment_order,
+            group: model.view.segment_group,
             width: width as f32,
             height: room as f32,
             // More than the view on both sides, in steps, so that scrolling shows something at once and rarely requests
@@ -131,6 +138,9 @@ pub fn Segments() -> Html {
                 </div>
                 <div ref={spacer} class="segments-spacer" />
             </div>
+            if let Selection::Segment(address) = model.view.selection {
+                <Strip {address} />
+            }
         </section>
     }
 }
@@ -147,6 +157,14 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
                 { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
                 { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
+            { menu("segment-order", "Sort by", &ORDERS, model.view.segment_order, {
+                let model = model.clone();
+                Callback::from(move |order| model.dispatch(Action::SetSegmentOrder(order)))
+            }) }
+            { menu("segment-group", "Group by", &GROUPS, model.view.segment_group, {
+                let model = model.clone();
+                Callback::from(move |group| model.dispatch(Action::SetSegmentGroup(group)))
+            }) }
             <div class="choices" role="group" aria-label="Colours">
                 { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", !by_class, paint(false)) }
                 { choice("paint-class", "As timeline", "Use the timeline's colours", by_class, paint(true)) }
@@ -165,14 +183,55 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     }
 }
 
+/// The orders of segments with their names.
+const ORDERS: [(SegmentOrder, &str); 4] = [
+    (SegmentOrder::Address, "address"),
+    (SegmentOrder::Size, "size"),
+    (SegmentOrder::Stream, "stream"),
+    (SegmentOrder::Free, "free share"),
+];
+/// The groups of segments with their names.
+const GROUPS: [(SegmentGroup, &str); 4] = [
+    (SegmentGroup::None, "nothing"),
+    (SegmentGroup::Pool, "pool"),
+    (SegmentGroup::Stream, "stream"),
+    (SegmentGroup::PoolAndStream, "pool and stream"),
+];
+
+/// Renders a menu of exclusive choices.
+fn menu<T: Copy + PartialEq + 'static>(
+    testid: &'static str,
+    label: &'static str,
+    names: &'static [(T, &'static str); 4],
+    now: T,
+    choose: Callback<T>,
+) -> Html {
+    let onchange = Callback::from(move |event: Event| {
+        let select = event.target_dyn_into::<HtmlSelectElement>();
+        let chosen = select.and_then(|select| usize::try_from(select.selected_index()).ok());
+        if let Some((value, _)) = chosen.and_then(|i| names.get(i)) {
+            choose.emit(*value);
+        }
+    });
+    html! {
+        <label class="toolbar-field">
+            <span>{ label }</span>
+            <select class="toolbar-select" data-testid={testid} {onchange}>
+                { for names.iter().map(|(value, name)| html! { <option selected={*value == now}>{ *name }</option> }) }
+            </select>
+        </label>
+    }
+}
+
 /// Renders the legend of state colours.
 fn key() -> Html {
-    const STATES: [(&str, &str); 5] = [
+    const STATES: [(&str, &str); 6] = [
         ("allocated", "allocated"),
         ("pending", "waiting"),
         ("cached", "cached"),
         ("rounding", "rounding"),
         ("unmapped", "unmapped"),
+        ("pin", "pins a mostly free segment"),
     ];
     html! {
         <span class="state-key">
