@@ -20,6 +20,7 @@ use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
+use super::{away, history};
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
@@ -31,6 +32,8 @@ const CHIPS: usize = 64;
 /// Returns the model after an action.
 pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
+    let is_gesture = action.is_gesture();
+    next.preferences.hear(&action);
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileFrom { key, origin, url } => {
@@ -55,6 +58,24 @@ pub fn update(model: &Model, action: Action) -> Model {
                 *known = summary;
             }
         }
+        Action::FileMemory { key, bytes } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.memory = bytes;
+            }
+        }
+        Action::PutAway(key) => away::put_away(&mut next, key),
+        Action::Returned(key) => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Loading { stage: Stage::Reading, done: 0, total: file.size, bytes_per_second: 0.0 };
+                file.returns = true;
+            }
+        }
+        Action::FileKept { key, again } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.again = again;
+            }
+        }
+        Action::RecentListed(recent) => next.recent = recent,
         Action::FileDetail { key, detail } => {
             if let Some(file) = entry(&mut next, key) {
                 file.detail = Some(detail);
@@ -149,11 +170,18 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
+        // It is a preference and nothing else.
+        Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => links::follow(&mut next, link),
         Action::ApplyWithheld => links::apply_withheld(&mut next),
+        Action::StepTo(number) => step_to(&mut next, number),
+        Action::StepStay(number) => drop(history::go(&mut next, number)),
+        Action::StepAdopted(number) => history::adopt(&mut next, number),
+        Action::StepJoined => next.history.join(),
+        Action::Rested => next.history.rest(),
         other => change_view(&mut next, other),
     }
     // However its dialog was closed.
@@ -164,7 +192,29 @@ pub fn update(model: &Model, action: Action) -> Model {
     if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
         next.menu = None;
     }
+    if is_gesture {
+        history::note(model, &mut next);
+    }
     next
+}
+
+/// Goes to a step.
+fn step_to(model: &mut Model, number: u32) {
+    let Some((file, view, follows)) = history::go(model, number) else { return };
+    let Some(key) = file else { return leave(model) };
+    select_file(model, key);
+    let view = history::with_settings(view, &model.view);
+    let Some(summary) = model.shared_summary().cloned() else {
+        // It is clamped to the file once that has been read.
+        model.view = view;
+        return;
+    };
+    let mut link = view.link(summary.devices.get(view.device as usize));
+    model.view = View::restore(&link, &summary);
+    if follows {
+        (link.window, link.cursor) = (None, None);
+    }
+    sessions::follow_link(model, &link);
 }
 
 /// Applies what a person does to the view, and decides whether a session is still followed.
@@ -433,8 +483,12 @@ fn select_file(model: &mut Model, key: FileKey) {
         return;
     }
     leave(model);
-    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
+    let last = model.files.iter().map(|file| file.looked_at).max().unwrap_or_default();
     model.current = Some(key);
+    if let Some(file) = entry(model, key) {
+        file.looked_at = last.saturating_add(1);
+        model.view = file.view.clone();
+    }
 }
 
 /// Shows no file, and keeps the view of the current one.
@@ -502,28 +556,22 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the timeline around a position, with more events before it than after it.
+/// Shows the window before a position on the timeline, with the cursor there.
 fn show_position(model: &mut Model, position: u32) {
-    const BEFORE: f64 = 200.0;
-    const AFTER: f64 = 50.0;
-    let at = f64::from(position);
-    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
-}
-
-/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
-/// after any change of the axis.
-fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
-    view.axis = Axis::Event;
-    // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(window, whole);
-    view.bytes = None;
+    view.show_position(&device, position);
     view.show(Tab::Timeline);
     view.selection = Selection::None;
-    view.cursor = position;
-    view.follows_cursor = false;
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position.
+fn show_events(model: &mut Model, position: u32, window: Window) {
+    let Some(device) = model.device().cloned() else { return };
+    let view = &mut model.view;
+    view.show_events(&device, position, window);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Returns the window scaled around a coordinate.

@@ -246,6 +246,27 @@ impl View {
         view
     }
 
+    /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
+    /// the axis.
+    pub fn show_position(&mut self, device: &DeviceSummary, position: u32) {
+        const BEFORE: f64 = 200.0;
+        const AFTER: f64 = 50.0;
+        let at = f64::from(position);
+        self.show_events(device, position, Window { start: at - BEFORE, end: at + AFTER });
+    }
+
+    /// Shows a window of events, with the cursor at a position. On the time axis the window is mapped as after any change of
+    /// the axis.
+    pub fn show_events(&mut self, device: &DeviceSummary, position: u32, window: Window) {
+        self.wanted_axis = Some(self.axis).filter(|axis| *axis == Axis::Time);
+        self.axis = Axis::Event;
+        // Shifted into the trace rather than cut off at its ends.
+        self.window = clamp(window, extent(device, Axis::Event));
+        self.bytes = None;
+        self.cursor = position;
+        self.follows_cursor = false;
+    }
+
     /// Resets everything that belongs to a device; preferences stay.
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;

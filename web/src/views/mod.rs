@@ -10,6 +10,7 @@ pub mod findings;
 pub mod flame;
 pub mod folding;
 pub mod heatmap;
+mod key;
 pub mod legend;
 mod losses;
 pub mod menu_target;

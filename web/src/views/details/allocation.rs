@@ -7,7 +7,7 @@ use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_text, stream_text, unknown};
+use super::facts::{act, fact, fact_with, facts, pool_fact, pool_text, stream_fact, unknown};
 use super::lifetime::{lifetime, window_of};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Tab};
@@ -54,8 +54,8 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
         fact_with("Lifetime", life.span.clone().into(), life.length.clone().map(Html::from).unwrap_or_default()),
         fact("Events", events(detail, &model)),
-        fact("Stream", stream_text(detail.stream)),
-        fact("Pool", pool_text(detail.pool, detail.is_small)),
+        fact("Stream", stream_fact(detail.stream, model.device())),
+        fact("Pool", pool_fact(detail.pool, detail.is_small, model.device())),
         fact("Address", html! { <span class="mono">{ detail.address.to_string() }</span> }),
     ];
     rows.extend(detail.contexts.iter().map(|(name, text)| {

@@ -28,8 +28,9 @@ use site::SitePane;
 use yew::prelude::*;
 
 use crate::hooks::use_model;
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Tab};
 use crate::views::folding::stack_settings;
+use crate::views::key::Key;
 use crate::views::legend::Legend;
 use crate::widgets::stack_list::StackSettings;
 
@@ -81,6 +82,9 @@ pub fn Details() -> Html {
             // The legend helps to pick a class, or the next one.
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
                 <div class="peak-legend"><Legend /></div>
+            }
+            if model.view.tab == Tab::Timeline {
+                <Key />
             }
             if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>

@@ -52,8 +52,7 @@ pub fn HeatmapView() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
-    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
-    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
+    let plot = marks::plot(canvas.size(), marks.row_count());
     let rows = match view.heatmap_sizes {
         true => LensRows::Sizes,
         false => {
@@ -131,7 +130,7 @@ pub fn HeatmapView() -> Html {
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
             <Toolbar note={map.map(|map| note(map, view.heatmap_offsets)).unwrap_or_default()} {has_failure} />
-            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Fragmentation over time"
+            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">
                 { canvas.html() }
                 if let Some(sentence) = empty {

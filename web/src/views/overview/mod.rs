@@ -57,7 +57,7 @@ pub fn Overview() -> Html {
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, extent, newest, window, cursor, range, pins, runs }
+            Scene { answer, palette, axis, extent, newest, window, cursor, range, pins, runs }
         });
     });
     use_brush(&model, &canvas);

@@ -6,6 +6,7 @@ pub(super) mod double;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
+mod lanes;
 pub(super) mod listen;
 pub(super) mod marked;
 pub(super) mod marks;
@@ -62,8 +63,7 @@ pub fn Timeline() -> Html {
     let view = &model.view;
     let marks = use_marks(&model);
     let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
-    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
-    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
+    let plot = marks::plot(canvas.size(), marks.row_count());
     let ratio = canvas.size().ratio;
     let columns = (plot.width * ratio).round() as u32;
     let runs = use_lines_over(&model, CurvesFor::View, view.window, columns);
@@ -177,7 +177,7 @@ pub fn Timeline() -> Html {
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
             <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
-            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
+            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
                 if let Some(sentence) = refused {

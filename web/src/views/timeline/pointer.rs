@@ -66,8 +66,8 @@ impl PointerHandler {
     /// Returns the annotated span or the step at a point of the strips above the shapes.
     fn annotation(&self, at: (f64, f64), plot_area: PlotArea) -> Option<Hover> {
         let marks = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.marks.clone()))?;
-        let annotation = marks::span_at(&marks.annotations, 0, plot_area.x(), plot_area.plot, at);
-        let step = || marks.steps.strip.and_then(|_| marks.steps.at(plot_area.x(), plot_area.plot, at));
+        let annotation = marks.annotation_at(plot_area.x(), plot_area.plot, at);
+        let step = || marks.step_at(plot_area.x(), plot_area.plot, at);
         annotation.or_else(|| step().map(|i| marks.annotations.len() + i)).map(Hover::annotation)
     }
 
@@ -78,7 +78,7 @@ impl PointerHandler {
             return false;
         };
         let (x, plot) = (plot_area.x(), plot_area.plot);
-        let step = marks.steps.at(x, plot, at);
+        let step = marks.step_at(x, plot, at);
         if let Some((step, (from, to))) = step.and_then(|i| Some((i, *marks.steps.positions.get(i)?))) {
             let view = self.model.now().view.clone();
             let selected = |range| marks.steps.positions.iter().position(|of| Some(*of) == range);
@@ -90,7 +90,7 @@ impl PointerHandler {
             }
             return true;
         }
-        let annotation = marks::span_at(&marks.annotations, 0, x, plot, at).and_then(|i| marks.annotations.get(i));
+        let annotation = marks.annotation_at(x, plot, at).and_then(|i| marks.annotations.get(i));
         if let Some((span, _)) = annotation {
             select_range(&self.model, *span);
         }

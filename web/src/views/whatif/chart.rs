@@ -13,16 +13,17 @@ use super::lines::{RunLines, use_all_lines};
 use crate::hooks::{ModelHandle, ask, select_range, use_model, use_palette};
 use crate::model::{Action, CurvesAsked};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
+use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
-use crate::views::range_band;
 use crate::views::range_button::RangeButton;
 use crate::views::timeline::double::window_on;
 use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
 use crate::views::timeline::listen::{Gestures, use_gestures};
 use crate::views::timeline::marked::use_marks;
 use crate::views::timeline::marks::{self, Marks};
+use crate::views::{losses, range_band};
 
 /// Properties of [`Chart`].
 #[derive(PartialEq, Properties)]
@@ -111,7 +112,7 @@ impl Picture for ChartPicture {
             return false;
         }
         let Scene { plot_area, marks, palette, .. } = scene;
-        marks::below(surface, plot_area, scene.axis, marks, None, palette);
+        marks::below(surface, plot_area, scene.axis, marks, palette);
         if let Some(lines) = &scene.lines {
             lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, palette, false);
         }
@@ -121,6 +122,9 @@ impl Picture for ChartPicture {
         if let Some(band) = self.band {
             surface.fill(band, palette.accent.at(0.12));
         }
+        let mut labels = Labels::default();
+        losses::label(surface, &marks.losses, (plot_area.x(), plot_area.plot), &mut labels, palette);
+        marks::peak(surface, plot_area, marks.peak, &[], &mut labels, palette);
         marks::above(surface, plot_area, marks, palette);
         true
     }
