@@ -110,6 +110,19 @@ pub const NAME_CHARS: usize = 200;
 /// Sites that may hand traces to the page without asking again. The oldest is forgotten.
 pub const TRUSTED_SITES: usize = 64;
 
+/// Bytes of a file of which the page keeps a copy in the browser for a later visit. Larger ones are opened from where they
+/// are, if the browser hands out a handle for them.
+pub const RECENT_COPY_BYTES: u64 = 512 << 20;
+
+/// Bytes of all such copies. The oldest are forgotten.
+pub const RECENT_COPIES_BYTES: u64 = 2 << 30;
+
+/// Files that the page lists as opened lately.
+pub const RECENT_FILES: usize = 20;
+
+/// Steps that Back goes through in the page. A browser keeps fewer entries of its own: Chromium some fifty.
+pub const HISTORY_STEPS: usize = 100;
+
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 
@@ -593,9 +606,18 @@ pub const LINE_ROWS: usize = 1_000;
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
+/// Pins of a view: as many as have room as flags beside each other, and are told apart.
+pub const LINK_PINS: usize = 5;
+
+/// Characters of a pin's name: what fits on a flag. Five such names are a fortieth of [`LINK_BYTES`] in ASCII.
+pub const LINK_PIN_CHARS: usize = 48;
+
 /// Boxes in the zoom path of a link's flame graph, one for each frame of a stack: deeper than almost any stack, and at
 /// most a third of [`LINK_BYTES`].
 pub const LINK_ZOOMS: usize = 512;
+
+/// Transforms of a flame graph, in a link too: more than a person keeps track of. Each goes through all stacks.
+pub const FLAME_TRANSFORMS: usize = 16;
 
 /// Events in the trace of one run of a workload: 1.7 GB at 33 bytes each. The built-in workloads make a hundredth of
 /// that.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shared::finding::FindingCode;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, Paint, Quads, Query,
-    SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
+    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, Paint, Quads,
+    Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -45,6 +45,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
         width,
         filter,
         highlight: None,
+        ..FlameQuery::default()
     })
 }
 
@@ -161,6 +162,11 @@ proptest! {
                     from = Some(id);
                 }
             }
+            // What the term does not match.
+            let hidden = ask!(session, Query::Search { term: format!("-{term}") } => Search);
+            let whole: u64 = all.iter().map(|a| a.requested).sum();
+            prop_assert_eq!(hidden.count as usize, all.len() - want.len());
+            prop_assert_eq!(hidden.bytes, whole - sum(&mut want.iter()));
             let last = positions - 1;
             let flame = ask!(session, flame(last, false, 800.0, vec![term.to_owned()]) => Flame);
             prop_assert_eq!(flame.total, live(last));
@@ -190,8 +196,7 @@ proptest! {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
-                line: None,
-            });
+                line: None, ..SegmentsQuery::default() });
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
@@ -303,8 +308,7 @@ proptest! {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             filter: Vec::new(),
             highlight: highlight.clone(),
-            line: None,
-        };
+            line: None, ..SegmentsQuery::default() };
         let queries = [
             Query::State { position },
             Query::Segments(segments(SegmentLayout::ToScale)),
@@ -323,11 +327,12 @@ proptest! {
             }),
             Query::NextHit { term, from: Some(id), forward: true },
             Query::Allocation { id },
+            Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),
+            Query::LineStep(LineStepQuery { stack: id, from: None, position, forward: false }),
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight,
-            }),
+                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight, ..FlameQuery::default() }),
         ];
         for query in queries {
             session.answer(0, &query);
@@ -351,6 +356,7 @@ fn blocks_that_a_search_does_not_match_are_painted_faint() {
         filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
         line: None,
+        ..SegmentsQuery::default()
     });
     let map = ask!(session, query => Segments);
     let faint: Vec<(u32, bool)> = (0..map.blocks.len())

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
-import { addressSays, at, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
+import { addressSays, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
 
 /** Returns the action toggles with their counts. */
 async function counts(page) {
@@ -58,11 +58,11 @@ test('a step changes the totals by the size of the event', async (t) => {
   await press(page, ',');
   // The cursor stands right after a segment was given back; without the filter, a step back is before that.
   const after = await movesFrom(page, position);
-  const size = await page.tab.locator(`[data-event="${after.position - 1}"] [title$="bytes"]`).first().getAttribute('title');
+  const [size] = await bytesIn(page.tab.locator(`[data-event="${after.position - 1}"]`));
   await at(page, 'events-all').click();
   await press(page, ',');
   const before = await standsAt(page, after.position - 1);
-  assert.equal(before.reserved - after.reserved, number(size.replace(' bytes', '')));
+  assert.equal(before.reserved - after.reserved, size);
   assert.equal(before.requested, after.requested);
 });
 

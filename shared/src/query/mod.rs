@@ -17,6 +17,7 @@ mod flame;
 pub mod heatmap;
 mod host_memory;
 mod lines;
+mod names;
 mod packed;
 mod paint;
 mod quads;
@@ -40,19 +41,26 @@ pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{
     EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
 };
-pub use flame::{Flame, FlameBox, FlameQuery};
+pub use flame::{Flame, FlameBox, FlameQuery, Sandwich, Transform};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
     HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
-pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use lines::{
+    Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
+    StackRow,
+};
+pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
-pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
+pub use segments::{
+    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
+    SegmentsQuery,
+};
 use serde::{Deserialize, Serialize};
 pub use sizes::parse_bytes;
 pub use state::StateAt;
@@ -177,6 +185,8 @@ pub enum Query {
         /// The position right after the out-of-memory event.
         position: u32,
     },
+    /// The next allocation of a line of call sites, in the order in which allocations were made.
+    LineStep(LineStepQuery),
     /// A list of what a search term finds.
     Find(FindQuery),
     /// Rows of the event list in another order.
@@ -247,6 +257,8 @@ pub enum Answer {
     StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
+    /// Answers [`Query::LineStep`]; `None` if the line has no allocation.
+    LineStep(Option<LineStep>),
     /// Answers [`Query::Find`].
     Found(Box<Found>),
     /// Answers [`Query::EventText`]; `None` if there is no such event.

@@ -36,6 +36,8 @@ pub enum Term {
     Live(End),
     /// Allocations of a category.
     Category(Category),
+    /// Allocations that another term does not match.
+    Not(Box<Term>),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -140,6 +142,11 @@ impl Term {
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
         }
+        if let Some(hidden) =
+            text.strip_prefix('-').filter(|rest| !rest.trim().is_empty() && !rest.starts_with(['-', '>']))
+        {
+            return Self::parse(hidden).map(|term| Self::Not(Box::new(term)));
+        }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
         }
@@ -207,6 +214,10 @@ impl Term {
             Self::Live(End::Start) => one("allocations", "was", "made before the trace"),
             Self::Live(End::End) => one("allocations", "is", "still live at the end"),
             Self::Category(category) => one("allocations", "is", &format!("of the category {}", category.code())),
+            Self::Not(other) => {
+                let (left_out, _) = other.understood();
+                (format!("all but {left_out}"), format!("remains without {left_out}"))
+            }
         }
     }
 }
@@ -231,9 +242,10 @@ fn keyed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(key).then(|| value.trim())
 }
 
-/// Returns whether a term names a category.
+/// Returns whether a term names a category, or is negated and names one.
 pub(crate) fn is_category(text: &str) -> bool {
-    keyed(text.trim(), "category").is_some()
+    let text = text.trim();
+    keyed(text.strip_prefix('-').unwrap_or(text).trim_start(), "category").is_some()
 }
 
 /// Converts each letter to lower case independently of its position. `str::to_lowercase` converts a sigma at a word's
@@ -309,6 +321,7 @@ mod tests {
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
             Ok(Term::Category(c)) => format!("category {}", c.code()),
+            Ok(Term::Not(_)) => format!("not {}", read(text.trim().trim_start_matches('-'))),
             Err(sentence) => format!("error: {sentence}"),
         }
     }
@@ -346,6 +359,12 @@ mod tests {
             ("0xFFFF800000000000", "address 18446603336221196288"),
             ("b7f0000_3", "name 8323072 3"),
             ("backward_3", "text backward_3 false"),
+            ("-attention", "not text attention false"),
+            ("- >100MiB", "not More 104857600"),
+            ("-stream:7", "not stream 7"),
+            ("->sizes", "text ->sizes false"),
+            ("--", "text -- false"),
+            ("-", "text - false"),
             ("bad_3", "text bad_3 false"),
             ("stream:7", "stream 7"),
             ("stream:-3", "stream -3"),

@@ -211,7 +211,20 @@ fn segments(
     position: u32,
     rows: usize,
 ) -> ((u32, u64), Vec<SegmentRow>) {
-    let is_it = |range: &Range| match term {
+    let is_it = |range: &Range| is_matched(term, range) == Some(true);
+    let state = caches.states.at(context.replay, position);
+    let mut found: Vec<(usize, &Range)> = state.ranges.iter().enumerate().filter(|(_, range)| is_it(range)).collect();
+    let bytes = found.iter().fold(0_u64, |sum, (_, range)| sum.saturating_add(range.size));
+    let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    found.sort_by(|(_, a), (_, b)| b.size.cmp(&a.size).then(a.address.cmp(&b.address)));
+    let painter = context.painter(ColorBy::Site);
+    let row = |(i, range): &(usize, &Range)| segment_row(&state, *i, range, &painter);
+    ((count, bytes), found.iter().take(rows).map(row).collect())
+}
+
+/// Returns whether a term matches a segment; `None` if it says nothing of segments.
+fn is_matched(term: &Term, range: &Range) -> Option<bool> {
+    Some(match term {
         Term::Size(comparison, bound) => comparison.holds(range.size, *bound),
         Term::About(about) => about.holds(range.size),
         Term::Address(at) => range.holds(*at) || begins_with(range.address.0, *at),
@@ -221,16 +234,9 @@ fn segments(
         Term::Pool(Pool::Large) => !range.is_small,
         Term::Pool(Pool::Private) => range.pool.is_private(),
         Term::Pool(Pool::Id(id)) => range.pool == *id,
-        Term::Frame(_) | Term::Live(_) | Term::Category(_) => false,
-    };
-    let state = caches.states.at(context.replay, position);
-    let mut found: Vec<(usize, &Range)> = state.ranges.iter().enumerate().filter(|(_, range)| is_it(range)).collect();
-    let bytes = found.iter().fold(0_u64, |sum, (_, range)| sum.saturating_add(range.size));
-    let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    found.sort_by(|(_, a), (_, b)| b.size.cmp(&a.size).then(a.address.cmp(&b.address)));
-    let painter = context.painter(ColorBy::Site);
-    let row = |(i, range): &(usize, &Range)| segment_row(&state, *i, range, &painter);
-    ((count, bytes), found.iter().take(rows).map(row).collect())
+        Term::Not(other) => !is_matched(other, range)?,
+        Term::Frame(_) | Term::Live(_) | Term::Category(_) => return None,
+    })
 }
 
 /// Returns whether an address begins with some digits.

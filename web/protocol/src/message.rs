@@ -166,6 +166,8 @@ pub struct LiveStatus {
     pub missed: Option<(u64, String)>,
     /// Minimum number of events that wait on the server: a paused view reads a limited number.
     pub waiting_events: u64,
+    /// The number of events that have arrived here while the view is paused.
+    pub held_back_events: u64,
 }
 
 /// What was dropped at the beginning of a device's trace, because the page holds a limited number of events.
@@ -313,6 +315,11 @@ pub enum FromWorker {
     },
     /// The file is a sweep, and this is all of it; nothing follows.
     Sweep(Box<Shown>),
+    /// The worker's memory has grown. Sent with other messages.
+    Memory {
+        /// The memory of its WebAssembly module in bytes.
+        bytes: u64,
+    },
 }
 
 /// Encodes a message.

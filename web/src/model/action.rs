@@ -6,15 +6,18 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::link::{FileHash, Read};
 use shared::query::{
-    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Summary, Transform, Window,
 };
 use shared::sweep::Shown;
 use shared::units::Address;
 
+use super::menu::OpenMenu;
 use super::offer::Offer;
+use super::recent::{Again, Recent};
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Listing, Selection, Split, Tab};
+use super::view::{Listing, Pin, Selection, Split, Tab};
 use super::whatif::WhatIfStep;
 use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
@@ -82,6 +85,26 @@ pub enum Action {
         /// Its summary.
         summary: Shared<Summary>,
     },
+    /// The memory of a file's worker has grown.
+    FileMemory {
+        /// Which file.
+        key: FileKey,
+        /// In bytes.
+        bytes: u64,
+    },
+    /// The worker of a file was ended to free memory.
+    PutAway(FileKey),
+    /// A file that was put away is read again.
+    Returned(FileKey),
+    /// It is known how a file's bytes can be had again after the page is closed.
+    FileKept {
+        /// Which file.
+        key: FileKey,
+        /// How.
+        again: Again,
+    },
+    /// The files that were opened lately, the newest first; `None` if the browser keeps none.
+    RecentListed(Option<Shared<Vec<Recent>>>),
     /// The download of a file went on whose previews are shown.
     FileDetail {
         /// Which file.
@@ -245,6 +268,14 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Keeps a moment or an allocation as a flag, unless the most pins are there; removes one that is there already.
+    TogglePin(Pin),
+    /// Names a pin, by its place.
+    RenamePin(usize, String),
+    /// Opens the menu of a right-click.
+    OpenMenu(OpenMenu),
+    /// Closes it.
+    CloseMenu,
     /// Sets what the lines of the range are ordered by.
     SetRangeOrder(RangeOrder),
     /// Sets whether steps are compared at their peaks, not at their ends.
@@ -293,6 +324,20 @@ pub enum Action {
     SetHeatmapPart(HeatmapPart),
     /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     SetHeatmapOffsets(Option<Window>),
+    /// Adds a transform of the flame graph.
+    AddTransform(Transform),
+    /// Removes a transform by its index.
+    RemoveTransform(usize),
+    /// Sets the frame whose callers and callees the flame graph shows, and whether only its line counts.
+    SetSandwich(Option<(u32, bool)>),
+    /// Sets whether the flame graph of a growth shows what shrank too.
+    SetFlameDiffers(bool),
+    /// Chooses a box of the flame graph, by its path from the root; empty for none.
+    SetFlameBox(Vec<u32>),
+    /// Sets the order of the segments.
+    SetSegmentOrder(SegmentOrder),
+    /// Sets what the segments are grouped by.
+    SetSegmentGroup(SegmentGroup),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
@@ -311,6 +356,8 @@ pub enum Action {
     SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
+    /// Sets the width of the details pane in pixels; `None` for its own.
+    SetDetailsWidth(Option<u32>),
     /// Shows a short notice.
     Notify(String),
     /// Dismisses the notice.
@@ -321,4 +368,52 @@ pub enum Action {
     LinkRead(Box<Read>),
     /// Applies the link that the notice is about, although it is for another content.
     ApplyWithheld,
+
+    /// Goes to the step with a number.
+    StepTo(u32),
+    /// The browser went to the step with a number, which shows nothing else than the present.
+    StepStay(u32),
+    /// The browser went to an entry that no step has: one of its number, or a new one. What follows at once is shown there.
+    StepAdopted(Option<u32>),
+    /// What follows at once belongs to the present step: the address of the page opens what it names.
+    StepJoined,
+    /// Nothing changed for a while: the next change is a step of its own.
+    Rested,
+}
+
+impl Action {
+    /// Returns whether a person did this, so that it may be a step. Everything else follows from what a person did, or is
+    /// news of a worker.
+    pub(super) fn is_gesture(&self) -> bool {
+        !matches!(
+            self,
+            Self::FileFrom { .. }
+                | Self::FileProgress { .. }
+                | Self::FileLoaded { .. }
+                | Self::SweepLoaded { .. }
+                | Self::FileHashed { .. }
+                | Self::FileRefolded { .. }
+                | Self::FileDetail { .. }
+                | Self::FileFailed { .. }
+                | Self::FileClosed(_)
+                | Self::PutAway(_)
+                | Self::Returned(_)
+                | Self::SharedNamed { .. }
+                | Self::SharedRefused { .. }
+                | Self::SessionNamed { .. }
+                | Self::SessionStatus { .. }
+                | Self::SessionUpdated { .. }
+                | Self::Diagnosed { .. }
+                | Self::WhatIf { .. }
+                | Self::FirstPicture
+                | Self::AxisMapped(..)
+                | Self::CursorAt { .. }
+                | Self::LinkRead(_)
+                | Self::StepTo(_)
+                | Self::StepStay(_)
+                | Self::StepAdopted(_)
+                | Self::StepJoined
+                | Self::Rested
+        )
+    }
 }

@@ -4,8 +4,10 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
+use shared::limits::FLAME_TRANSFORMS;
+use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, EventColumn, Window};
+use shared::query::{Axis, EventColumn, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -16,8 +18,9 @@ mod links;
 use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
+use super::{away, history};
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
@@ -29,6 +32,8 @@ const CHIPS: usize = 64;
 /// Returns the model after an action.
 pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
+    let is_gesture = action.is_gesture();
+    next.preferences.hear(&action);
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileFrom { key, origin, url } => {
@@ -53,6 +58,24 @@ pub fn update(model: &Model, action: Action) -> Model {
                 *known = summary;
             }
         }
+        Action::FileMemory { key, bytes } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.memory = bytes;
+            }
+        }
+        Action::PutAway(key) => away::put_away(&mut next, key),
+        Action::Returned(key) => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Loading { stage: Stage::Reading, done: 0, total: file.size, bytes_per_second: 0.0 };
+                file.returns = true;
+            }
+        }
+        Action::FileKept { key, again } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.again = again;
+            }
+        }
+        Action::RecentListed(recent) => next.recent = recent,
         Action::FileDetail { key, detail } => {
             if let Some(file) = entry(&mut next, key) {
                 file.detail = Some(detail);
@@ -142,20 +165,56 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
+        Action::OpenMenu(menu) => next.menu = Some(menu),
+        Action::CloseMenu => next.menu = None,
+        Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
+        // It is a preference and nothing else.
+        Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => links::follow(&mut next, link),
         Action::ApplyWithheld => links::apply_withheld(&mut next),
+        Action::StepTo(number) => step_to(&mut next, number),
+        Action::StepStay(number) => drop(history::go(&mut next, number)),
+        Action::StepAdopted(number) => history::adopt(&mut next, number),
+        Action::StepJoined => next.history.join(),
+        Action::Rested => next.history.rest(),
         other => change_view(&mut next, other),
     }
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
     }
+    // It is about what was in view.
+    if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
+        next.menu = None;
+    }
+    if is_gesture {
+        history::note(model, &mut next);
+    }
     next
+}
+
+/// Goes to a step.
+fn step_to(model: &mut Model, number: u32) {
+    let Some((file, view, follows)) = history::go(model, number) else { return };
+    let Some(key) = file else { return leave(model) };
+    select_file(model, key);
+    let view = history::with_settings(view, &model.view);
+    let Some(summary) = model.shared_summary().cloned() else {
+        // It is clamped to the file once that has been read.
+        model.view = view;
+        return;
+    };
+    let mut link = view.link(summary.devices.get(view.device as usize));
+    model.view = View::restore(&link, &summary);
+    if follows {
+        (link.window, link.cursor) = (None, None);
+    }
+    sessions::follow_link(model, &link);
 }
 
 /// Applies what a person does to the view, and decides whether a session is still followed.
@@ -269,6 +328,11 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::RenamePin(place, name) => {
+            if let Some(pin) = view.pins.get_mut(place) {
+                *pin = Pin::new(pin.position, pin.allocation, &name);
+            }
+        }
         Action::SetRangeOrder(order) => view.range_order = order,
         Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
@@ -301,17 +365,20 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameByCategory(by_category) => {
             view.flame_by_category = by_category;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
-        Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
+        Action::SetFlameZoom(zoom) => {
+            view.flame_box.clone_from(&zoom);
+            view.flame_zoom = zoom;
+        }
         Action::SetFolds(folds) => {
             view.folds = folds;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
         Action::SetEventOrder(order) => view.event_order = order,
@@ -322,6 +389,22 @@ fn update_view(model: &mut Model, action: Action) {
             // Offsets are those of a part.
             view.heatmap_offsets = None;
         }
+        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
+            view.flame_transforms.push(transform);
+            reroot(view);
+        }
+        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
+            view.flame_transforms.remove(index);
+            reroot(view);
+        }
+        Action::SetSandwich(sandwich) => {
+            view.flame_sandwich = sandwich;
+            reroot(view);
+        }
+        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
+        Action::SetFlameBox(path) => view.flame_box = path,
+        Action::SetSegmentOrder(order) => view.segment_order = order,
+        Action::SetSegmentGroup(group) => view.segment_group = group,
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
@@ -339,6 +422,18 @@ fn toggle_column(view: &mut View, column: EventColumn) {
     }
 }
 
+/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
+fn reroot(view: &mut View) {
+    view.flame_zoom.clear();
+    view.flame_box.clear();
+}
+
+/// Forgets the paths of the flame graph, and the transforms that have one.
+fn unfocus(view: &mut View) {
+    reroot(view);
+    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
+}
+
 fn is_real(window: &Window) -> bool {
     window.start.is_finite() && window.end.is_finite() && window.end > window.start
 }
@@ -348,9 +443,9 @@ fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
     if model.rules != rules {
         model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
-        model.view.flame_zoom.clear();
+        unfocus(&mut model.view);
         for file in &mut model.files {
-            file.view.flame_zoom.clear();
+            unfocus(&mut file.view);
             // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
@@ -388,8 +483,12 @@ fn select_file(model: &mut Model, key: FileKey) {
         return;
     }
     leave(model);
-    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
+    let last = model.files.iter().map(|file| file.looked_at).max().unwrap_or_default();
     model.current = Some(key);
+    if let Some(file) = entry(model, key) {
+        file.looked_at = last.saturating_add(1);
+        model.view = file.view.clone();
+    }
 }
 
 /// Shows no file, and keeps the view of the current one.
@@ -422,6 +521,18 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
+fn toggle_pin(model: &mut Model, pin: Pin) {
+    let pins = &mut model.view.pins;
+    if let Some(place) = pins.iter().position(|known| known.is_at(&pin)) {
+        pins.remove(place);
+    } else if pins.len() < LINK_PINS {
+        pins.push(pin);
+        model.view.sort_pins();
+    } else {
+        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
+    }
+}
+
 fn mark_range(view: &mut View) {
     let at = view.cursor;
     view.range = Some(match view.range {
@@ -445,28 +556,22 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the timeline around a position, with more events before it than after it.
+/// Shows the window before a position on the timeline, with the cursor there.
 fn show_position(model: &mut Model, position: u32) {
-    const BEFORE: f64 = 200.0;
-    const AFTER: f64 = 50.0;
-    let at = f64::from(position);
-    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
-}
-
-/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
-/// after any change of the axis.
-fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
-    view.axis = Axis::Event;
-    // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(window, whole);
-    view.bytes = None;
+    view.show_position(&device, position);
     view.show(Tab::Timeline);
     view.selection = Selection::None;
-    view.cursor = position;
-    view.follows_cursor = false;
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position.
+fn show_events(model: &mut Model, position: u32, window: Window) {
+    let Some(device) = model.device().cloned() else { return };
+    let view = &mut model.view;
+    view.show_events(&device, position, window);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Returns the window scaled around a coordinate.
@@ -497,7 +602,9 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
-    if model.dialog.is_some() {
+    if model.menu.is_some() {
+        model.menu = None;
+    } else if model.dialog.is_some() {
         model.dialog = None;
     } else if model.notice.is_some() {
         model.notice = None;
@@ -511,6 +618,14 @@ fn step_out(model: &mut Model) {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
+        view.flame_box.clone_from(&view.flame_zoom);
+    } else if view.tab == Tab::Flame && !view.flame_box.is_empty() {
+        view.flame_box.clear();
+    } else if view.tab == Tab::Flame && view.flame_sandwich.is_some() {
+        view.flame_sandwich = None;
+    } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
+        view.flame_transforms.pop();
+        reroot(view);
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {

@@ -5,6 +5,7 @@ use shared::query::{Axis, DeviceSummary, Summary};
 
 use super::{entry, links, select_file};
 use crate::model::Tab;
+use crate::model::history::with_settings;
 use crate::model::live::{Live, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
@@ -20,7 +21,9 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     let phase = Phase::Loading { stage: Stage::Waiting, done: 0, total: 0, bytes_per_second: 0.0 };
     let name = format!("session {}", session.get(..8).unwrap_or_default());
     let live = Some(Box::new(Live::new(session)));
-    model.files.push(FileEntry::new(key, name, 0, phase, live));
+    let mut file = FileEntry::new(key, name, 0, phase, live);
+    model.preferences.apply(&mut file.view);
+    model.files.push(file);
     select_file(model, key);
 }
 
@@ -99,7 +102,7 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         *view = View::restore(link, summary);
     } else if live.is_fresh {
         let tab = view.tab;
-        let first = View::first(summary);
+        let first = with_settings(View::first(summary), view);
         // Without a timeline, the default tab is another one.
         *view = if tab == Tab::Timeline { first } else { View { tab, ..first } };
     }
@@ -113,6 +116,10 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         }
         view.window = extent(device, view.axis);
         view.cursor = device.decisive_oom.unwrap_or(device.events);
+        // Of a job that has ended, the failure is what matters.
+        if let Some(position) = device.decisive_oom.filter(|_| !live.is_open()) {
+            view.show_position(device, position);
+        }
     }
     if live.is_following {
         keep_up(live, view, summary);
@@ -128,6 +135,7 @@ fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
 pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
     let link = link_to(model, key);
     let is_linked = link.is_some();
+    model.history.shift(key, &grown.trims, grown.kept);
     let has_begun = with_view(model, key, |file, view| apply(file, view, grown, link.as_ref().map(|link| &link.link)));
     if is_linked && has_begun == Some(true) {
         links::used(model);
@@ -156,10 +164,6 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
     let is_first_event = has_events(&summary) && matches!(phase, Phase::Ready { summary, .. } if !has_events(summary));
     let summary = Shared::new(summary);
     let is_trimmed = trims.iter().any(|trim| *trim != Trim::default());
-    if live.is_paused && !is_trimmed && !is_first {
-        live.held_back = Some(summary);
-        return false;
-    }
     live.revision = live.revision.wrapping_add(1);
     if is_trimmed {
         live.epoch = live.epoch.wrapping_add(1);
@@ -169,8 +173,6 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
         drop_oldest(live, view, &trims, kept);
         live.trims = trims;
     }
-    // The positions of a paused picture must match those of the worker.
-    live.held_back = None;
     let is_pictured = matches!(phase, Phase::Ready { is_pictured: true, .. });
     *phase = Phase::Ready { summary: summary.clone(), is_pictured };
     if is_first {
@@ -268,14 +270,6 @@ pub(super) fn jump_to_now(model: &mut Model) {
     live.is_ending = !live.is_following;
     live.oom = None;
     let span = live.span;
-    if let Some(newer) = live.held_back.take() {
-        live.revision = live.revision.wrapping_add(1);
-        if let Some(key) = model.current
-            && let Some(FileEntry { phase: Phase::Ready { summary, .. }, .. }) = entry(model, key)
-        {
-            *summary = newer;
-        }
-    }
     if let Some(device) = model.device().cloned() {
         follow(&mut model.view, &device, span);
     }

@@ -58,7 +58,9 @@ fn a_file_opens_where_memory_ran_out() {
     oom.decisive_oom = Some(900);
     let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
-    assert_eq!(model.view.cursor, 900);
+    assert_eq!((model.view.cursor, model.view.window), (900, window(700.0, 950.0)), "the window before it");
+    let whole = after([added(0, "a"), read(0, &[1000])]);
+    assert_eq!((whole.view.cursor, whole.view.window), (500, whole.extent()), "the whole trace");
 }
 
 #[test]
@@ -91,11 +93,12 @@ fn each_file_keeps_its_view() {
         added(1, "b"),
         read(1, &[50]),
         Action::SetCursor(9),
+        Action::SetTab(Tab::Events),
         Action::SelectFile(FileKey(0)),
     ]);
     assert_eq!((model.view.cursor, model.view.tab), (7, Tab::Flame));
     let model = update(&model, Action::SelectFile(FileKey(1)));
-    assert_eq!((model.view.cursor, model.view.tab), (9, Tab::Timeline));
+    assert_eq!((model.view.cursor, model.view.tab), (9, Tab::Events));
     let model = update(&model, Action::FileClosed(FileKey(1)));
     assert_eq!((model.current, model.view.cursor), (Some(FileKey(0)), 7));
 }

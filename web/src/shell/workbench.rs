@@ -6,21 +6,25 @@ use super::detail_bar::{detail_bar, has_preview};
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::split::Views;
-use super::tabs::tabs;
+use super::tabs::{tabs, use_tab_in_view};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
+use crate::views::context_menu::ContextMenu;
+use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
+use crate::widgets::bytes_text::copy_exact;
 
 /// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
+    use_tab_in_view(model.view.tab);
     let shows = |tab| model.view.shows(tab);
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
@@ -50,7 +54,8 @@ pub fn Workbench() -> Html {
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
     html! {
-        <main class="workbench">
+        <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
+            <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
             if model.device().is_some() {
@@ -70,6 +75,7 @@ pub fn Workbench() -> Html {
             <Status />
             if *is_settled {
                 <TextTwin />
+                <ContextMenu />
             }
         </main>
     }

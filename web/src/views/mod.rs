@@ -1,6 +1,7 @@
 //! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
 pub mod category_rules;
+pub mod context_menu;
 pub mod controls;
 pub mod details;
 pub mod events;
@@ -9,11 +10,15 @@ pub mod findings;
 pub mod flame;
 pub mod folding;
 pub mod heatmap;
+mod key;
 pub mod legend;
 mod losses;
+pub mod menu_target;
 mod moment;
 pub mod overview;
+mod pin_flags;
 mod range_band;
+mod range_button;
 pub mod search;
 pub mod segments;
 pub mod status;

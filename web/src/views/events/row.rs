@@ -10,6 +10,7 @@ use super::columns::is_number;
 use super::glyph::glyph;
 use super::lost::cells;
 use crate::hooks::palette;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
 use crate::widgets::icon::{Symbol, icon};
@@ -93,7 +94,7 @@ pub fn Row(props: &RowProps) -> Html {
     });
     html! {
         <div {id} {class} role="row" aria-rowindex={index} aria-selected={props.is_cursor.to_string()} {onclick}
-            data-testid="event-row" data-event={event.index.to_string()}>
+            data-menu={format!("e{}", u64::from(event.index) + 1)} data-testid="event-row" data-event={event.index.to_string()}>
             { for props.columns.iter().map(|column| cell(props, *column, event, related)) }
             <span role="gridcell" class="cell-buttons">
                 <button type="button" class="row-button is-copy" tabindex="-1" title="Copy this event (Ctrl+C)" aria-label="Copy this event"
@@ -117,7 +118,7 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
         EventColumn::Time => seconds(event.time_us),
         EventColumn::Since => related.since_us.map_or_else(|| "–".to_owned(), milliseconds),
         EventColumn::Action => event.action.clone(),
-        EventColumn::Size => Bytes(event.size).to_string(),
+        EventColumn::Size => String::new(),
         EventColumn::Address => place(Action::from_name(&event.action), event.address),
         EventColumn::Stream => event.stream.to_string(),
         EventColumn::Site => event.site.clone(),
@@ -133,13 +134,13 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
         _ => "",
     };
     let title = match column {
-        EventColumn::Size => Some(Bytes(event.size).exact()),
         EventColumn::Site => Some(text.clone()),
         _ => None,
     };
     html! {
         <span role="gridcell" {key} {class} {title} data-column={key}>
             if column == EventColumn::Action { { glyph(&event.action) } }
+            if column == EventColumn::Size { { bytes_text(event.size) } }
             if column == EventColumn::Site {
                 if event.allocation.is_some() {
                     { paint_chip(&palette(props.is_dark), event.paint) }

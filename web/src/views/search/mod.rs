@@ -19,6 +19,7 @@ use crate::browser::{Timeout, document, reveal};
 use crate::hooks::{palette, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
+use crate::widgets::icon::{Symbol, icon};
 
 /// The id of the input, for the command that focuses it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
@@ -299,7 +300,7 @@ pub fn SearchBox() -> Html {
                         title="Show only matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
                 }
                 <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
-                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ "?" }</button>
+                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
             </div>
             if *is_helping {
                 { help(&on_example, close_help) }
