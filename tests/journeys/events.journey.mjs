@@ -158,29 +158,28 @@ test('the list is sorted by a press on a head, and columns are chosen', async (t
   await page.screenshot('events-columns');
   await press(page, 'Escape');
   await until('the columns are gone', async () => [...(await column(page, 'address')), ...(await column(page, 'since'))], (cells) => cells.length === 0);
-  await addressSays(page, 'hide', 'address,since');
+  await addressSays(page, 'hide', 'since,address');
 });
 
 test('an event leads to its free and back, and is copied with its stack', async (t) => {
   const page = await openPage(t);
   await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await openSample(page);
+  const { position } = await openSample(page);
   await goTo(page, 'Events');
   await at(page, 'events-free_requested').click();
   await until('frees', () => rows(page), (rows) => rows.length > 0 && rows.every(([, action]) => action === 'free_requested'));
-  await at(page, 'events-all').click();
   await page.tab.getByRole('grid', { name: 'Events' }).focus();
   await press(page, 'Home');
-  await standsAt(page, 1);
-  // The first alloc that has a free.
-  await at(page, 'event-partner').first().waitFor();
-  const row = page.tab.locator('[data-testid="event-row"]', { has: at(page, 'event-partner') }).first();
-  const event = Number(await row.getAttribute('data-event'));
-  await row.locator('[data-column="number"]').click();
-  await standsAt(page, event + 1);
-  await page.tab.locator(`[data-event="${event}"]`).getByTestId('event-partner').click();
-  const there = await movesFrom(page, event + 1);
-  await until('it is a free', () => page.tab.locator(`[data-event="${there.position - 1}"] .cell-action`).textContent(), (said) => /^free/.test(said));
+  const freed = await movesFrom(page, position);
+  const partner = page.tab.locator(`[data-event="${freed.position - 1}"]`).getByTestId('event-partner');
+  assert.match(await partner.getAttribute('title'), /^Go to its alloc, event [\d,]+ \(E\)$/);
+  await partner.click();
+  const there = await movesFrom(page, freed.position);
+  const event = there.position - 1;
+  await at(page, 'events-all').click();
+  await until('it is an alloc', () => page.tab.locator(`[data-event="${event}"] .cell-action`).allTextContents(), (said) => said[0] === 'alloc');
+  await press(page, 'e');
+  await standsAt(page, freed.position);
   await press(page, 'e');
   await standsAt(page, event + 1);
 
@@ -188,7 +187,7 @@ test('an event leads to its free and back, and is copied with its stack', async 
   await press(page, 'Control+c');
   const copied = await until('the event is copied', () => page.tab.evaluate(() => navigator.clipboard.readText()), (text) => text.startsWith('event '));
   const lines = copied.split('\n');
-  assert.match(lines[0], new RegExp(`^event ${event + 1}  [\\d,]+ µs  alloc  [\\d,]+ bytes  0x[0-9a-f]+  stream `));
+  assert.match(lines[0], new RegExp(`^event ${(event + 1).toLocaleString('en')}  [\\d,]+ µs  alloc  [\\d,]+ bytes  0x[0-9a-f]+  stream `));
   assert.ok(lines.length > 1 && lines.slice(1).every((line) => line.startsWith('    ')), copied);
   await page.screenshot('events-copied');
 });

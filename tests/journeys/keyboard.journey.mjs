@@ -13,7 +13,7 @@ const gone = (page, name) => until(`${name} is closed`, () => at(page, name).cou
 test('? lists the keys, and Esc closes it', async (t) => {
   const page = await openPage(t);
   await press(page, '?');
-  const short = await says(page, 'help', /Find a command/);
+  const short = await says(page, 'help', /Find a view, a command/);
   assert.doesNotMatch(short, /Next event/, 'only what works now');
   await press(page, 'Escape');
   await gone(page, 'help');

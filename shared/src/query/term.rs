@@ -350,7 +350,7 @@ mod tests {
             ("size=512", "Equal 512"),
             ("≥ 1KiB", "AtLeast 1024"),
             ("100mb", "about 104333312 105381888"),
-            ("size:61.2 MiB", "about 64120422 64225280"),
+            ("size:61.2 MiB", "about 64120423 64225280"),
             ("512 bytes", "about 512 513"),
             ("sizes", "text sizes false"),
             ("size_of", "text size_of false"),

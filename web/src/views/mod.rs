@@ -60,7 +60,7 @@ pub fn panel_id(tab: Tab) -> String {
 }
 
 /// Pixels of the page below which a second view is put below the first.
-const NARROW: f64 = 1_200.0;
+const NARROW: f64 = 1_000.0;
 
 /// Returns where a second view is put on this page.
 pub fn first_side() -> Side {

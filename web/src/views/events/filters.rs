@@ -74,7 +74,7 @@ pub fn FilterForm() -> Html {
             if streams.len() > 1 {
                 <label class="toolbar-field"><span>{ "Stream" }</span>
                     <select ref={stream} class="toolbar-select" data-testid="filter-stream">
-                        <option value="">{ "any" }</option>
+                        <option value="" selected={true}>{ "any" }</option>
                         { for streams.iter().map(|stream| html! { <option value={stream.to_string()}>{ stream.to_string() }</option> }) }
                     </select></label>
             }
