@@ -6,7 +6,7 @@ use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
 use shared::limits::FLAME_TRANSFORMS;
 use shared::order::Within;
-use shared::query::{Axis, Transform, Window};
+use shared::query::{Axis, FlameBox, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -350,10 +350,12 @@ fn reroot(view: &mut View) {
     view.flame_box.clear();
 }
 
-/// Forgets the paths of the flame graph, and the transforms that have one.
+/// Forgets the paths of the flame graph, and the transforms that have one or are about a library by its number.
 fn unfocus(view: &mut View) {
     reroot(view);
-    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
+    let is_of_function = |transform: &Transform| transform.parts().1 < FlameBox::FOLDED;
+    view.flame_transforms
+        .retain(|transform| !matches!(transform, Transform::FocusSubtree(_)) && is_of_function(transform));
 }
 
 fn is_real(window: &Window) -> bool {
