@@ -9,8 +9,8 @@ use shared::analysis::window::WAIT_LEAST_US;
 use shared::event::Action;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ClassesQuery, ColorBy, FlameQuery, LineQuery, LinesQuery, Memory, Moments, Query, RangeAmounts, RangeOrder,
-    RangeQuery, Sandwich, Transform, Waits,
+    Answer, ClassesQuery, ColorBy, FlameQuery, LineQuery, LineStepQuery, LinesQuery, Memory, Moments, Query,
+    RangeAmounts, RangeOrder, RangeQuery, Sandwich, Transform, Waits,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -138,6 +138,36 @@ impl Story {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn steps_go_along_a_line_and_around_its_ends(ops in ops(80), lost in 0_usize..40, at in 0.0..1.0) {
+        let mut story = Story::new(&ops, lost);
+        let position = story.at(at);
+        let end = story.requested.len() as u32 - 1;
+        for (label, ids) in story.by_line(|ids: &mut Vec<u32>, id, _| ids.push(id)) {
+            let of = |id: u32| story.allocations[id as usize];
+            let stack = of(ids[0]).stack.0;
+            let life = (of(ids[0]).begin, ids.iter().map(|id| of(*id).end.min(end)).max().unwrap());
+            let begins: Vec<u32> = ids.iter().map(|id| of(*id).begin).collect();
+            let mut step = |from, forward| {
+                let query = LineStepQuery { stack, from, position, forward };
+                let Answer::LineStep(Some(step)) = story.session.answer(0, &Query::LineStep(query)) else { panic!("{label}") };
+                step
+            };
+            for (i, id) in ids.iter().enumerate() {
+                for (forward, to) in [(true, (i + 1) % ids.len()), (false, (i + ids.len() - 1) % ids.len())] {
+                    let found = step(Some(*id), forward);
+                    prop_assert_eq!((found.allocation, found.number as usize - 1, found.of as usize), (ids[to], to, ids.len()));
+                    prop_assert_eq!((found.position, found.life), (begins[to], life));
+                }
+            }
+            // From a moment: the next that is made after it, or the last that was made before it.
+            let next = begins.iter().position(|begin| *begin > position).unwrap_or(0);
+            prop_assert_eq!(step(None, true).allocation, ids[next]);
+            let before = begins.iter().rposition(|begin| *begin < position).unwrap_or(ids.len() - 1);
+            prop_assert_eq!(step(None, false).allocation, ids[before]);
+        }
+    }
 
     #[test]
     fn lines_add_up_and_are_those_of_brute_force(

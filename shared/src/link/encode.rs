@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, measure_name, name_of};
+use super::names::{
+    AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, column_name, measure_name, name_of,
+};
 use super::percent::Encoded;
 use super::{Link, Selection, VERSION};
 use crate::decimal::Decimal;
@@ -103,6 +105,18 @@ impl fmt::Display for Link {
         if self.heatmap_part != start.heatmap_part {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
         }
-        span(f, "rows", self.heatmap_offsets)
+        span(f, "rows", self.heatmap_offsets)?;
+        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))?;
+        if let Some(split) = &self.split {
+            write!(f, "&split={split}")?;
+        }
+        if self.event_order != start.event_order {
+            let sign = if self.event_order.is_falling { "-" } else { "" };
+            write!(f, "&sort={sign}{}", column_name(self.event_order.by))?;
+        }
+        for (i, column) in self.hidden_columns.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "&hide=" } else { "," }, column_name(*column))?;
+        }
+        Ok(())
     }
 }

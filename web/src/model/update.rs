@@ -5,8 +5,9 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
 use shared::limits::FLAME_TRANSFORMS;
+use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, FlameBox, Transform, Window};
+use shared::query::{Axis, EventColumn, FlameBox, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -16,8 +17,9 @@ mod links;
 
 use super::action::Action;
 use super::live::Span;
+use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
 use crate::worker::message::Stage;
 
@@ -143,6 +145,14 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
+        Action::OpenMenu(menu) => {
+            if let Subject::Frame { path, .. } = &menu.subject {
+                next.view.flame_box.clone_from(path);
+            }
+            next.menu = Some(menu);
+        }
+        Action::CloseMenu => next.menu = None,
+        Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
         Action::Notify(text) => next.notice = Some(text.into()),
@@ -155,6 +165,10 @@ pub fn update(model: &Model, action: Action) -> Model {
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
+    }
+    // It is about what was in view.
+    if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
+        next.menu = None;
     }
     next
 }
@@ -197,7 +211,9 @@ fn update_view(model: &mut Model, action: Action) {
     let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
     let view = &mut model.view;
     match action {
-        Action::SetTab(tab) => view.tab = tab,
+        Action::SetTab(tab) => view.show(tab),
+        Action::SetSplit(split) => view.split = split.filter(|split| split.tab != view.tab),
+        Action::FocusView(tab) if view.tab != tab && view.shows(tab) => view.swap_focus(),
         Action::SetAxis(axis) if axis != view.axis => {
             if view.window == whole && (has_times || axis == Axis::Event) {
                 // The whole trace is the whole trace on either axis: nothing to look up.
@@ -242,7 +258,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ShowSegment { position, address } => {
             set_cursor(view, position.min(events));
             view.selection = Selection::Segment(address);
-            view.tab = Tab::Segments;
+            view.show(Tab::Segments);
         }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
@@ -268,6 +284,11 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::RenamePin(place, name) => {
+            if let Some(pin) = view.pins.get_mut(place) {
+                *pin = Pin::new(pin.position, pin.allocation, &name);
+            }
+        }
         Action::SetRangeOrder(order) => view.range_order = order,
         Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
@@ -316,6 +337,8 @@ fn update_view(model: &mut Model, action: Action) {
             unfocus(view);
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
+        Action::SetEventOrder(order) => view.event_order = order,
+        Action::ToggleEventColumn(column) => toggle_column(view, column),
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
         Action::SetHeatmapPart(part) => {
             view.heatmap_part = part;
@@ -341,6 +364,17 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
+    }
+}
+
+fn toggle_column(view: &mut View, column: EventColumn) {
+    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
+        Some(i) => drop(view.hidden_columns.remove(i)),
+        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
+            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+        }
+        None => {}
     }
 }
 
@@ -441,6 +475,18 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
+fn toggle_pin(model: &mut Model, pin: Pin) {
+    let pins = &mut model.view.pins;
+    if let Some(place) = pins.iter().position(|known| known.is_at(&pin)) {
+        pins.remove(place);
+    } else if pins.len() < LINK_PINS {
+        pins.push(pin);
+        model.view.sort_pins();
+    } else {
+        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
+    }
+}
+
 fn mark_range(view: &mut View) {
     let at = view.cursor;
     view.range = Some(match view.range {
@@ -464,28 +510,22 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the timeline around a position, with more events before it than after it.
+/// Shows the window before a position on the timeline, with the cursor there.
 fn show_position(model: &mut Model, position: u32) {
-    const BEFORE: f64 = 200.0;
-    const AFTER: f64 = 50.0;
-    let at = f64::from(position);
-    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
+    let Some(device) = model.device().cloned() else { return };
+    let view = &mut model.view;
+    view.show_position(&device, position);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
-/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
-/// after any change of the axis.
+/// Shows a window of events on the timeline, with the cursor at a position.
 fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
-    view.axis = Axis::Event;
-    // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(window, whole);
-    view.bytes = None;
-    view.tab = Tab::Timeline;
+    view.show_events(&device, position, window);
+    view.show(Tab::Timeline);
     view.selection = Selection::None;
-    view.cursor = position;
-    view.follows_cursor = false;
 }
 
 /// Returns the window scaled around a coordinate.
@@ -516,7 +556,9 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
-    if model.dialog.is_some() {
+    if model.menu.is_some() {
+        model.menu = None;
+    } else if model.dialog.is_some() {
         model.dialog = None;
     } else if model.notice.is_some() {
         model.notice = None;

@@ -55,7 +55,8 @@ pub(super) fn is_awaited(model: &Model, file: &FileEntry) -> bool {
 pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>) {
     let Some(file) = model.entry(key) else { return };
     let found = model.link.as_ref().map(|link| fit(link, file));
-    let view = View::first(summary);
+    // The previews of a shared trace have a picture of all of it.
+    let view = if file.shared.is_some() { View::first(summary) } else { View::opened(summary) };
     if model.current == Some(key) {
         model.view = view;
     } else if let Some(file) = entry(model, key) {

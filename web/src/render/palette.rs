@@ -148,8 +148,8 @@ fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
 fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
-        // Larger steps in the middle, where screens show little chroma.
-        let at = even - 0.1 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
+        // Larger steps in the middle, where screens show little chroma, and most sizes and lifetimes lie.
+        let at = even - 0.4 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
 }
@@ -224,6 +224,34 @@ mod tests {
     }
 
     #[test]
+    fn slots_that_are_not_near_differ_for_all_eyes() {
+        let eyes: [(&str, Eye, f32); 3] = [
+            ("all", |c| c, 0.1),
+            ("protanopia", vision::protanopia, 0.08),
+            ("deuteranopia", vision::deuteranopia, 0.08),
+        ];
+        let mut near = 0;
+        for i in 0..Paint::SLOTS {
+            for j in 0..i {
+                if Paint::slot(i).is_near(Paint::slot(j)) {
+                    assert!(Paint::slot(j).is_near(Paint::slot(i)));
+                    near += 1;
+                    continue;
+                }
+                for palette in themes() {
+                    for (name, eye, least) in eyes {
+                        let [a, b] = [i, j].map(|slot| eye(palette.fill(Paint::slot(slot))));
+                        let distance = a.distance(b);
+                        assert!(distance >= least, "dark {}, {name}: {i} and {j}: {distance}", palette.is_dark);
+                    }
+                }
+            }
+        }
+        // Most pairs may touch.
+        assert!(near < 32 * 31 / 2 / 4, "{near}");
+    }
+
+    #[test]
     fn the_style_sheet_has_the_same_colours() {
         let css = include_str!("../../static/theme.css");
         for palette in themes() {
@@ -258,7 +286,8 @@ mod tests {
             for (i, pair) in palette.ramp.windows(2).enumerate() {
                 assert!(pair[0].luminance() < pair[1].luminance());
                 let distance = pair[0].distance(pair[1]);
-                assert!(distance >= 0.054, "dark {}: {i} and the next are {distance} apart", palette.is_dark);
+                let least = if (3..11).contains(&i) { 0.06 } else { 0.036 };
+                assert!(distance >= least, "dark {}: {i} and the next are {distance} apart", palette.is_dark);
             }
         }
     }

@@ -25,7 +25,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let status = &live.status;
     let mut parts = Vec::new();
     if live.is_paused {
-        let (here, waiting) = (live.held_back_events(&summary), status.waiting_events);
+        let (here, waiting) = (status.held_back_events, status.waiting_events);
         let newer = counted(here + waiting, "new event");
         let words = if waiting > 0 { format!("more than {newer}") } else { newer };
         parts.push(part("live-since", "live-since", "", words));

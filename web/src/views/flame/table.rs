@@ -83,7 +83,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     };
     let rows = Rc::new(visible_rows(boxes, &props.tree, &toggled));
     let at = rows.iter().position(|row| row.key == *focused).unwrap_or(0);
-    let list = use_virtual_list(rows.len() as u32, Some(at as u32));
+    let list = use_virtual_list(rows.len() as u32, Some(at as u32), false);
 
     let toggle = {
         let toggled = toggled.clone();

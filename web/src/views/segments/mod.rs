@@ -24,14 +24,17 @@ use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
+use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
+/// The factor by which a double-click magnifies.
+const CLOSER: f32 = 4.0;
 
 /// Returns the stack of the selected line.
 const fn line_of(selection: Selection) -> Option<u32> {
@@ -287,10 +290,22 @@ struct PointerHandler {
 #[hook]
 fn use_listeners(handler: &PointerHandler) {
     let handler = handler.clone();
+    let find = {
+        let handler = handler.clone();
+        Rc::new(move |client| {
+            let hover = handler.under(handler.canvas.point(client))?;
+            let cursor = handler.model.now().view.cursor;
+            Some(match hover.allocation {
+                Some(id) => Subject::Selection(Selection::Allocation(id)),
+                None => Subject::Segment(cursor, hover.segment.address),
+            })
+        })
+    };
+    use_menu_target(&handler.model, &handler.canvas.host(), find, Callback::noop());
     use_effect_with((), move |()| {
         let mut held = Vec::new();
         if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
-            for name in ["click", "pointermove", "pointerleave", "wheel"] {
+            for name in ["click", "dblclick", "pointermove", "pointerleave", "wheel"] {
                 let handler = handler.clone();
                 held.push(Listener::new(&host, name, move |event| handler.handle(name, &event)));
             }
@@ -311,6 +326,12 @@ impl PointerHandler {
                     Some(hover) => Selection::Segment(hover.segment.address),
                     None => Selection::None,
                 }));
+            }
+            // Zooms to the segment, and back to all of them.
+            "dblclick" => {
+                let zoom = self.model.now().view.segment_zoom;
+                let closer = if zoom <= 1.0 && self.under(at).is_some() { CLOSER } else { 1.0 / zoom };
+                self.zoom(closer, at);
             }
             "pointermove" => self.point_at(Some(at)),
             "pointerleave" => self.point_at(None),
