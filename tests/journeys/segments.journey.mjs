@@ -127,6 +127,7 @@ test('segments are sorted and grouped, and stay the same ones', async (t) => {
 
 test('a selected segment is shown through time, step by step and playing', async (t) => {
   const page = await openPage(t);
+  await page.tab.emulateMedia({ reducedMotion: 'no-preference' });
   const { position } = await openSample(page);
   await goTo(page, 'Segments');
   await until('the map', () => note(page));

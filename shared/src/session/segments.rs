@@ -111,7 +111,8 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
             let at_left = |part: &Part| f64::from(part.x.0) <= map.left() + AT_LEFT;
             for part in map.parts(start.max(clip.0), end.min(clip.1)).filter(at_left) {
                 let inside = ((map.row_of(part) - start) / (end - start)).max(0.0) * range.size as f64;
-                let address = Address(range.address.0.saturating_add(inside as u64));
+                // Blocks begin at multiples of 512 bytes.
+                let address = Address(range.address.0.saturating_add(inside as u64 & !511));
                 let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
                 answer.labels.push(Label { x: 0.0, y: part.y.0, width, text: address.to_string() });
             }

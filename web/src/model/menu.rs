@@ -22,6 +22,8 @@ pub enum Subject {
         bytes: u64,
         /// The stack, if exactly one runs through it.
         stack: Option<u32>,
+        /// Its path from the root, for transforms; empty if it can't have any.
+        path: Vec<u32>,
     },
 }
 

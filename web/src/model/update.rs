@@ -7,7 +7,7 @@ use shared::diagnosis::Diagnosis;
 use shared::limits::FLAME_TRANSFORMS;
 use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, EventColumn, Transform, Window};
+use shared::query::{Axis, EventColumn, FlameBox, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -17,6 +17,7 @@ mod links;
 
 use super::action::Action;
 use super::live::Span;
+use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
@@ -165,7 +166,12 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
-        Action::OpenMenu(menu) => next.menu = Some(menu),
+        Action::OpenMenu(menu) => {
+            if let Subject::Frame { path, .. } = &menu.subject {
+                next.view.flame_box.clone_from(path);
+            }
+            next.menu = Some(menu);
+        }
         Action::CloseMenu => next.menu = None,
         Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
@@ -428,10 +434,12 @@ fn reroot(view: &mut View) {
     view.flame_box.clear();
 }
 
-/// Forgets the paths of the flame graph, and the transforms that have one.
+/// Forgets the paths of the flame graph, and the transforms that have one or are about a library by its number.
 fn unfocus(view: &mut View) {
     reroot(view);
-    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
+    let is_of_function = |transform: &Transform| transform.parts().1 < FlameBox::FOLDED;
+    view.flame_transforms
+        .retain(|transform| !matches!(transform, Transform::FocusSubtree(_)) && is_of_function(transform));
 }
 
 fn is_real(window: &Window) -> bool {

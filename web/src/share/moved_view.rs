@@ -62,6 +62,10 @@ pub fn link_to(
     part: Option<&Shown>,
 ) -> Link {
     let mut link = view.link(device);
+    // Frames have other numbers in a copy.
+    link.flame_zoom.clear();
+    link.flame_transforms.clear();
+    link.flame_sandwich = None;
     let Some(moved) = moved else {
         link.device = 0;
         (link.window, link.bytes, link.cursor, link.range, link.compared) = (None, None, None, None, None);
@@ -137,6 +141,20 @@ mod tests {
     fn a_view_of_the_whole_stays() {
         let link = link_to(&view(), None, Start::default(), moved(Some(7), 0, 0.0), None);
         assert_eq!(Link { device: 0, ..link }, view().link(None));
+    }
+
+    #[test]
+    fn frames_have_other_numbers_in_a_copy() {
+        let view = View {
+            flame_zoom: vec![3],
+            flame_transforms: vec![shared::query::Transform::Merge(7)],
+            flame_sandwich: Some((7, false)),
+            ..view()
+        };
+        for moved in [None, moved(Some(7), 0, 0.0)] {
+            let link = link_to(&view, None, Start::default(), moved, None);
+            assert_eq!((link.flame_zoom.len(), link.flame_transforms.len(), link.flame_sandwich), (0, 0, None));
+        }
     }
 
     #[test]

@@ -239,7 +239,11 @@ impl Layout<'_> {
         let is_left = |leaf: &usize| self.rows.get(*leaf).is_some_and(Option::is_some);
         root.leaves = (0..self.leaves.len()).filter(is_left).map(below).collect();
         root.is_lit |= self.shape.hits.is_some();
-        let mut boxes = vec![self.plain_box("all live memory".to_owned(), 0, (0.0, 1.0), &root)];
+        let name = match self.shape.sandwich {
+            Some(sandwich) => format!("through {}", box_name(self.symbols, self.sites, sandwich.frame)),
+            None => "all live memory".to_owned(),
+        };
+        let mut boxes = vec![self.plain_box(name, 0, (0.0, 1.0), &root)];
         let mut depth = 0;
         for (i, &number) in self.shape.zoom.iter().enumerate() {
             depth += 1;

@@ -9,6 +9,7 @@ use yew::prelude::*;
 use self::items::{Act, Item, Known, items};
 use super::controls::site_line;
 use super::details::{frame_term, pin_of_allocation, pin_of_moment};
+use super::flame::transforms::offers;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Action, Selection, Subject};
 use crate::widgets::copy::copy_text;
@@ -89,7 +90,7 @@ pub fn ContextMenu() -> Html {
                 _ => of_moment(&model, state),
             }
         }
-        (Subject::Frame { name, location, bytes, stack }, found) => {
+        (Subject::Frame { name, location, bytes, stack, .. }, found) => {
             let mut known = match found {
                 Some(Answer::Site(site)) if Some(site.stack) == *stack => {
                     Known { select: Some(Selection::Line(site.stack)), ..Known::of_stack(&site.frames) }
@@ -110,7 +111,13 @@ pub fn ContextMenu() -> Html {
         // The answer is on its way.
         _ => return Html::default(),
     };
-    let found = items(&known, &model.view.filter, model.view.selection, &model.view.pins);
+    let mut found = items(&known, &model.view.filter, model.view.selection, &model.view.pins);
+    if let Subject::Frame { path, .. } = &subject {
+        found.extend(offers(path).into_iter().map(|(id, label, key, action)| {
+            let hint = key.to_owned();
+            Item { id, label, hint, act: Act::Send(vec![action]) }
+        }));
+    }
     if found.is_empty() {
         return Html::default();
     }

@@ -56,7 +56,6 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let scrolled = use_state_eq(|| 0.0_f64);
     let hover = use_state_eq(|| None::<(usize, f64, f64)>);
     let palette = use_palette();
-    let handle = use_model();
     let answer = props.answer.clone();
     let tree = props.tree.clone();
     let (depth, upwards, chosen) = (tree.depth(), props.upwards, props.chosen);
@@ -101,10 +100,10 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
 
     let pick = {
         let (canvas, answer, tree, scrolled) = (canvas.clone(), answer.clone(), tree.clone(), scrolled.clone());
-        move |event: &MouseEvent| -> Option<(usize, f64, f64)> {
+        move |(x, y): (i32, i32)| -> Option<(usize, f64, f64)> {
             let Answer::Flame(flame) = &*answer else { return None };
             let bounds = canvas.cast::<Element>()?.get_bounding_client_rect();
-            let (x, y) = (f64::from(event.client_x()) - bounds.left(), f64::from(event.client_y()) - bounds.top());
+            let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
             if width <= 0.0 || y < 0.0 {
                 return None;
             }
@@ -114,21 +113,20 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         }
     };
     let find = {
-        let (node, answer, tree) = (canvas.clone(), answer.clone(), props.tree.clone());
-        let scrolled = scrolled.clone();
-        Rc::new(move |(x, y): (i32, i32)| {
+        let (pick, answer, tree) = (pick.clone(), answer.clone(), props.tree.clone());
+        Rc::new(move |at: (i32, i32)| {
             let Answer::Flame(flame) = &*answer else { return None };
-            let bounds = node.cast::<Element>()?.get_bounding_client_rect();
-            let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
-            let found = tree.pick(&flame.boxes, ((y + *scrolled) / ROW) as usize, (x / width) as f32)?;
+            let (found, ..) = pick(at)?;
             let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
-            Some(Subject::Frame { name, location, bytes, stack })
+            // Transforms are about the boxes below the function, which the paths of others don't lead to.
+            let path = if upwards { Vec::new() } else { tree.zoom_path(&flame.boxes, found) };
+            Some(Subject::Frame { name, location, bytes, stack, path })
         })
     };
     use_menu_target(&model, &canvas, find, Callback::noop());
     let onpointermove = {
         let (pick, hover) = (pick.clone(), hover.clone());
-        Callback::from(move |event: PointerEvent| hover.set(pick(&event)))
+        Callback::from(move |event: PointerEvent| hover.set(pick((event.client_x(), event.client_y()))))
     };
     let onpointerleave = {
         let hover = hover.clone();
@@ -137,21 +135,13 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let onclick = {
         let (pick, on_pick) = (pick.clone(), props.on_pick.clone());
         Callback::from(move |event: MouseEvent| {
-            if let Some((found, ..)) = pick(&event) {
+            if let Some((found, ..)) = pick((event.client_x(), event.client_y())) {
                 on_pick.emit(found);
             }
         })
     };
-    let oncontextmenu = {
-        let (pick, on_choose) = (pick.clone(), props.on_choose.clone());
-        Callback::from(move |event: MouseEvent| {
-            if let Some((found, ..)) = pick(&event) {
-                on_choose.emit(found);
-            }
-        })
-    };
     let onkeydown = {
-        let (answer, tree, model) = (answer.clone(), tree, handle.clone());
+        let (answer, tree, model) = (answer.clone(), tree, model.clone());
         let (on_pick, on_choose, scroller) = (props.on_pick.clone(), props.on_choose.clone(), scroller.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Answer::Flame(flame) = &*answer else { return };
@@ -213,7 +203,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
                 <div class="flame-sizer" ref={sizer}>
                     <canvas ref={canvas} class="flame-canvas" role="img" data-testid="flame-canvas"
                         aria-label="Flame graph. The table view shows the same data for keyboards and screen readers."
-                        {onpointermove} {onpointerleave} {onclick} {oncontextmenu} />
+                        {onpointermove} {onpointerleave} {onclick} />
                 </div>
             </div>
             if let Some((flame_box, total, differs, x, y)) = tip {

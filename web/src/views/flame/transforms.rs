@@ -11,14 +11,14 @@ use crate::widgets::menu::Menu;
 
 /// By [`Transform::parts`]: the test id, what the menu says, the key, and what an applied one is called.
 const KINDS: [(&str, &str, &str, &str); 8] = [
-    ("focus-function", "Focus on function", "F", "Focus"),
-    ("focus-subtree", "Focus on subtree", "Shift F", "Subtree"),
-    ("merge", "Merge function into caller", "M", "Merged"),
-    ("drop", "Drop stacks with function", "D", "Dropped"),
-    ("collapse-function", "Collapse function", "C", "Collapsed"),
-    ("collapse-direct", "Collapse direct recursion", "Shift R", "Direct recursion"),
-    ("collapse-recursion", "Collapse all recursion", "R", "Recursion"),
-    ("collapse-library", "Collapse library", "Shift C", "Library"),
+    ("flame-focus-function", "Focus on function", "F", "Focus"),
+    ("flame-focus-subtree", "Focus on subtree", "Shift F", "Subtree"),
+    ("flame-merge", "Merge function into caller", "M", "Merged"),
+    ("flame-drop", "Drop stacks with function", "D", "Dropped"),
+    ("flame-collapse-function", "Collapse function", "C", "Collapsed"),
+    ("flame-collapse-direct", "Collapse direct recursion", "Shift R", "Direct recursion"),
+    ("flame-collapse-recursion", "Collapse all recursion", "R", "Recursion"),
+    ("flame-collapse-library", "Collapse library", "Shift C", "Library"),
 ];
 /// The kind that a subtree has.
 const SUBTREE: usize = 1;
@@ -30,9 +30,8 @@ pub fn has_box(model: &Model) -> bool {
     model.shared_summary().is_some() && model.view.tab == Tab::Flame && !model.view.flame_box.is_empty()
 }
 
-/// Returns whether a kind of transform can be applied to the chosen box.
-pub fn can_apply(model: &Model, kind: usize) -> bool {
-    let Some(&number) = model.view.flame_box.last().filter(|_| has_box(model)) else { return false };
+/// Returns whether a kind of transform is one for a box.
+fn fits(number: u32, kind: usize) -> bool {
     match number {
         _ if kind == SUBTREE => true,
         FlameBox::CATEGORY.. => false,
@@ -42,9 +41,29 @@ pub fn can_apply(model: &Model, kind: usize) -> bool {
     }
 }
 
-/// Returns whether callers and callees can be shown of the chosen box.
-pub fn is_function(model: &Model) -> bool {
-    has_box(model) && model.view.flame_box.last().is_some_and(|number| *number < FlameBox::FOLDED)
+/// Returns whether a kind of transform can be applied to the chosen box.
+pub fn can_apply(model: &Model, kind: usize) -> bool {
+    has_box(model) && model.view.flame_box.last().is_some_and(|number| fits(*number, kind))
+}
+
+/// An item of the menu of a box: the test id, the label, the key, and what it does.
+pub type Offer = (&'static str, &'static str, &'static str, Action);
+
+/// Returns what can be done to the box at the end of a path: transforms, then callers and callees.
+pub fn offers(path: &[u32]) -> Vec<Offer> {
+    let Some(&number) = path.last() else { return Vec::new() };
+    let mut offers = Vec::new();
+    for (kind, (id, label, key, _)) in KINDS.iter().enumerate() {
+        if let Some(transform) = Transform::of(kind, path).filter(|_| fits(number, kind)) {
+            offers.push((*id, *label, *key, Action::AddTransform(transform)));
+        }
+    }
+    if number < FlameBox::FOLDED {
+        let both = |is_line| Action::SetSandwich(Some((number, is_line)));
+        offers.push(("flame-sandwich", "Callers and callees", "S", both(false)));
+        offers.push(("flame-sandwich-line", "Callers and callees of the line", "Shift S", both(true)));
+    }
+    offers
 }
 
 /// Applies a kind of transform to the chosen box.
@@ -62,24 +81,12 @@ pub fn sandwich(model: &ModelHandle, is_line: bool) {
 
 /// Renders the menu of the chosen box.
 pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
-    let rows =
-        KINDS.iter().enumerate().filter(|(kind, _)| can_apply(model, *kind)).map(|(kind, (id, text, key, _))| {
-            let onclick = {
-                let model = model.clone();
-                Callback::from(move |_: MouseEvent| apply(&model, kind))
-            };
-            row(&format!("flame-{id}"), text, key, onclick)
-        });
-    let halves = [
-        (false, "flame-sandwich", "Callers and callees", "S"),
-        (true, "flame-sandwich-line", "Callers and callees of the line", "Shift S"),
-    ];
-    let halves = halves.into_iter().filter(|_| is_function(model)).map(|(is_line, id, text, key)| {
-        let onclick = {
-            let model = model.clone();
-            Callback::from(move |_: MouseEvent| sandwich(&model, is_line))
-        };
-        row(id, text, key, onclick)
+    let rows = offers(&model.view.flame_box).into_iter().map(|(id, text, key, action)| {
+        html! {
+            <button type="button" class="menu-row flame-menu-row" onclick={sends(model, action)} data-testid={id}>
+                <span>{ text }</span><kbd>{ key }</kbd>
+            </button>
+        }
     });
     html! {
         <Menu label={html! { "Transform" }} name="Transform the chosen box" test_id="flame-transform">
@@ -87,16 +94,7 @@ pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
                 { name.map_or_else(|| "Choose a box first: click it, or use the arrow keys in the graph.".to_owned(), |name| format!("For {name}")) }
             </p>
             { for rows }
-            { for halves }
         </Menu>
-    }
-}
-
-fn row(id: &str, text: &'static str, key: &'static str, onclick: Callback<MouseEvent>) -> Html {
-    html! {
-        <button type="button" class="menu-row flame-menu-row" {onclick} data-testid={id.to_owned()}>
-            <span>{ text }</span><kbd>{ key }</kbd>
-        </button>
     }
 }
 

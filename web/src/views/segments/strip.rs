@@ -154,7 +154,7 @@ pub fn Strip(props: &StripProps) -> Html {
                     }
                     <button type="button" class="choice" onclick={step(1.0)} aria-label="Step forward" data-testid="strip-on">{ "▸" }</button>
                 </div>
-                <span class="dim">{ "Its addresses downwards, over the visible time" }</span>
+                <span class="dim">{ "Addresses downwards: blue is allocated, grey free, red free but too small to use" }</span>
                 <button type="button" class="choice segment-strip-close" onclick={close} data-testid="strip-close">{ "Close" }</button>
             </div>
             <div class="segment-strip-picture" ref={host} {onclick}>
