@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
+import { at, goTo, status, text, until } from './workbench.mjs';
 
 /** A file in the form that playwright passes to a file input. */
 const file = (name, bytes) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(bytes) });
@@ -33,6 +34,26 @@ test('a pickle that would run code is refused as such', async (t) => {
   await page.drop(file('evil.pickle', '\x80\x04cposix\nsystem\n(\x8c\x04true\x94tR.'));
   await refused(page, 'a pickle with code');
   assert.match(await page.alerts(), /code|import|function|posix/i);
+});
+
+test('a file that is cut off shows what its events tell, and blames no old release for what is missing', async (t) => {
+  const page = await openPage(t);
+  const sample = await (await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href)).body();
+  let events = 0;
+  for (const share of [0.4, 0.7, 0.9]) {
+    await page.load(file(`cut-${share}.pickle`, sample.subarray(0, Math.floor(sample.length * share))));
+    await until('its name', () => page.tab.title(), (title) => title.includes(`cut-${share}`));
+    await goTo(page, 'Timeline');
+    const now = await until('more events', () => status(page), (now) => now.events > events);
+    events = now.events;
+    assert.ok(now.active + now['free-gaps'] <= now.reserved, now.text);
+    await page.screenshot(`broken-cut-${share}`);
+    await goTo(page, 'Findings');
+    await at(page, 'findings').locator('[data-code=truncated]').waitFor();
+    const settings = await text(page, 'settings');
+    assert.match(settings, /they come at its end, which is missing/);
+    assert.doesNotMatch(settings, /PyTorch 2\.2/);
+  }
 });
 
 test('after a broken file a good one opens', async (t) => {

@@ -51,8 +51,14 @@ test('a job is watched from its first event to its end, and its recording can be
   await press(page, 'Space');
   await says(page, 'live-state', /paused/i);
   const held = await events(page);
+  const details = await at(page, 'details').innerText();
   await until('more came since', async () => number(/[\d,]+/.exec(await text(page, 'live-since'))?.[0] ?? '0'), (count) => count > 1000);
   assert.equal(await events(page), held);
+  assert.equal(await at(page, 'details').innerText(), details);
+  // What is asked only now is of the moment that is held, too.
+  await goTo(page, 'events');
+  await says(page, 'events-count', new RegExp(held.toLocaleString('en-US')));
+  await goTo(page, 'timeline');
   await page.screenshot('live-paused');
   await press(page, 'Space');
   await until('all of it is there', () => events(page), (count) => count > held + 1000);

@@ -196,3 +196,31 @@ test('the x axis counts events or time, and shows the same stretch', async (t) =
   const again = await shown(page);
   assert.ok(Math.abs(again[0] - events[0]) < 3 && Math.abs(again[1] - events[1]) < 3, `${events} became ${again}`);
 });
+
+test('ordered quantities are listed in their order, and all that is drawn has a key', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  // At the peak there is memory that is freed later.
+  await press(page, 'p');
+  await movesFrom(page, position);
+  const UNITS = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, 'µs': 1, ms: 1e3, s: 1e6 };
+  const order = (label) => {
+    if (/^below/.test(label)) return 0;
+    if (/^still live/.test(label)) return Infinity;
+    const [, amount, unit] = /^([\d.,]+) (\S+)/.exec(label);
+    return number(amount) * UNITS[unit];
+  };
+  const legend = at(page, 'legend');
+  for (const [color, title] of [['size', 'Sizes'], ['lifetime', 'Lifetimes']]) {
+    await at(page, 'timeline-color').selectOption({ label: color });
+    await until(title, () => legend.locator('b').innerText(), (now) => now === title);
+    const labels = await until('classes', () => legend.locator('.legend-label').allInnerTexts(), (now) => now.length > 1);
+    const places = labels.map(order);
+    assert.deepEqual(places, [...places].sort((a, b) => a - b), labels.join('; '));
+    await page.screenshot(`timeline-by-${color}`);
+  }
+  const key = await text(page, 'key');
+  for (const word of ['reserved', 'cached', 'rounding', 'cursor', 'peak', 'out of memory', 'request that failed']) {
+    assert.ok(key.includes(word), `${word}: ${key}`);
+  }
+});

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { at, goTo, number, openSample, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, number, openSample, standsAt, status, text, until } from './workbench.mjs';
 
 /** Records a workload, and returns its file. */
 function record(t, name, ...args) {
@@ -39,6 +39,26 @@ test('a leak is called a leak, and a click leads to its line', async (t) => {
   assert.equal(await at(page, 'verdict').count(), 0, 'the card is not repeated');
   await at(page, 'findings').locator('[data-code=leak]').waitFor();
   assert.match(await text(page, 'looked-for'), /leaks/);
+});
+
+test('a trace that ran out of memory opens at the window before its failure, and any other whole', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await at(page, 'verdict').waitFor();
+  const position = await event(page);
+  await standsAt(page, position);
+  const window = await until('a window', async () => (await address(page)).get('w'));
+  const [from, to] = window.split(',').map(Number);
+  assert.ok(from < position && position <= to && to - from <= 250, `${window} before ${position}`);
+  await page.screenshot('verdict-opened');
+  await at(page, 'timeline-fit').click();
+  await addressSays(page, 'w', null);
+  await at(page, 'verdict-show').click();
+  await addressSays(page, 'w', window);
+
+  await page.load(record(t, 'transformer', '--steps', '3'));
+  await addressSays(page, 'w', null);
+  await page.screenshot('verdict-whole');
 });
 
 test('the failed request is shown where it did not fit, and the card can be closed', async (t) => {

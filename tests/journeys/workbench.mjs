@@ -47,10 +47,13 @@ export function status(page) {
   });
 }
 
-/** Opens the sample with its button. Returns the status line. */
+/** Opens the sample with its button, and shows all of it: it opens at the window before its failure. Returns the status line. */
 export async function openSample(page) {
   await page.loadSample();
-  return movesFrom(page, -1);
+  const opened = await movesFrom(page, -1);
+  await at(page, 'timeline-fit').click();
+  await addressSays(page, 'w', null);
+  return opened;
 }
 
 /** Waits until the status line shows a position. */

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{document, root};
+use crate::browser::{document, is_narrow, root};
 use crate::hooks::{
     ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
     use_preferences, use_putting_away,
 };
-use crate::input::{CommandPalette, HelpDialog, use_keys};
+use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
 use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
@@ -26,7 +26,8 @@ pub fn start(read_trace: Option<js_sys::Function>) {
     let mut model = Model {
         rules: Rc::new(rules.clone()),
         theme: preferences.theme,
-        is_details_open: preferences.is_details_open,
+        // On a narrow page the details would take the view's room.
+        is_details_open: preferences.is_details_open && !is_narrow(),
         preferences,
         is_system_dark: theme::is_system_dark(),
         has_uploads: place.has_server() && !uploads::all().is_empty(),
@@ -112,7 +113,7 @@ fn App(props: &AppProps) -> Html {
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
-    let header = header(&model);
+    let (header, announced) = (header(&model), announcer(&model));
     let dialog = match model.dialog {
         None => Html::default(),
         Some(Dialog::Help) => html! { <HelpDialog /> },
@@ -128,6 +129,7 @@ fn App(props: &AppProps) -> Html {
         <ContextProvider<ModelHandle> context={model}>
             { header }
             { body }
+            { announced }
             <Notice />
             { dialog }
             <DropZone />
@@ -141,6 +143,7 @@ fn App(props: &AppProps) -> Html {
 #[component]
 fn Background() -> Html {
     use_keys();
+    use_hold();
     use_address_bar();
     use_followers();
     use_diagnosis();
@@ -149,9 +152,4 @@ fn Background() -> Html {
     use_preferences();
     use_putting_away();
     Html::default()
-}
-
-/// Returns the window's title. The file comes first, since it tells tabs apart.
-fn title(model: &Model) -> String {
-    model.file().map_or_else(|| "Vramscope".to_owned(), |file| format!("{} · Vramscope", file.name))
 }

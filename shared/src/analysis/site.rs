@@ -4,6 +4,10 @@
 //! Each line prefers the colour that its text hashes to, and gets the next free one where that is used. The largest
 //! lines choose first; among those of about one size the order is that of their text, so that two runs of one program,
 //! in which no site has quite the same size, have the same colours.
+//!
+//! Lines also have a rank, which is their place in the stack: the lines that hold their memory longest lie at the bottom.
+//! A rank stays, so that nothing in a growing session changes places, and later lines come on top. Lines that lie on one
+//! another in the stack get colours that no eye takes for one another, as long as there are such colours.
 
 use std::hash::Hasher;
 
@@ -21,6 +25,10 @@ pub const NO_STACK: &str = "no stack recorded";
 /// The number of largest lines that share their colour with no other.
 const ALONE: usize = 16;
 
+/// Lines are neighbours in the stack if they are next to each other among so many of the largest: the small ones between
+/// two large lines can't be seen.
+const STACKED: [usize; 3] = [60, 20, 8];
+
 /// The line and colour of every stack of a session. It covers all devices, and is never trimmed: stacks stay.
 #[derive(Debug, Default)]
 pub struct Sites {
@@ -36,6 +44,8 @@ pub struct Sites {
     alone: [bool; Paint::SLOTS as usize],
     /// How many colours were assigned to a line of their own.
     assigned: usize,
+    /// How many lines have a rank.
+    ranked: u32,
 }
 
 /// What call sites are named and coloured by.
@@ -53,8 +63,32 @@ struct Line {
     /// The first of its stacks.
     first: StackId,
     paint: Paint,
+    /// Its place in the stack of memory, counted from below; `None` until it has allocations.
+    rank: Option<u32>,
     /// Whether its colour was chosen by its size and stays.
     is_settled: bool,
+}
+
+/// The memory use of a line over all devices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    area: f64,
+    peak: f64,
+    /// The number of positions of the longest trace.
+    run: f64,
+}
+
+impl Use {
+    /// Returns how much of a picture the line takes. Both the size at some instant and the time held count: a spike must not
+    /// vanish in a long run.
+    fn weight(&self) -> f64 {
+        self.area / self.run.max(1.0) + self.peak
+    }
+
+    /// Returns the share of the run for which the line holds its memory.
+    fn held(&self) -> f64 {
+        if self.peak > 0.0 { self.area / self.peak } else { 0.0 }
+    }
 }
 
 impl Index<SiteInput<'_>> for Sites {
@@ -62,29 +96,23 @@ impl Index<SiteInput<'_>> for Sites {
     /// stay; among the new lines the largest choose first.
     fn extend(&mut self, SiteInput { symbols, usages }: SiteInput<'_>) {
         self.name(symbols);
-        let area = self.area(usages);
-        let Self { lines, used, alone, assigned, .. } = self;
-        let mut new: Vec<(&mut Line, f64)> =
-            (lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
-        let by_size =
-            |(a, x): &(&mut Line, f64), (b, y): &(&mut Line, f64)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label));
+        let used_by = self.uses(usages);
+        self.rank(&used_by);
+        let near = self.neighbours(&used_by);
+        let mut new: Vec<(u32, f64)> = (self.lines.iter().zip(&used_by).zip(0..))
+            .filter(|((line, uses), _)| uses.area > 0.0 && !line.is_settled)
+            .map(|((_, uses), number)| (number, uses.area))
+            .collect();
+        let label = |number: u32| self.lines.get(number as usize).map(|line| line.label.as_str());
+        let by_size = |(a, x): &(u32, f64), (b, y): &(u32, f64)| y.total_cmp(x).then_with(|| label(*a).cmp(&label(*b)));
         new.sort_by(by_size);
         // From here on lines of about one size count as equal.
         for (rank, (_, area)) in new.iter_mut().enumerate() {
             *area = -((rank / ALONE) as f64);
         }
         new.sort_by(by_size);
-        for (line, _) in new {
-            line.is_settled = true;
-            // Once all colours are used, further lines share those of the smaller ones.
-            let is_own = *assigned < used.len();
-            let Some(slot) = free_slot(line.paint.0, if is_own { used } else { alone }) else { continue };
-            line.paint = Paint::slot(slot);
-            if is_own {
-                used[usize::from(slot)] = true;
-                alone[usize::from(slot)] = *assigned < ALONE;
-                *assigned += 1;
-            }
+        for (number, _) in new {
+            self.settle(number, near.get(&number).map_or(&[], Vec::as_slice));
         }
     }
 
@@ -110,22 +138,98 @@ impl Sites {
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
-                lines.push(Line { label: text.clone(), first: stack, paint, is_settled: false });
+                lines.push(Line { label: text.clone(), first: stack, paint, rank: None, is_settled: false });
                 next
             });
             line.push(number);
         }
     }
 
-    /// Returns the area of each line over all devices.
-    fn area(&self, usages: &[&Usage]) -> Vec<f64> {
-        let mut area = vec![0.0; self.lines.len()];
-        for (stack, site) in usages.iter().flat_map(|usage| usage.iter()).filter(|(stack, _)| stack.0 != 0) {
-            if let Some(sum) = self.line.get(stack.0 as usize).and_then(|&line| area.get_mut(line as usize)) {
-                *sum += site.area;
+    /// Returns the memory use of each line over all devices.
+    fn uses(&self, usages: &[&Usage]) -> Vec<Use> {
+        let mut uses = vec![Use::default(); self.lines.len()];
+        let run = usages.iter().map(|usage| usage.positions()).max().unwrap_or(0);
+        for (stack, site) in usages.iter().flat_map(|usage| usage.iter()) {
+            if let Some(sum) = self.line.get(stack.0 as usize).and_then(|&line| uses.get_mut(line as usize)) {
+                sum.area += site.area;
+                sum.peak += site.peak_bytes as f64;
+                sum.run = f64::from(run);
             }
         }
-        area
+        uses
+    }
+
+    /// Gives the lines that have allocations, and had none before, their places on top of the others: at first those that
+    /// hold their memory longest lie at the bottom, and later those that came first.
+    fn rank(&mut self, uses: &[Use]) {
+        let mut new: Vec<(u32, f64)> = (self.lines.iter().zip(uses).zip(0..))
+            .filter(|((line, uses), _)| uses.area > 0.0 && line.rank.is_none())
+            .map(|((_, uses), number)| (number, if self.ranked == 0 { uses.held() } else { 0.0 }))
+            .collect();
+        new.sort_by(|(i, a), (j, b)| b.total_cmp(a).then(i.cmp(j)));
+        for (number, _) in new {
+            if let Some(line) = self.lines.get_mut(number as usize) {
+                line.rank = Some(self.ranked);
+                self.ranked += 1;
+            }
+        }
+    }
+
+    /// Returns the lines that lie next to each line in the stack.
+    fn neighbours(&self, uses: &[Use]) -> FxHashMap<u32, Vec<u32>> {
+        let mut largest: Vec<(u32, u32, f64)> = (self.lines.iter().zip(uses).zip(0..))
+            .filter_map(|((line, uses), number)| Some((number, line.rank?, uses.weight())))
+            .collect();
+        largest.sort_by(|(i, _, a), (j, _, b)| b.total_cmp(a).then(i.cmp(j)));
+        let mut near: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for count in STACKED {
+            largest.truncate(count);
+            let mut stacked = largest.clone();
+            stacked.sort_by_key(|(_, rank, _)| *rank);
+            for pair in stacked.windows(2) {
+                if let [(below, ..), (above, ..)] = *pair {
+                    near.entry(below).or_default().push(above);
+                    near.entry(above).or_default().push(below);
+                }
+            }
+        }
+        near
+    }
+
+    /// Gives a line its colour: the first free one, from the preferred one on, that differs from those of its neighbours.
+    fn settle(&mut self, number: u32, near: &[u32]) {
+        let beside: Vec<Paint> = near
+            .iter()
+            .filter_map(|&near| self.lines.get(near as usize))
+            .filter(|line| line.is_settled)
+            .map(|line| line.paint)
+            .collect();
+        let Some(line) = self.lines.get_mut(number as usize) else { return };
+        line.is_settled = true;
+        if line.paint == Paint::OTHER {
+            return;
+        }
+        // Once all colours are used, further lines share those of the smaller ones.
+        let is_own = self.assigned < self.used.len();
+        let taken = if is_own { self.used } else { self.alone };
+        let differs = |slot: u16| !beside.iter().any(|other| other.is_near(Paint::slot(slot)));
+        let wanted = line.paint.0;
+        let Some(slot) = free_slot(wanted, |slot| !taken[usize::from(slot)] && differs(slot))
+            .or_else(|| free_slot(wanted, |slot| !taken[usize::from(slot)]))
+        else {
+            return;
+        };
+        line.paint = Paint::slot(slot);
+        if is_own {
+            self.used[usize::from(slot)] = true;
+            self.alone[usize::from(slot)] = self.assigned < ALONE;
+            self.assigned += 1;
+        }
+    }
+
+    /// Returns the place of a stack's line in the stack of memory, counted from below. Lines without allocations come last.
+    pub fn rank_of(&self, stack: StackId) -> u32 {
+        self.get(stack).and_then(|line| line.rank).unwrap_or(u32::MAX)
     }
 
     /// Returns the line that represents a stack: `forward  models/gpt.py:54`.
@@ -158,10 +262,9 @@ impl Sites {
     }
 }
 
-/// Returns the first unused colour at or after the preferred one.
-fn free_slot(wanted: u16, used: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
-    let mut slots = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
-    slots.find(|&slot| !used[usize::from(slot)])
+/// Returns the first colour at or after the preferred one that is free.
+fn free_slot(wanted: u16, is_free: impl Fn(u16) -> bool) -> Option<u16> {
+    (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS).find(|&slot| is_free(slot))
 }
 
 /// Returns the line that represents a stack.
@@ -260,6 +363,40 @@ mod tests {
             let same = second.iter().position(|other| other == label).unwrap();
             assert_eq!(one.paint(StackId(stack)), other.paint(StackId(same as u32)), "{label}");
         }
+    }
+
+    #[test]
+    fn neighbours_in_the_stack_have_colors_that_differ() {
+        for round in 0..20 {
+            let (_, sites) = sites((0..ALONE).map(|i| format!("layer{i}@/m/{round}.py:{i}")));
+            let mut stacked: Vec<(u32, Paint)> =
+                (1..=ALONE as u32).map(StackId).map(|stack| (sites.rank_of(stack), sites.paint(stack))).collect();
+            stacked.sort_by_key(|(rank, _)| *rank);
+            assert!(stacked.iter().zip(0..).all(|((rank, _), place)| *rank == place), "{stacked:?}");
+            for pair in stacked.windows(2) {
+                assert!(!pair[0].1.is_near(pair[1].1), "{round}: {stacked:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_stay_and_later_lines_come_on_top() {
+        let lines = [
+            "alloc 0x10000000 1000 a@/m/a.py:1",
+            "alloc 0x10001000 1000 b@/m/b.py:1",
+            "alloc 0x10002000 90000 c@/m/c.py:1",
+        ];
+        let mut sites = Sites::default();
+        let mut ranks = |count: usize| {
+            let snapshot_lines = [&["segment_alloc 0x10000000 209715200"][..], &lines[..count]].concat();
+            let mut snapshot = crate::testing::snapshot(&snapshot_lines.join("\n"));
+            let trace = snapshot.devices.remove(0);
+            let replay = crate::replay::Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+            let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
+            sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &[&usage] });
+            (1..=count as u32).map(|stack| sites.rank_of(StackId(stack))).collect::<Vec<_>>()
+        };
+        assert_eq!((ranks(1), ranks(2), ranks(3)), (vec![0], vec![0, 1], vec![0, 1, 2]));
     }
 
     #[test]

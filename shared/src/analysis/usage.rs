@@ -122,6 +122,11 @@ impl Usage {
         site.end_count = site.end_count.saturating_sub(1);
     }
 
+    /// Returns the number of positions that were swept.
+    pub fn positions(&self) -> u32 {
+        self.until.map_or(0, |until| until.saturating_add(1))
+    }
+
     /// Returns the sums over the allocations of a stack; zeros for a stack without any.
     pub fn site(&self, stack: StackId) -> SiteUsage {
         self.sites.get(stack.0 as usize).copied().unwrap_or_default()

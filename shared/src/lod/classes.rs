@@ -7,7 +7,7 @@ use crate::analysis::matches::Matches;
 use crate::analysis::paint::{Painter, category_paint};
 use crate::analysis::usage::Usage;
 use crate::frames::StackId;
-use crate::query::{Category, Class, ColorBy, Paint};
+use crate::query::{Category, Class, ColorBy, Paint, pool_name, stream_name};
 use crate::units::Bytes;
 
 /// The class of an allocation that the filter excludes.
@@ -88,6 +88,9 @@ impl Classes {
             return false;
         }
         let allocations = &painter.replay.allocations;
+        if is_site {
+            self.add_sites(painter);
+        }
         for number in self.of.len() as u32..allocations.len() as u32 {
             let Some(allocation) = allocations.get(number) else { break };
             let class = if is_site {
@@ -106,20 +109,33 @@ impl Classes {
         true
     }
 
-    /// Returns the class of a call site, and adds one if there may be more.
-    fn class_of_site(&mut self, painter: &Painter<'_>, stack: StackId) -> u8 {
+    /// Adds a class for each new call site, in the order of their ranks, while there may be more.
+    fn add_sites(&mut self, painter: &Painter<'_>) {
+        let mut new: FxHashMap<u32, StackId> = FxHashMap::default();
+        let stacks = &painter.replay.allocations.stack;
+        for stack in stacks.range(self.of.len()..stacks.len()).map(StackId) {
+            let line = painter.sites.line(stack);
+            if !self.kinds.lines.contains_key(&line) {
+                new.entry(line).or_insert(stack);
+            }
+        }
+        let mut new: Vec<(u32, StackId)> = new.into_iter().collect();
+        new.sort_by_key(|(line, stack)| (painter.sites.rank_of(*stack), *line));
+        for (line, stack) in new {
+            let count = self.kinds.lines.len();
+            if count < LARGEST_SITES {
+                self.kinds.lines.insert(line, count as u8);
+                self.add(site_class(painter, stack));
+            } else if self.classes.len() <= count * (1 + usize::from(self.kinds.is_split)) {
+                self.add(rest_class());
+            }
+        }
+    }
+
+    /// Returns the class of a call site.
+    fn class_of_site(&self, painter: &Painter<'_>, stack: StackId) -> u8 {
         let line = painter.sites.line(stack);
-        if let Some(&class) = self.kinds.lines.get(&line) {
-            return class;
-        }
-        let count = self.kinds.lines.len();
-        if count < LARGEST_SITES {
-            self.kinds.lines.insert(line, count as u8);
-            self.add(site_class(painter, stack));
-        } else if self.classes.len() <= count * (1 + usize::from(self.kinds.is_split)) {
-            self.add(rest_class());
-        }
-        count as u8
+        self.kinds.lines.get(&line).copied().unwrap_or(self.kinds.lines.len() as u8)
     }
 
     fn add(&mut self, class: Class) {
@@ -137,7 +153,7 @@ impl Classes {
         }
         self.kinds.chosen_at = positions;
         let (chosen, _) = largest_sites(painter, usage);
-        (0_u8..).zip(&chosen).any(|(class, (line, _))| self.kinds.lines.get(line) != Some(&class))
+        chosen.iter().any(|(line, _)| !self.kinds.lines.contains_key(line))
     }
 
     /// Splits each class into the allocations that match and the others.
@@ -171,8 +187,8 @@ fn named(painter: &Painter<'_>) -> (usize, usize) {
     (painter.streams.len(), painter.replay.pools.len())
 }
 
-/// Returns the largest call sites' lines, each with the stack that represents it, those that hold their memory longest
-/// first, and whether there are more.
+/// Returns the largest call sites' lines, each with the stack that represents it, in the order of their ranks, and whether
+/// there are more.
 fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, bool) {
     #[derive(Default)]
     struct Line {
@@ -198,13 +214,11 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
     });
     let has_rest = ranked.len() > LARGEST_SITES;
     ranked.truncate(LARGEST_SITES);
-    let held = |l: &Line| if l.peak > 0.0 { l.area / run / l.peak } else { 0.0 };
-    ranked.sort_by(|(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
+    ranked.sort_by_key(|(line, sums)| (painter.sites.rank_of(sums.largest.1), *line));
     (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
 }
 
-/// Makes one class for each of the largest call sites' lines, those that hold their memory longest at the bottom, then
-/// one for the rest.
+/// Makes one class for each of the largest call sites' lines, in the order of their ranks, then one for the rest.
 fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
     let (chosen, has_rest) = largest_sites(painter, usage);
     let lines: FxHashMap<u32, u8> = chosen.iter().zip(0..).map(|((line, _), class)| (*line, class)).collect();
@@ -267,9 +281,9 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
         ColorBy::Stream => {
             let of_paint: Vec<String> = (painter.streams.iter().zip(0..))
                 .filter(|(_, i)| Paint::slot(*i) == paint)
-                .map(|(stream, _)| stream.to_string())
+                .map(|(stream, _)| stream_name(*stream, painter.streams))
                 .collect();
-            format!("stream {}", of_paint.join(", "))
+            of_paint.join(", ")
         }
         ColorBy::Pool => match paint.0 {
             0 => "small pool".to_owned(),
@@ -277,9 +291,9 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
             slot => {
                 let of_paint: Vec<String> = (painter.replay.pools.iter().zip(0_u16..).skip(1))
                     .filter(|(_, i)| 2 + (i - 1) % (Paint::SLOTS - 2) == slot)
-                    .map(|(pool, _)| pool.to_string())
+                    .map(|(pool, _)| pool_name(*pool, &painter.replay.pools))
                     .collect();
-                format!("private pool {}", of_paint.join(", "))
+                of_paint.join(", ")
             }
         },
     }

@@ -3,7 +3,7 @@
 //! The reserved ranges and the active blocks follow from the events. The sizes of blocks follow from where later ones
 //! were put: [`super::sizes`] derives them from the ranges and blocks.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::segments::{Range, Ranges, described};
 use super::{AllocatorState, Replay};
@@ -19,6 +19,54 @@ pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: 
     let replay = Replay::build(trace, tags, settings);
     let state = replay.state_at(u32::MAX);
     trace.segments = state.ranges.iter().enumerate().map(|(i, range)| tiled(i, range, &state, &replay)).collect();
+}
+
+/// Sets the segments of a trace of which the file has only a part, if they follow from its events: what was recorded is of
+/// a later moment. What the events don't tell of a segment is taken from the recorded one at its address.
+pub fn end_of_part(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings) {
+    if !begins_empty(trace, tags) {
+        return;
+    }
+    let recorded: FxHashMap<(u64, u64), Segment> =
+        trace.segments.drain(..).map(|old| ((old.address.0, old.size), old)).collect();
+    end(trace, tags, settings, &[], 0);
+    for segment in &mut trace.segments {
+        if let Some(old) = recorded.get(&(segment.address.0, segment.size)) {
+            (segment.pool, segment.stream, segment.is_small) = (old.pool, old.stream, old.is_small);
+        }
+    }
+}
+
+/// Returns whether the allocator was empty before a trace, as far as its events tell: what they free was allocated in the
+/// trace, and what they allocate lies in segments that were reserved in it.
+fn begins_empty(trace: &DeviceTrace, tags: &Tags) -> bool {
+    let mut ranges = Ranges::default();
+    let mut open: FxHashSet<u64> = FxHashSet::default();
+    for event in trace.events.iter_from(0) {
+        let address = event.address.0;
+        let is_known = match event.action {
+            Action::Alloc => {
+                open.insert(address);
+                ranges.find(address).is_some()
+            }
+            Action::FreeRequested => open.contains(&address),
+            Action::FreeCompleted => open.remove(&address),
+            Action::SegmentAlloc | Action::SegmentMap if event.size > 0 => {
+                let range = described(&event, tags, &ranges);
+                ranges.add(range);
+                true
+            }
+            Action::SegmentFree | Action::SegmentUnmap => {
+                ranges.cut(address, event.size);
+                true
+            }
+            _ => true,
+        };
+        if !is_known {
+            return false;
+        }
+    }
+    !trace.events.is_empty()
 }
 
 /// Returns the reserved ranges at the end, and the active blocks by address. Blocks made after `position` have size 0:
@@ -89,4 +137,55 @@ pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Re
     }
     blocks.sort_by_key(|block| block.address);
     segment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Snapshot;
+
+    const LINES: &str = "segment_alloc 0x1000000 20971520
+        alloc 0x1000000 3000000 a@/m/a.py:1
+        alloc 0x1400000 2000000 b@/m/b.py:1
+        free 0x1000000
+        segment_alloc 0x4000000 20971520
+        alloc 0x4000000 15000000 c@/m/c.py:1
+        free 0x4000000
+        segment_free 0x4000000 20971520
+        alloc 0x1000000 3000000 a@/m/a.py:1
+        free 0x1400000";
+
+    /// Returns the totals at each position of the first `count` events, with the segments of the whole trace, and whether
+    /// the first `lost` events are missing.
+    fn totals(count: usize, lost: usize, is_mended: bool) -> Vec<(u64, u64, u64)> {
+        let Snapshot { mut devices, mut tags, settings, .. } = crate::testing::snapshot(LINES);
+        let mut trace = devices.remove(0);
+        drop(trace.events.split_off(count));
+        trace.events = trace.events.split_off(lost);
+        if is_mended {
+            end_of_part(&mut trace, &mut tags, &settings);
+        }
+        let replay = Replay::build(&trace, &mut tags, &settings);
+        let at = |position| replay.state_at(position).totals;
+        (0..=replay.positions()).map(at).map(|totals| (totals.requested, totals.reserved, totals.cached)).collect()
+    }
+
+    #[test]
+    fn a_part_has_the_state_that_its_events_lead_to() {
+        let events = LINES.lines().count();
+        let whole = totals(usize::MAX, 0, false);
+        assert!(whole.len() > events, "{whole:?}");
+        for count in 1..whole.len() {
+            assert_eq!(totals(count, 0, true), whole[..=count], "{count}");
+        }
+        let differs = (1..whole.len()).any(|count| totals(count, 0, false) != whole[..=count]);
+        assert!(differs, "what was recorded is of a later moment");
+    }
+
+    #[test]
+    fn a_part_that_begins_late_is_left_as_it_is() {
+        for count in 4..9 {
+            assert_eq!(totals(count, 2, true), totals(count, 2, false), "{count}");
+        }
+    }
 }

@@ -33,7 +33,7 @@ mod state;
 
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
-pub use ending::end;
+pub use ending::{end, end_of_part};
 use extend::Extender;
 pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};

@@ -72,6 +72,8 @@ struct Stream {
     is_late: bool,
     /// Whether it takes more memory than the limits allow.
     is_full: bool,
+    /// Whether what arrives waits for the next refresh, however much it is.
+    is_held: bool,
 }
 
 impl LiveSession {
@@ -88,6 +90,7 @@ impl LiveSession {
             plain: 0,
             is_late: false,
             is_full: false,
+            is_held: false,
             recording,
             limits,
         };
@@ -134,13 +137,28 @@ impl LiveSession {
             stream.lend_names();
             stream.recording.add(chunk, &stream.limits.import);
             stream.lend_names();
-            let Stream { recording, limits, .. } = &*stream;
             // Bounds the memory when a long recording is pushed without refreshes.
-            if recording.events > limits.events / 4 || recording.pending > limits.pending_bytes {
+            if stream.overflows(1) && !stream.is_held {
                 stream.extend();
             }
         });
         refused.map_or(pushed, Err)
+    }
+
+    /// Holds the session as of the last refresh, or no longer: until then what is pushed waits, and no answer tells of it. The
+    /// caller stops pushing once [`Self::holds_much`].
+    pub fn hold(&mut self, is_held: bool) {
+        self.stream.is_held = is_held;
+    }
+
+    /// Returns whether half of what may wait for a refresh does.
+    pub fn holds_much(&self) -> bool {
+        self.stream.overflows(2)
+    }
+
+    /// Returns the number of events that wait for a refresh.
+    pub fn waiting(&self) -> usize {
+        self.stream.recording.events
     }
 
     /// Makes the data that was pushed since the last refresh available to answers. Returns `None` if there is none.
@@ -220,6 +238,12 @@ impl Stream {
             bytes += device.bytes() + live.bytes();
         }
         bytes
+    }
+
+    /// Returns whether more waits for a refresh than a part of what may.
+    fn overflows(&self, part: usize) -> bool {
+        let Self { recording, limits, .. } = self;
+        recording.events > limits.events / 4 / part || recording.pending > limits.pending_bytes / part
     }
 
     /// Moves the names from the session to the recording, which adds to them, or back.

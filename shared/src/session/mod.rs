@@ -23,6 +23,7 @@ mod live_device;
 mod requests;
 mod search;
 mod segments;
+mod sorted_events;
 mod state;
 mod states;
 mod terms;
@@ -50,7 +51,7 @@ use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, DeviceSummary, Query, Summary};
-use crate::replay::{Replay, Replayed};
+use crate::replay::{self, Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// An open file.
@@ -98,6 +99,12 @@ impl Session {
             done += 1.0;
             progress(done / steps);
         };
+        // A start that was derived from a truncated trace is not the start of the recording.
+        let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
+        if is_cut {
+            let Snapshot { devices, tags, settings, .. } = &mut snapshot;
+            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
+        }
         let mut devices = Vec::new();
         for trace in &snapshot.devices {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -105,8 +112,6 @@ impl Session {
             devices.push(Device::of_replay(replay, trace, &snapshot.tags));
             step();
         }
-        // A start that was derived from a truncated trace is not the start of the recording.
-        let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
         let host_memory = host_memory::sums(&snapshot.host);
         let (findings, settings) = (Vec::new(), Vec::new());
         let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
@@ -227,6 +232,7 @@ impl Session {
             }
             Query::Flame(query) => flame::answer(context, caches, query),
             Query::Search { term } => search::search(context, caches, term),
+            Query::LineStep(query) => lines::step(context, *query),
             Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
@@ -247,6 +253,10 @@ impl Session {
             Query::CategoryRules => category::rules(context, caches),
             Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
+            Query::Find(query) => search::find(context, caches, query),
+            Query::SortedEvents(query) => events::sorted(context, caches, query),
+            Query::Partner { position } => events::partner_of(context, *position),
+            Query::EventText { index } => events::text(context, *index),
         }
     }
 }

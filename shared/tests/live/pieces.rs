@@ -97,6 +97,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         width: 900.0,
         filter: vec![],
         highlight: None,
+        ..FlameQuery::default()
     };
     queries.push(Query::Flame(flame));
     for position in [0, summary.events / 3, summary.events / 2, summary.events] {
@@ -168,6 +169,33 @@ proptest! {
             }
         }
         prop_assert!(live.bytes() > 0);
+    }
+
+    #[test]
+    fn a_held_session_tells_of_nothing_later(
+        ops in ops(300, false),
+        conf in prop::sample::select(CONFS.to_vec()),
+        share in 0.2_f64..0.8,
+        pieces in prop::collection::vec(1_usize..3_000, 1..20),
+    ) {
+        let Recorded { bytes, .. } = record(&ops, 1, conf, 0, true);
+        // So little would be added at once, if it were not held.
+        let limits = || LiveLimits { pending_bytes: 1_000, ..LiveLimits::default() };
+        let (first, later) = bytes.split_at((bytes.len() as f64 * share) as usize);
+        let (mut live, _) = push_pieces(first, &pieces, limits());
+        let asked = live.summary().devices.first().map(queries).unwrap_or_default();
+        let answers = |live: &mut LiveSession| asked.iter().map(|query| settled(live.answer(0, query))).collect::<Vec<_>>();
+        let held = (live.summary().clone(), answers(&mut live));
+        live.hold(true);
+        later.chunks(97).for_each(|piece| live.push(piece).unwrap());
+        prop_assert_eq!(&held, &(live.summary().clone(), answers(&mut live)));
+        live.hold(false);
+        live.refresh();
+        let (mut whole, _) = push_pieces(&bytes, &pieces, limits());
+        prop_assert_eq!(live.summary(), whole.summary());
+        for query in whole.summary().devices.first().map(queries).unwrap_or_default() {
+            prop_assert_eq!(settled(live.answer(0, &query)), settled(whole.answer(0, &query)));
+        }
     }
 
     #[test]

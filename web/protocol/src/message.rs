@@ -166,6 +166,8 @@ pub struct LiveStatus {
     pub missed: Option<(u64, String)>,
     /// Minimum number of events that wait on the server: a paused view reads a limited number.
     pub waiting_events: u64,
+    /// The number of events that have arrived here while the view is paused.
+    pub held_back_events: u64,
 }
 
 /// What was dropped at the beginning of a device's trace, because the page holds a limited number of events.

@@ -5,7 +5,6 @@ use shared::query::{Axis, DeviceSummary, Summary, Window};
 use shared::units::{Count, counted};
 use shared::wire::SessionState;
 
-use super::state::Shared;
 use super::view::{Selection, View, clamp, extent};
 use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};
 
@@ -44,8 +43,6 @@ pub struct Live {
     pub is_ending: bool,
     /// How much is in view while it is followed.
     pub span: Span,
-    /// The newest summary, while the picture is paused.
-    pub held_back: Option<Shared<Summary>>,
     /// The out-of-memory event that stopped the following, until it is dismissed.
     pub oom: Option<Failed>,
     /// Incremented with each summary that is shown: answers to older ones are out of date.
@@ -71,7 +68,6 @@ impl Live {
             is_paused: false,
             is_ending: false,
             span: Span::Newest,
-            held_back: None,
             oom: None,
             revision: 0,
             epoch: 0,
@@ -94,11 +90,6 @@ impl Live {
     /// Returns whether there is something newer than what is in view.
     pub fn can_jump(&self) -> bool {
         self.is_paused || (self.is_open() && !self.is_following)
-    }
-
-    /// Returns the number of events received since the picture was paused.
-    pub fn held_back_events(&self, shown: &Summary) -> u64 {
-        self.held_back.as_ref().map_or(0, |newer| count(newer).saturating_sub(count(shown)))
     }
 
     /// Returns which part of the session's events is loaded, as text, or `None` if all of them are.
@@ -197,6 +188,14 @@ pub fn shift(view: &mut View, trim: &Trim) {
     // A range of which nothing is left is gone.
     view.range = view.range.filter(|(_, to)| *to >= trim.events);
     view.range = view.range.map(|(from, to)| (from.saturating_sub(trim.events), to - trim.events));
+    // Pins stay at what still exists. The numbers of allocations have changed.
+    view.pins.retain(|pin| pin.position >= trim.events);
+    for pin in &mut view.pins {
+        pin.position -= trim.events;
+        if trim.events > 0 {
+            pin.allocation = None;
+        }
+    }
     // A pending change of the axis is obsolete.
     view.wanted_axis = None;
 }

@@ -7,6 +7,7 @@ mod action;
 mod away;
 mod history;
 mod live;
+mod menu;
 mod offer;
 mod place;
 mod preferences;
@@ -24,6 +25,7 @@ pub use action::Action;
 pub use away::to_put_away;
 pub use history::{History, Way, steps_to_go, way};
 pub use live::{Live, count};
+pub use menu::{OpenMenu, Subject};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
 pub use preferences::Preferences;
@@ -32,7 +34,7 @@ pub use recent::{Again, Recent, recent_of};
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Selection, Tab, View, extent};
+pub use view::{Listing, Pin, Selection, Side, Split, Tab, View, extent};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
     option, with_option,

@@ -103,7 +103,19 @@ impl Preferences {
         view.heatmap_sizes = from.heatmap_sizes;
     }
 
-    /// Returns the view that a file opens with.
+    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
+    /// memory, otherwise the whole trace.
+    pub(super) fn opened(&self, summary: &Summary) -> View {
+        let mut view = self.first(summary);
+        let device = summary.devices.get(view.device as usize);
+        if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
+            view.show_position(device, position);
+            view.tab = Tab::Timeline;
+        }
+        view
+    }
+
+    /// Returns the view that a file opens with before it is known what it is about: the whole trace.
     pub(super) fn first(&self, summary: &Summary) -> View {
         let mut view = View::first(summary);
         let tab = view.tab;

@@ -55,7 +55,9 @@ pub(super) fn is_awaited(model: &Model, file: &FileEntry) -> bool {
 pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>) {
     let Some(file) = model.entry(key) else { return };
     let found = model.link.as_ref().map(|link| fit(link, file));
-    let first = model.preferences.first(summary);
+    // The previews of a shared trace have a picture of all of it.
+    let first =
+        if file.shared.is_some() { model.preferences.first(summary) } else { model.preferences.opened(summary) };
     let returns = entry(model, key).is_some_and(|file| std::mem::take(&mut file.returns));
     if returns {
         // The same bytes: where it was left is still there.

@@ -116,6 +116,10 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         }
         view.window = extent(device, view.axis);
         view.cursor = device.decisive_oom.unwrap_or(device.events);
+        // Of a job that has ended, the failure is what matters.
+        if let Some(position) = device.decisive_oom.filter(|_| !live.is_open()) {
+            view.show_position(device, position);
+        }
     }
     if live.is_following {
         keep_up(live, view, summary);
@@ -160,10 +164,6 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
     let is_first_event = has_events(&summary) && matches!(phase, Phase::Ready { summary, .. } if !has_events(summary));
     let summary = Shared::new(summary);
     let is_trimmed = trims.iter().any(|trim| *trim != Trim::default());
-    if live.is_paused && !is_trimmed && !is_first {
-        live.held_back = Some(summary);
-        return false;
-    }
     live.revision = live.revision.wrapping_add(1);
     if is_trimmed {
         live.epoch = live.epoch.wrapping_add(1);
@@ -173,8 +173,6 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
         drop_oldest(live, view, &trims, kept);
         live.trims = trims;
     }
-    // The positions of a paused picture must match those of the worker.
-    live.held_back = None;
     let is_pictured = matches!(phase, Phase::Ready { is_pictured: true, .. });
     *phase = Phase::Ready { summary: summary.clone(), is_pictured };
     if is_first {
@@ -272,14 +270,6 @@ pub(super) fn jump_to_now(model: &mut Model) {
     live.is_ending = !live.is_following;
     live.oom = None;
     let span = live.span;
-    if let Some(newer) = live.held_back.take() {
-        live.revision = live.revision.wrapping_add(1);
-        if let Some(key) = model.current
-            && let Some(FileEntry { phase: Phase::Ready { summary, .. }, .. }) = entry(model, key)
-        {
-            *summary = newer;
-        }
-    }
     if let Some(device) = model.device().cloned() {
         follow(&mut model.view, &device, span);
     }

@@ -11,6 +11,7 @@ pub mod canvas;
 mod canvas_surface;
 pub mod color;
 mod cpu;
+pub mod labels;
 pub mod painter;
 pub mod palette;
 pub mod pick;

@@ -119,6 +119,18 @@ impl Palette {
         if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
     }
 
+    /// Returns the colour of a change: orange for what grew, blue for what shrank, grey for what stayed, and the more of
+    /// it the larger the share that changed. The two hues differ for colour-blind eyes too.
+    pub fn change(&self, now: u64, before: u64, is_dim: bool) -> Rgb {
+        let largest = now.max(before).max(1) as f32;
+        let share = now.abs_diff(before) as f32 / largest;
+        let lightness = if self.is_dark { 0.68 } else { 0.66 };
+        let full = if now > before { Rgb::oklch(lightness, 0.15, 55.0) } else { Rgb::oklch(lightness, 0.13, 250.0) };
+        let rest = self.raised.blend(self.text_dim, 0.35);
+        let color = if now == before { rest } else { rest.blend(full, 0.35 + 0.65 * share) };
+        if is_dim { color.blend(self.background, DIM_SHARE) } else { color }
+    }
+
     /// Returns black or white, whichever has more contrast with a fill.
     pub fn text_on(&self, fill: Rgb) -> Rgb {
         let (black, white) = (Rgb(0x10, 0x12, 0x16), Rgb(255, 255, 255));
@@ -136,8 +148,8 @@ fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
 fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
-        // Larger steps in the middle, where screens show little chroma.
-        let at = even - 0.1 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
+        // Larger steps in the middle, where screens show little chroma, and most sizes and lifetimes lie.
+        let at = even - 0.4 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
 }
@@ -195,6 +207,51 @@ mod tests {
     }
 
     #[test]
+    fn growth_and_shrinkage_differ_for_all_eyes() {
+        let eyes: [Eye; 3] = [|c| c, vision::protanopia, vision::deuteranopia];
+        for palette in themes() {
+            let (grew, shrank) = (palette.change(9, 0, false), palette.change(0, 9, false));
+            let stayed = palette.change(9, 9, false);
+            for eye in eyes {
+                for (a, b) in [(grew, shrank), (grew, stayed), (shrank, stayed)] {
+                    assert!(eye(a).distance(eye(b)) >= 0.08, "{} {}", a.css(), b.css());
+                }
+            }
+            for fill in [grew, shrank, stayed, palette.change(10, 9, false), palette.change(9, 10, false)] {
+                assert!(palette.text_on(fill).contrast(fill) >= 4.5, "{}", fill.css());
+            }
+        }
+    }
+
+    #[test]
+    fn slots_that_are_not_near_differ_for_all_eyes() {
+        let eyes: [(&str, Eye, f32); 3] = [
+            ("all", |c| c, 0.1),
+            ("protanopia", vision::protanopia, 0.08),
+            ("deuteranopia", vision::deuteranopia, 0.08),
+        ];
+        let mut near = 0;
+        for i in 0..Paint::SLOTS {
+            for j in 0..i {
+                if Paint::slot(i).is_near(Paint::slot(j)) {
+                    assert!(Paint::slot(j).is_near(Paint::slot(i)));
+                    near += 1;
+                    continue;
+                }
+                for palette in themes() {
+                    for (name, eye, least) in eyes {
+                        let [a, b] = [i, j].map(|slot| eye(palette.fill(Paint::slot(slot))));
+                        let distance = a.distance(b);
+                        assert!(distance >= least, "dark {}, {name}: {i} and {j}: {distance}", palette.is_dark);
+                    }
+                }
+            }
+        }
+        // Most pairs may touch.
+        assert!(near < 32 * 31 / 2 / 4, "{near}");
+    }
+
+    #[test]
     fn the_style_sheet_has_the_same_colours() {
         let css = include_str!("../../static/theme.css");
         for palette in themes() {
@@ -229,7 +286,8 @@ mod tests {
             for (i, pair) in palette.ramp.windows(2).enumerate() {
                 assert!(pair[0].luminance() < pair[1].luminance());
                 let distance = pair[0].distance(pair[1]);
-                assert!(distance >= 0.054, "dark {}: {i} and the next are {distance} apart", palette.is_dark);
+                let least = if (3..11).contains(&i) { 0.06 } else { 0.036 };
+                assert!(distance >= least, "dark {}: {i} and the next are {distance} apart", palette.is_dark);
             }
         }
     }

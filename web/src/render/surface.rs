@@ -71,6 +71,16 @@ impl Area {
         self.y + self.height
     }
 
+    /// Returns whether all of it is in another area.
+    pub fn is_within(self, other: Self) -> bool {
+        self.x >= other.x && self.right() <= other.right() && self.y >= other.y && self.bottom() <= other.bottom()
+    }
+
+    /// Returns whether the two have more than an edge in common.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.x < other.right() && other.x < self.right() && self.y < other.bottom() && other.y < self.bottom()
+    }
+
     /// Returns whether a point is inside.
     pub fn contains(self, (x, y): (f64, f64)) -> bool {
         x >= self.x && x < self.right() && y >= self.y && y < self.bottom()

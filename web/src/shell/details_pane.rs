@@ -4,7 +4,8 @@ use shared::decimal::Decimal;
 use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
-use crate::browser::window;
+use super::sheet::Sheet;
+use crate::browser::{use_narrow, window};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::views::details::Details;
@@ -44,9 +45,20 @@ pub struct DetailsPaneProps {
     pub is_filled: bool,
 }
 
-/// The pane with its splitter.
+/// The details: a pane beside the view, or on a narrow page a sheet below it.
 #[component]
 pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
+    let is_filled = props.is_filled;
+    if use_narrow() {
+        html! { <Sheet {is_filled} /> }
+    } else {
+        html! { <SidePane {is_filled} /> }
+    }
+}
+
+/// The pane with its splitter.
+#[component]
+fn SidePane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();

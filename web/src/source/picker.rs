@@ -33,7 +33,6 @@ pub fn FilePicker() -> Html {
         super::open(&model, files);
     });
     html! {
-        <input id={ID} class="visually-hidden" type="file" multiple=true tabindex="-1" aria-label="Snapshot files"
-            {onchange} data-testid="file-input" />
+        <input id={ID} hidden=true type="file" multiple=true {onchange} data-testid="file-input" />
     }
 }

@@ -3,7 +3,7 @@
 
 mod switch;
 
-pub use switch::theme_switch;
+pub use switch::{choose_next, next_label, theme_switch};
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
 

@@ -1,6 +1,6 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has.
 
-use shared::query::{Answer, Classes, ClassesQuery, ColorBy, Query};
+use shared::query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Query, pool_name, stream_name};
 use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
@@ -33,7 +33,7 @@ pub fn legend_query(model: &Model) -> Option<Query> {
     }
 }
 
-/// The classes, the largest first. A click selects one, a second click clears the selection.
+/// The classes: of an ordered quantity in its order, otherwise the largest first. A click selects one, a second click clears the selection.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();
@@ -57,7 +57,7 @@ pub fn Legend() -> Html {
         return Html::default();
     };
     html! {
-        <section class="legend" aria-label={title} data-testid="legend">
+        <div class="legend" role="group" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
                 <span class="fold-mark" aria-hidden="true">{ if *is_open { "▾" } else { "▸" } }</span>
                 <b>{ title }</b>
@@ -67,7 +67,7 @@ pub fn Legend() -> Html {
                 { listing_control(&model) }
                 if model.view.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 <ul class="legend-list">
-                    { for ranked(classes).into_iter().filter_map(|i| {
+                    { for listed(classes).into_iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
                         let own = class.stack.map_or(Selection::Class(i), Selection::Line);
                         let is_selected = model.view.selection == own;
@@ -78,7 +78,7 @@ pub fn Legend() -> Html {
                         });
                         Some(html! {
                             <li key={i}>
-                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={class.label.clone()} {onclick} data-testid="legend-row">
+                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ class.label.clone() }</span>
                                     { memory_text(listing, memory) }
@@ -88,8 +88,34 @@ pub fn Legend() -> Html {
                     }) }
                 </ul>
             }
-        </section>
+        </div>
     }
+}
+
+/// Returns the places of the classes as the legend lists them. Those of an ordered quantity stand in its order, as in the
+/// stack: the largest and the longest-lived lie at the bottom. Of others see [`ranked`].
+fn listed(classes: &Classes) -> Vec<u32> {
+    let mut listed = ranked(classes);
+    if matches!(classes.query.color_by, ColorBy::Size | ColorBy::Lifetime) {
+        listed.sort_by_key(|i| std::cmp::Reverse(*i));
+    }
+    listed
+}
+
+/// Returns what was recorded of the stream or the pool that a class is named after; otherwise its label.
+fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
+    let found = match color_by {
+        ColorBy::Stream => {
+            let stream = device.streams.iter().find(|stream| stream_name(**stream, &device.streams) == label);
+            stream.map(ToString::to_string)
+        }
+        ColorBy::Pool => {
+            let pool = device.pools.iter().find(|pool| pool_name(**pool, &device.pools) == label);
+            pool.map(ToString::to_string)
+        }
+        _ => None,
+    };
+    found.map_or_else(|| label.to_owned(), |raw| format!("{label}: recorded as {raw}"))
 }
 
 /// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
@@ -107,6 +133,7 @@ pub fn ranked(classes: &Classes) -> Vec<u32> {
 mod tests {
     use shared::query::{Class, Memory, Moments, Paint};
     use shared::totals::Amount;
+    use shared::units::{PoolId, Stream};
 
     use super::*;
 
@@ -118,6 +145,20 @@ mod tests {
         let moments = Moments { at: 0, since: None };
         let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
         let classes = Classes { query, classes: vec![class; 5], memory: [1, 5, 5, 2, 0].map(memory).to_vec() };
-        assert_eq!(ranked(&classes), [1, 2, 3, 0]);
+        assert_eq!((ranked(&classes), listed(&classes)), (vec![1, 2, 3, 0], vec![1, 2, 3, 0]));
+        let by_size = Classes { query: ClassesQuery { color_by: ColorBy::Size, ..classes.query.clone() }, ..classes };
+        assert_eq!(listed(&by_size), [3, 2, 1, 0], "in the order of the scale");
+    }
+
+    #[test]
+    fn the_tooltip_has_what_was_recorded() {
+        let device = DeviceSummary {
+            streams: vec![Stream(0), Stream(94_534_543)],
+            pools: vec![PoolId(0, 4)],
+            ..DeviceSummary::default()
+        };
+        assert_eq!(recorded(&device, ColorBy::Stream, "stream 1"), "stream 1: recorded as 94534543");
+        assert_eq!(recorded(&device, ColorBy::Pool, "pool 1"), "pool 1: recorded as (0, 4)");
+        assert_eq!(recorded(&device, ColorBy::Pool, "large pool"), "large pool");
     }
 }

@@ -6,6 +6,7 @@ use shared::query::{LossSpan, Paint, Window};
 
 use super::events::lost_sentence;
 use crate::render::color::Rgb;
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
@@ -120,12 +121,14 @@ fn hatch(surface: &mut dyn Surface, area: Area, palette: &Palette) {
 }
 
 /// Labels each loss with the number of missing events, if there is room.
-pub fn label(surface: &mut dyn Surface, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
-    let bands = bands(losses, x, plot);
-    let middle = plot.bottom() - 14.0;
-    // The end of the text in each row, from the lowest row up.
-    let mut written = [plot.x; ROWS];
-    for (i, band) in bands.iter().enumerate() {
+pub fn label(
+    surface: &mut dyn Surface,
+    losses: &[LossSpan],
+    (x, plot): (Scale, Area),
+    labels: &mut Labels,
+    palette: &Palette,
+) {
+    for band in bands(losses, x, plot) {
         let lost = if band.events == 0 {
             "from statistics".to_owned()
         } else {
@@ -133,22 +136,18 @@ pub fn label(surface: &mut dyn Surface, losses: &[LossSpan], x: Scale, plot: Are
         };
         let text = if band.losses == 1 { lost } else { format!("{lost} in {}", counted(band.losses, "place")) };
         let width = surface.text_width(&text, Font::Strong) + 8.0;
-        let next = bands.get(i + 1).map_or(plot.right(), |next| next.from);
-        let left = if width + 4.0 <= band.to - band.from {
-            band.from + (band.to - band.from - width) / 2.0
-        } else if band.to + 4.0 + width <= next {
-            band.to + 4.0
-        } else {
-            band.from - 4.0 - width
-        };
-        let Some(row) = written.iter().position(|written| *written + 2.0 <= left) else { continue };
-        let middle = middle - row as f64 * ROW;
-        if middle - 8.0 < plot.y {
-            continue;
-        }
-        written[row] = left + width;
-        surface.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.9));
-        surface.text(&text, (left + 4.0, middle), Align::Start, Font::Strong, palette.text.into());
+        let inside = band.from + (band.to - band.from - width) / 2.0;
+        let is_inside = width + 4.0 <= band.to - band.from;
+        let beside = [band.to + 4.0, band.from - 4.0 - width];
+        // A row further up at a time.
+        let places = (0..ROWS).flat_map(|row| {
+            let y = plot.bottom() - 22.0 - row as f64 * ROW;
+            let lefts = if is_inside { [inside; 2] } else { beside };
+            lefts.map(|left| Area { x: left, y, width, height: 16.0 })
+        });
+        let Some(area) = labels.place(plot, places) else { continue };
+        surface.fill(area, palette.background.at(0.9));
+        surface.text(&text, (area.x + 4.0, area.y + 8.0), Align::Start, Font::Strong, palette.text.into());
     }
 }
 
@@ -235,7 +234,7 @@ mod tests {
     fn touching_losses_are_merged() {
         let mut log = SurfaceLog::default();
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
-        label(&mut log, &losses, scale(), PLOT, &Palette::light());
+        label(&mut log, &losses, (scale(), PLOT), &mut Labels::default(), &Palette::light());
         let texts: Vec<&str> = log.0.iter().filter_map(|line| line.strip_prefix("text ")).collect();
         assert_eq!(texts, ["\"10 events lost in 2 places\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
     }

@@ -3,6 +3,7 @@
 use shared::query::{Axis, Window};
 use shared::units::{Micros, counted};
 
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
@@ -23,16 +24,25 @@ pub fn draw(surface: &mut dyn Surface, x: Scale, plot: Area, range: Window, pale
 }
 
 /// Writes the length of a range in its middle, if there is room.
-pub fn label(surface: &mut dyn Surface, x: Scale, plot: Area, axis: Axis, range: Window, palette: &Palette) {
+pub fn label(
+    surface: &mut dyn Surface,
+    (x, plot): (Scale, Area),
+    axis: Axis,
+    range: Window,
+    labels: &mut Labels,
+    palette: &Palette,
+) {
     let (left, right) = (x.pixel(range.start).max(plot.x), x.pixel(range.end).min(plot.right()));
     let text = length(axis, range);
     let width = surface.text_width(&text, Font::Strong) + 12.0;
     if right - left < width + 4.0 {
         return;
     }
-    let (middle, y) = ((left + right) / 2.0, plot.y + 12.0);
-    surface.fill(Area { x: middle - width / 2.0, y: y - 9.0, width, height: 18.0 }, palette.background.at(0.85));
-    surface.text(&text, (middle, y), Align::Middle, Font::Strong, palette.text.into());
+    let middle = (left + right) / 2.0;
+    let at = |row: u32| Area { x: middle - width / 2.0, y: plot.y + 3.0 + 20.0 * f64::from(row), width, height: 18.0 };
+    let Some(area) = labels.place(plot, (0..4).map(at)) else { return };
+    surface.fill(area, palette.background.at(0.85));
+    surface.text(&text, (middle, area.y + 9.0), Align::Middle, Font::Strong, palette.text.into());
 }
 
 /// Formats the length of a part of the axis.
@@ -53,7 +63,7 @@ mod tests {
         let x = Scale::new(Window { start: 0.0, end: 1000.0 }, plot.x, plot.right());
         let (mut log, range) = (SurfaceLog::default(), Window { start, end });
         draw(&mut log, x, plot, range, &Palette::dark());
-        label(&mut log, x, plot, Axis::Event, range, &Palette::dark());
+        label(&mut log, (x, plot), Axis::Event, range, &mut Labels::default(), &Palette::dark());
         log.0
     }
 

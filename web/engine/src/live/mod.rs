@@ -134,10 +134,13 @@ pub(crate) fn set_rules(rules: &OwnRules) {
     with(|watcher| watcher.session.set_rules(rules));
 }
 
-/// Pauses the view, or resumes it.
+/// Pauses the view, or resumes it. While it is paused the session stays as the page last saw it, so that no answer tells of
+/// anything later.
 pub(crate) fn pause(is_paused: bool) {
     with(|watcher| {
         watcher.is_paused = is_paused;
+        watcher.hold();
+        watcher.want_refresh();
         // Requests the batches that were skipped meanwhile.
         if !is_paused && watcher.feed.is_paused() {
             watcher.has_caught_up = false;
@@ -263,21 +266,38 @@ impl Watcher {
         });
     }
 
+    /// Holds the session while the view is paused. What the server had when it was first asked still comes.
+    fn hold(&mut self) {
+        let is_held = self.is_held();
+        self.session.hold(is_held);
+        if is_held {
+            self.refresh = None;
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_paused && self.has_caught_up
+    }
+
     /// Schedules a new state for the page, if something arrived and the page has drawn the last state.
     fn want_refresh(&mut self) {
-        if self.is_stale && self.is_drawn && self.refresh.is_none() {
+        if !self.is_held() && self.is_stale && self.is_drawn && self.refresh.is_none() {
             self.refresh = Timer::new(rest_ms(self.spent_ms) as i32, || with(Self::refresh));
         }
     }
 
     fn refresh(&mut self) {
         self.refresh = None;
+        if self.is_held() {
+            return;
+        }
         self.is_stale = false;
         let began = now();
         let grown = self.session.refresh();
         self.spent_ms = now() - began;
         // What has arrived counts only once it is part of the session.
         self.has_caught_up |= self.feed.is_caught_up();
+        self.hold();
         let Some(grown) = grown else { return };
         let devices = &grown.summary.devices;
         let known = self.held_events + self.dropped_events;
@@ -320,6 +340,7 @@ impl Watcher {
             dropped_events: self.dropped_events,
             is_late: self.feed.is_late(),
             missed: self.feed.missed().cloned(),
+            held_back_events: if self.is_paused { self.session.waiting() } else { 0 },
             waiting_events: self.feed.waiting_events(),
         })));
     }

@@ -84,9 +84,20 @@ impl WatchedSession {
         self.session.requests(device)
     }
 
-    /// Returns whether the oldest events will be dropped soon.
+    /// Holds what the page shows, or no longer: what arrives meanwhile waits.
+    pub fn hold(&mut self, is_held: bool) {
+        self.session.hold(is_held);
+    }
+
+    /// Returns the number of events that wait.
+    pub fn waiting(&self) -> u64 {
+        self.session.waiting() as u64
+    }
+
+    /// Returns whether nothing more should arrive while the view is paused: the oldest events would be dropped soon, or much
+    /// waits.
     pub fn is_nearly_full(&self) -> bool {
-        self.session.room() < LiveLimits::default().events / FREE_SHARE
+        self.session.room() < LiveLimits::default().events / FREE_SHARE || self.session.holds_much()
     }
 
     /// Returns the bytes of memory that the session occupies.

@@ -7,7 +7,7 @@ use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_text, stream_text, unknown};
+use super::facts::{act, fact, fact_with, facts, pool_fact, pool_text, stream_fact, unknown};
 use super::lifetime::{lifetime, window_of};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Tab};
@@ -54,8 +54,8 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
         fact_with("Lifetime", life.span.clone().into(), life.length.clone().map(Html::from).unwrap_or_default()),
         fact("Events", events(detail, &model)),
-        fact("Stream", stream_text(detail.stream)),
-        fact("Pool", pool_text(detail.pool, detail.is_small)),
+        fact("Stream", stream_fact(detail.stream, model.device())),
+        fact("Pool", pool_fact(detail.pool, detail.is_small, model.device())),
         fact("Address", html! { <span class="mono">{ detail.address.to_string() }</span> }),
     ];
     rows.extend(detail.contexts.iter().map(|(name, text)| {
@@ -170,6 +170,13 @@ pub fn search_term(name: &str, filename: &str, line: u32) -> String {
     if parent.is_empty() { place } else { format!("{parent}/{place}") }
 }
 
+/// Returns a search term for a frame by its `file:line`; `None` if it has neither a place nor a name.
+pub fn frame_term(name: &str, location: &str) -> Option<String> {
+    let (file, line) =
+        location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))).unwrap_or((location, 0));
+    Some(search_term(name, file, line)).filter(|term| !term.is_empty())
+}
+
 /// Returns all details as plain text with exact numbers, for a report.
 fn as_text(detail: &AllocationDetail, has_times: bool, folds: bool) -> String {
     let life = lifetime(detail, has_times);
@@ -206,6 +213,9 @@ mod tests {
         assert_eq!(search_term("forward", "train.py", 3), "train.py:3");
         assert_eq!(search_term("at::empty", "??", 0), "at::empty");
         assert_eq!(search_term("at::empty", "", 7), "at::empty");
+        assert_eq!(frame_term("forward", "/x/nn/linear.py:116").as_deref(), Some("nn/linear.py:116"));
+        assert_eq!(frame_term("at::empty", "??").as_deref(), Some("at::empty"));
+        assert_eq!(frame_term("", ""), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Tables of facts: names on the left, values on the right, all selectable.
 
+use shared::query::{DeviceSummary, pool_name, stream_name};
 use shared::units::{PoolId, Stream};
 use yew::prelude::*;
 
@@ -33,15 +34,27 @@ pub fn unknown(what: impl Into<Html>, reason: &str) -> Html {
     }
 }
 
-/// Formats a pool: `large, default pool`, `small, private pool (0, 1)`.
+/// Formats a pool as it was recorded: `large, default pool`, `small, private pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
     if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
 }
 
-/// Formats a stream: `default`, `stream 7`.
-pub fn stream_text(stream: Stream) -> String {
-    if stream == Stream::default() { stream.to_string() } else { format!("stream {stream}") }
+/// Renders the short name of a pool: `small, pool 1`. What was recorded is its tooltip.
+pub fn pool_fact(pool: PoolId, is_small: bool, device: Option<&DeviceSummary>) -> Html {
+    let size = if is_small { "small" } else { "large" };
+    let name = pool_name(pool, device.map_or(&[], |device| &device.pools));
+    named(format!("{size}, {name}"), pool.is_private().then(|| pool.to_string()))
+}
+
+/// Renders the short name of a stream: `default stream`, `stream 3`. What was recorded is its tooltip.
+pub fn stream_fact(stream: Stream, device: Option<&DeviceSummary>) -> Html {
+    let name = stream_name(stream, device.map_or(&[], |device| &device.streams));
+    named(name, (stream != Stream::default()).then(|| stream.to_string()))
+}
+
+fn named(name: String, recorded: Option<String>) -> Html {
+    html! { <span title={recorded.map(|recorded| format!("Recorded as {recorded}"))}>{ name }</span> }
 }
 
 /// Renders a button of the row of actions.
@@ -67,7 +80,7 @@ pub fn picks(model: &ModelHandle, title: &'static str, allocations: &[(u32, u64)
             <ul class="picks">
                 { for allocations.iter().map(|&(id, bytes)| html! {
                     <li key={id}>
-                        <button type="button" class="link" onclick={sends(model, Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
+                        <button type="button" class="link" data-menu={format!("a{id}")} onclick={sends(model, Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
                             { bytes_text(bytes) }
                         </button>
                     </li>
@@ -82,10 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pools_and_streams_in_words() {
+    fn pools_in_words() {
         assert_eq!(pool_text(PoolId(0, 0), true), "small, default pool");
         assert_eq!(pool_text(PoolId(0, 3), false), "large, private pool (0, 3)");
-        assert_eq!(stream_text(Stream(0)), "default");
-        assert_eq!(stream_text(Stream(-7)), "stream -7");
     }
 }

@@ -4,7 +4,7 @@ use shared::query::{Answer, Query};
 use shared::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_text, stream_text, unknown};
+use super::facts::{act, fact, fact_with, facts, pool_fact, stream_fact, unknown};
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::views::heatmap::pinned;
@@ -61,8 +61,8 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                     Some(position) => format!("event {}", Count(position.into())),
                     None => "before the trace".to_owned(),
                 }),
-                fact("Stream", stream_text(row.stream)),
-                fact("Pool", pool_text(row.pool, row.is_small)),
+                fact("Stream", stream_fact(row.stream, model.device())),
+                fact("Pool", pool_fact(row.pool, row.is_small, model.device())),
             ]) }
             if !segment.pins.is_empty() {
                 <h3>{ "Pinned by" }</h3>

@@ -1,6 +1,7 @@
 //! Facts about the file: its format, its devices with their totals, and the allocator's settings.
 
-use shared::query::Origin;
+use shared::finding::FindingCode;
+use shared::query::{Origin, Summary, pool_name, stream_name};
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
@@ -70,9 +71,9 @@ pub fn FileFacts() -> Html {
                                 <span class="remark">{ format!("peak reserved {}", Bytes(device.peak_reserved)) }</span></dd></div>
                             <div class="fact"><dt>{ "At the end" }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ format!("{} reserved in {}", Bytes(device.end.reserved), counted(device.end.segments.into(), "segment")) }</span></dd></div>
-                            <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter()) }</dd></div>
+                            <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter().map(|stream| (stream_name(*stream, &device.streams), stream.to_string()))) }</dd></div>
                             if !device.pools.is_empty() {
-                                <div class="fact"><dt>{ "Private pools" }</dt><dd>{ joined(device.pools.iter()) }</dd></div>
+                                <div class="fact"><dt>{ "Private pools" }</dt><dd>{ joined(device.pools.iter().map(|pool| (pool_name(*pool, &device.pools), pool.to_string()))) }</dd></div>
                             }
                         </dl>
                     </section>
@@ -101,14 +102,23 @@ fn origin(origin: &Origin) -> Html {
     }
 }
 
-fn joined(items: impl Iterator<Item = impl ToString>) -> String {
-    items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+/// Lists short names; what was recorded is their tooltip.
+fn joined(items: impl Iterator<Item = (String, String)>) -> Html {
+    let comma = |i: usize| if i > 0 { ", " } else { "" };
+    items.enumerate().map(|(i, (name, raw))| html! { <span title={raw}>{ comma(i) }{ name }</span> }).collect()
 }
 
 /// Renders the allocator's settings of a recording or a snapshot.
-pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
-    let silence =
-        if is_recording { "Not in this recording." } else { "Not in this file. PyTorch 2.2 and later write them." };
+pub fn settings_table(summary: &Summary) -> Html {
+    let settings = &summary.settings;
+    let is_cut = summary.findings.iter().any(|finding| finding.code == FindingCode::Truncated);
+    let silence = if summary.origin.is_some() {
+        "Not in this recording."
+    } else if is_cut {
+        "Not in this part of the file: they come at its end, which is missing."
+    } else {
+        "Not in this file. PyTorch 2.2 and later write them."
+    };
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>

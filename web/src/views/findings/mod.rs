@@ -121,7 +121,7 @@ pub fn Findings() -> Html {
             }
             <LineList />
             <FileFacts />
-            { settings_table(&summary.settings, summary.origin.is_some()) }
+            { settings_table(&summary) }
         </div>
     }
 }

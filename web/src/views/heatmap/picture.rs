@@ -15,12 +15,13 @@ use super::colors;
 use super::ghost::Ghost;
 use crate::browser::document;
 use crate::render::canvas::{Picture, Size};
+use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface, fit, fit_end};
-use crate::views::range_band;
 use crate::views::timeline::gesture::PlotArea;
 use crate::views::timeline::marks::{self, Marks};
+use crate::views::{losses, range_band};
 
 /// The least height of a label in pixels.
 const LABEL: f64 = 14.0;
@@ -316,12 +317,17 @@ impl Picture for HeatmapPicture {
         let x = scene.plot_area.x();
         if let Some(range) = self.preview.or(marks.range) {
             range_band::draw(surface, x, plot, range, palette);
-            range_band::label(surface, x, plot, scene.axis, range, palette);
         }
+        let mut labels = Labels::default();
         if let (Some(map), Some(ghost)) = (scene.map(), &scene.ghost) {
             self.failure = ghost.draw(surface, &scene.plot_area, map, palette);
+            self.failure.into_iter().for_each(|area| labels.keep_out(area));
         }
         marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
+        if let Some(range) = self.preview.or(marks.range) {
+            range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
+        }
+        losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
         marks::above(surface, &scene.plot_area, marks, palette);
         if let Some(band) = self.band {
             // Sizes have no other height.

@@ -1,6 +1,6 @@
 //! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
 
-use shared::query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window};
+use shared::query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window, pool_name, stream_name};
 use shared::units::Bytes;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
@@ -59,8 +59,8 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             }
             if !by_size {
                 <div class="choices" role="group" aria-label="Zoom into addresses">
-                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Show more addresses (−, Ctrl+wheel)" aria-label="Show more addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
-                    <button type="button" class="choice" title="Show fewer addresses (+, Ctrl+wheel)" aria-label="Show fewer addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
+                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Show more addresses (−, Alt+wheel)" aria-label="Show more addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
+                    <button type="button" class="choice" title="Show fewer addresses (+, Alt+wheel)" aria-label="Show fewer addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
                 </div>
             }
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace"
@@ -83,13 +83,11 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
     let mut parts = vec![(HeatmapPart::All, "all memory".to_owned())];
     let device = model.device();
     for &pool in device.map_or(&[][..], |device| &device.pools) {
-        parts.push((HeatmapPart::Pool(pool), format!("private pool {pool}")));
+        let pools = device.map_or(&[][..], |device| &device.pools);
+        parts.push((HeatmapPart::Pool(pool), pool_name(pool, pools)));
     }
     if let Some(streams) = device.map(|device| &device.streams).filter(|streams| streams.len() > 1) {
-        parts.extend(streams.iter().map(|stream| {
-            let name = if stream.0 == 0 { "default stream".to_owned() } else { format!("stream {stream}") };
-            (HeatmapPart::Stream(*stream), name)
-        }));
+        parts.extend(streams.iter().map(|stream| (HeatmapPart::Stream(*stream), stream_name(*stream, streams))));
     }
     let selected = match model.view.selection {
         Selection::Segment(address) => Some(HeatmapPart::Segment(address)),

@@ -1,7 +1,7 @@
 //! The tooltip of the heatmap: what is in the cell under the pointer.
 
 use shared::diagnosis::FailedRequest;
-use shared::query::{AddressCell, Answer, HeatmapCell, HeatmapNeed, HeatmapThing, Pin, Query, SizeCell};
+use shared::query::{AddressCell, Answer, DeviceSummary, HeatmapCell, HeatmapNeed, HeatmapThing, Pin, Query, SizeCell};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -32,10 +32,11 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     if props.hover == Some(Hover::Failure) {
         return model.failure_at_cursor().map(failed).unwrap_or_default();
     }
-    let has_times = model.device().is_some_and(|device| device.has_times);
     let Some(wanted) = cell else { return html! {} };
     match answer.as_deref() {
-        Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))) if cell.query == wanted => address(cell, has_times),
+        Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))) if cell.query == wanted => {
+            address(cell, model.device())
+        }
         Some(Answer::HeatmapCell(Some(HeatmapCell::Size(cell)))) if cell.query == wanted => size(cell),
         _ => html! { <div class="canvas-tip-title">{ "…" }</div> },
     }
@@ -61,8 +62,9 @@ fn failed(failure: &FailedRequest) -> Html {
     }
 }
 
-fn address(cell: &AddressCell, has_times: bool) -> Html {
+fn address(cell: &AddressCell, device: Option<&DeviceSummary>) -> Html {
     const NAMES: [&str; 5] = ["Allocated", "Waiting for a stream", "Free, usable", "Free, too small", "Unmapped"];
+    let has_times = device.is_some_and(|device| device.has_times);
     let time = if has_times { format!(" · {} s", seconds(cell.time_us)) } else { String::new() };
     html! {
         <>
@@ -75,7 +77,7 @@ fn address(cell: &AddressCell, has_times: bool) -> Html {
             </dl>
             if let Some(segment) = &cell.segment {
                 <div class="canvas-tip-more">{ format!("Segment of {}, {} active in {}", Bytes(segment.size), Bytes(segment.active), counted(cell.blocks.into(), "block")) }</div>
-                <div class="canvas-tip-more">{ place(segment) }</div>
+                <div class="canvas-tip-more">{ place(segment, device) }</div>
             }
             if !cell.pins.is_empty() {
                 <div class="canvas-tip-more">{ "Pinned by" }</div>

@@ -4,23 +4,26 @@ use std::rc::Rc;
 
 use raster::{Pixels, Shape, Style, Transform};
 use shared::order::Within;
-use shared::query::{Answer, Overview, Paint, Window};
+use shared::query::{Answer, Axis, Overview, Paint, Window};
 use shared::units::Bytes;
 
+use crate::hooks::PinFlag;
 use crate::render::canvas::{Picture, Size};
 use crate::render::color::Rgb;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
+use crate::render::ticks;
 use crate::views::whatif::RunLines;
-use crate::views::{losses, range_band};
+use crate::views::{losses, pin_flags, range_band};
 
 /// Room for the label of the height, equal to the timeline's.
 const GUTTER: f64 = 68.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 4.0;
+/// Room for the labels of the x axis.
+const FOOT: f64 = 17.0;
 
 /// What to draw, as set by the component.
 pub struct Scene {
@@ -28,6 +31,8 @@ pub struct Scene {
     pub answer: Rc<Answer>,
     /// The theme's colours.
     pub palette: Rc<Palette>,
+    /// The x axis.
+    pub axis: Axis,
     /// The whole axis.
     pub extent: Window,
     /// The coordinate beyond which nothing is drawn, if any.
@@ -38,6 +43,8 @@ pub struct Scene {
     pub cursor: Option<f64>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The pins.
+    pub pins: Rc<[PinFlag]>,
     /// The reserved memory of what-if runs.
     pub runs: Option<RunLines>,
 }
@@ -63,36 +70,49 @@ pub fn plot(size: Size) -> Area {
         x: left,
         y: snap(TOP),
         width: snap((size.width - left - RIGHT).max(0.0)),
-        height: snap((size.height - TOP - BOTTOM).max(0.0)),
+        height: snap((size.height - TOP - FOOT).max(0.0)),
     }
 }
 
-/// Returns the shapes of an answer; x in columns, y in bytes.
+/// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is hatched, as on the
+/// timeline, so that what is allocated stands out.
 fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let mut shapes = Vec::new();
     let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
+    let columns: Vec<(u64, u64, u64)> =
+        columns.map(|((reserved, active), allocated)| (*reserved, *active, *allocated)).collect();
+    // Reserved memory rarely changes: the hatch is wide rectangles, whose lower parts the rest covers.
+    let mut from = 0;
+    for equal in columns.chunk_by(|a, b| a.0 == b.0) {
+        let (x, to) = ((from as f32, (from + equal.len()) as f32), equal.first().map_or(0, |first| first.0));
+        from += equal.len();
+        let below = equal.iter().map(|column| column.1).min().unwrap_or(0);
+        if to > below {
+            shapes.push(palette.shape(x, (below as f32, to as f32), Paint::CACHED, Style::PLAIN));
+        }
+    }
     let mut before: Option<u64> = None;
-    let ground = palette.background.blend(palette.cached, 0.22);
-    for (i, ((reserved, active), allocated)) in columns.enumerate() {
+    for (i, (reserved, active, allocated)) in columns.into_iter().enumerate() {
         let x = (i as f32, i as f32 + 1.0);
         let mut area = |from: u64, to: u64, color: Rgb| {
             if to > from {
                 shapes.push(Shape::plain(x, (from as f32, to as f32), color.pixel()));
             }
         };
-        area(*active, *reserved, ground);
-        area(*allocated, *active, palette.fill(Paint::PENDING));
-        area(0, *allocated, palette.fill(Paint::ALLOCATED));
+        area(allocated, active, palette.fill(Paint::PENDING));
+        area(0, allocated, palette.fill(Paint::ALLOCATED));
+        if reserved < active {
+            // Less than what is in it: of a damaged file it isn't known.
+            before = None;
+            continue;
+        }
         // The line, with a step wherever it changes.
-        let from = before.unwrap_or(*reserved);
-        let mut line = Shape::plain(
-            (x.0, x.0),
-            (from.min(*reserved) as f32, from.max(*reserved) as f32),
-            palette.reserved.pixel(),
-        );
+        let from = before.unwrap_or(reserved);
+        let mut line =
+            Shape::plain((x.0, x.0), (from.min(reserved) as f32, from.max(reserved) as f32), palette.reserved.pixel());
         line.style = Style::VISIBLE;
         shapes.push(line);
-        before = Some(*reserved);
+        before = Some(reserved);
     }
     shapes
 }
@@ -176,7 +196,7 @@ fn over(
         palette.text_dim.into(),
     );
     surface.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Font::Label, palette.text_dim.at(0.8));
-    surface.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
+    x_axis(surface, scene, x, plot);
     annotations(surface, overview, palette, x, plot);
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
     losses::draw(surface, &overview.losses, (x, y), plot, palette);
@@ -192,10 +212,34 @@ fn over(
         surface.vertical(at, 1.0, plot.bottom(), palette.oom.into());
         surface.polygon(&[(at, 1.0), (at + 8.0, 4.0), (at, 7.0)], palette.oom.into());
     }
+    pin_flags::draw(surface, x, plot, &scene.pins, false, palette);
     if let Some(at) = scene.cursor.map(|cursor| x.pixel(cursor)) {
         surface.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
         let top = plot.y - 8.0;
         surface.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.accent.into());
+    }
+}
+
+/// Draws the axis below the plot.
+fn x_axis(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
+    let ink = scene.palette.text_dim;
+    surface.horizontal(plot.bottom(), plot.x, plot.right(), false, scene.palette.line.into());
+    let (name, marks) = match scene.axis {
+        Axis::Time => ("time", ticks::time(scene.extent, plot.width / 120.0)),
+        Axis::Event => ("event", ticks::events(scene.extent, plot.width / 120.0)),
+    };
+    let middle = plot.bottom() + 10.0;
+    surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, ink.at(0.8));
+    let mut end = plot.x;
+    for tick in marks {
+        let at = x.pixel(tick.at);
+        surface.vertical(at, plot.bottom(), plot.bottom() + 3.0, ink.at(0.6));
+        let half = surface.text_width(&tick.label, Font::Label) / 2.0;
+        let label = at.within(plot.x + half, (plot.right() - half).max(plot.x + half));
+        if label - half >= end {
+            end = label + half + 6.0;
+            surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, ink.into());
+        }
     }
 }
 
@@ -268,15 +312,17 @@ mod tests {
 
     #[test]
     fn marks_lie_over_the_brush() {
-        let plot = plot(Size { width: 380.0, height: 72.0, ratio: 1.0 });
+        let plot = plot(Size { width: 380.0, height: 85.0, ratio: 1.0 });
         let scene = Scene {
             answer: Rc::new(Answer::Overview(overview())),
             palette: Rc::new(Palette::light()),
+            axis: Axis::Event,
             extent: Window { start: 0.0, end: 30.0 },
             newest: None,
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
             range: None,
+            pins: Rc::default(),
             runs: None,
         };
         let mut log = SurfaceLog::default();

@@ -1,11 +1,11 @@
 //! The tooltip of the segment map: the block, gap or segment under the pointer.
 
-use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
-use shared::units::Bytes;
+use shared::query::{AllocationDetail, Answer, DeviceSummary, Paint, Query, SegmentRow, pool_name, stream_name};
+use shared::units::{Bytes, Stream};
 use yew::prelude::*;
 
 use super::picture::{GapShape, Hover};
-use crate::hooks::use_answer;
+use crate::hooks::{use_answer, use_model};
 use crate::views::controls::site_line;
 
 /// Properties of [`Tooltip`].
@@ -23,6 +23,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     let gap = props.hover.and_then(|hover| hover.gap);
     let before = use_answer(gap.and_then(|gap| gap.before).map(|id| Query::Allocation { id }));
     let after = use_answer(gap.and_then(|gap| gap.after).map(|id| Query::Allocation { id }));
+    let model = use_model();
     let Some(hover) = props.hover else { return html! {} };
     let detail = match answer.as_deref() {
         Some(Answer::Allocation(detail)) if Some(detail.id) == hover.allocation => Some(detail.as_ref()),
@@ -44,7 +45,10 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
                 { fact("Segment", Bytes(segment.size).to_string()) }
                 { fact("Active in segment", Bytes(segment.active).to_string()) }
             </dl>
-            <div class="canvas-tip-more">{ place(segment) }</div>
+            if hover.is_pin {
+                <div class="canvas-tip-more">{ "Keeps a mostly free segment from being given back" }</div>
+            }
+            <div class="canvas-tip-more">{ place(segment, model.device()) }</div>
         </>
     }
 }
@@ -80,13 +84,18 @@ fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after:
     to.checked_sub(from)
 }
 
-/// Formats the address, pool and stream of a segment.
-pub fn place(row: &SegmentRow) -> String {
+/// Formats the address, pool and stream of a segment, with what was recorded of a stream and a pool.
+pub fn place(row: &SegmentRow, device: Option<&DeviceSummary>) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
-    let mut text = format!("{} · {kind} · stream {}", row.address, row.stream);
+    let stream = stream_name(row.stream, device.map_or(&[], |device| &device.streams));
+    let mut text = format!("{} · {kind} · {stream}", row.address);
+    let recorded = row.stream.to_string();
+    if !stream.ends_with(&recorded) && row.stream != Stream::default() {
+        text.push_str(&format!(" ({recorded})"));
+    }
     if row.pool.is_private() {
-        text.push_str(" · private pool ");
-        text.push_str(&row.pool.to_string());
+        let pool = pool_name(row.pool, device.map_or(&[], |device| &device.pools));
+        text.push_str(&format!(" · {pool} {}", row.pool));
     }
     if row.is_expandable {
         text.push_str(" · expandable");
@@ -96,7 +105,7 @@ pub fn place(row: &SegmentRow) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::units::{Address, PoolId, Stream};
+    use shared::units::{Address, PoolId};
 
     use super::*;
 
@@ -111,7 +120,11 @@ mod tests {
             is_small: true,
             is_expandable: true,
         };
-        assert_eq!(place(&row), "0x7f000000 · small pool · stream 7 · private pool (0, 3) · expandable");
+        let device = DeviceSummary { pools: vec![PoolId(0, 3)], streams: vec![Stream(7)], ..DeviceSummary::default() };
+        let text = |row: &SegmentRow| place(row, Some(&device));
+        assert_eq!(text(&row), "0x7f000000 · small pool · stream 7 · pool 1 (0, 3) · expandable");
+        let other = SegmentRow { stream: Stream(0), pool: PoolId::default(), is_expandable: false, ..row };
+        assert_eq!(text(&other), "0x7f000000 · small pool · default stream");
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) ->
     let quads = dimmed.as_ref().unwrap_or(&timeline.quads);
     match timeline.detail {
         Detail::Allocations => palette.outlined(quads, &mut shapes),
-        Detail::Classes => palette.filled(quads, Style::PLAIN, &mut shapes),
+        // A line between neighbours.
+        Detail::Classes => palette.filled(quads, Style::EDGE_TOP, &mut shapes),
     }
     line(&runs, y, palette, &mut shapes);
     shapes
@@ -94,6 +95,17 @@ fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Ve
     let mut last: Option<u64> = None;
     let mut begin = 0usize;
     for run in runs {
+        if run.reserved < run.active {
+            // Less than what is in it: of a damaged file it isn't known.
+            if let Some(before) = last.take() {
+                thin((begin as f32, run.from as f32), (y(before), y(before)));
+            }
+            begin = run.to;
+            continue;
+        }
+        if last.is_none() {
+            begin = run.from;
+        }
         if let Some(before) = last.filter(|before| *before != run.reserved) {
             let x = run.from as f32;
             thin((begin as f32, x), (y(before), y(before)));
@@ -164,6 +176,16 @@ pub(super) mod tests {
             [([0.0, 2.0], [8.0, 8.0]), ([2.0, 2.0], [8.0, 9.0]), ([2.0, 4.0], [9.0, 9.0])]
         );
         assert_eq!(of(palette.fill(Paint::slot(1))), [([1.0, 3.0], [2.0, 5.0])]);
+    }
+
+    #[test]
+    fn a_reserved_total_that_cannot_be_is_left_out() {
+        let palette = Palette::dark();
+        let mut damaged = answer();
+        damaged.reserved = vec![8, 3, 3, 9].into();
+        let shapes = shapes(&damaged, &palette, None);
+        let lines: Vec<_> = shapes.iter().filter(|s| s.color == palette.reserved.pixel()).map(|s| (s.x, s.y)).collect();
+        assert_eq!(lines, [([0.0, 1.0], [8.0, 8.0]), ([3.0, 4.0], [9.0, 9.0])]);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
 use yew::prelude::*;
 
+use super::lanes::Rows;
 use super::marks::{Marks, Oom, Steps};
-use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_range};
+use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_pin_flags, use_range};
 use crate::model::Selection;
 
 /// Columns of the overview that flags and annotations are read from; its totals are not used here.
@@ -47,26 +48,32 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         Some(Answer::Overview(overview)) => (
             ooms(&overview.ooms, device),
             Rc::from(overview.annotations.as_slice()),
+            Rows::of(&overview.annotations),
             Rc::from(overview.losses.as_slice()),
         ),
-        _ => Default::default(),
+        // One row is kept free for annotations whose number of rows is not known yet.
+        _ => {
+            let rows = u32::from(device.is_some_and(|device| device.annotations > 0));
+            (Rc::default(), Rc::default(), Rows::unknown(rows), Rc::default())
+        }
     });
     let answer = use_answer(device.filter(|device| device.events > 0).map(|_| Query::Steps { axis }));
-    let strip = u32::from(device.is_some_and(|device| device.annotations > 0));
-    let steps = use_memo((answer.as_ref().map(Rc::as_ptr), strip), |_| match answer.as_deref() {
-        Some(Answer::Steps(list)) => steps(list, strip),
+    let steps = use_memo(answer.as_ref().map(Rc::as_ptr), |_| match answer.as_deref() {
+        Some(Answer::Steps(list)) => steps(list),
         _ => Steps::default(),
     });
-    let (ooms, annotations, losses) = taken.as_ref().clone();
+    let (ooms, annotations, rows, losses) = taken.as_ref().clone();
     Marks {
         cursor,
         ooms,
         annotations,
+        rows,
         steps: steps.as_ref().clone(),
         losses,
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
         range: use_range(model),
+        pins: use_pin_flags(model),
     }
 }
 
@@ -77,15 +84,14 @@ fn coordinate(state: &StateAt, axis: Axis) -> f64 {
     }
 }
 
-/// Returns the steps with their names. Those that are annotations have no strip of their own.
-fn steps(list: &StepList, strip: u32) -> Steps {
-    let is_drawn = !list.steps.is_empty() && !list.is_annotated;
+/// Returns the steps with their names. Those that are annotations have no lane of their own.
+fn steps(list: &StepList) -> Steps {
     let name = |step: &StepSpan| (step.span, format!("step {}", step.number));
     Steps {
         spans: list.steps.iter().map(name).collect(),
         hint: format!("Found {}. Click selects it; Shift-click lays it over the selected one.", list.source).into(),
         positions: list.steps.iter().map(|step| (step.from, step.to)).collect(),
-        strip: is_drawn.then_some(strip),
+        has_lane: !list.steps.is_empty() && !list.is_annotated,
     }
 }
 

@@ -1,25 +1,27 @@
-//! The marks over the timeline: axes, out-of-memory flags, annotations, the peak, the cursor.
+//! The marks over the timeline: axes, out-of-memory flags, lanes of spans, the peak, the cursor. The words over the shapes
+//! have places of their own, so that none overprints another.
 
 use std::rc::Rc;
 
 use shared::order::Within;
-use shared::query::{Axis, LossSpan, Window};
+use shared::query::{Axis, Class, LossSpan, Window};
 use shared::units::Bytes;
 
 use super::gesture::PlotArea;
+use super::lanes::{self, Lane, Rows, Span};
+use crate::hooks::PinFlag;
 use crate::render::canvas::Size;
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface, fit};
 use crate::render::ticks;
-use crate::views::losses;
+use crate::views::{losses, pin_flags};
 
 /// Room for the labels of bytes.
 const GUTTER: f64 = 68.0;
 /// The strip above the shapes that moves the cursor and has the flags.
 const CURSOR_STRIP: f64 = 20.0;
-/// The strip of annotations, if there are any.
-const STRIP: f64 = 16.0;
 /// Room for the labels of the x axis.
 const FOOT: f64 = 24.0;
 const RIGHT: f64 = 12.0;
@@ -43,7 +45,9 @@ pub struct Marks {
     /// Out-of-memory events, from left to right.
     pub ooms: Rc<[Oom]>,
     /// Annotated spans.
-    pub annotations: Rc<[(Window, String)]>,
+    pub annotations: Rc<[Span]>,
+    /// Their rows.
+    pub rows: Rows,
     /// The steps of the job.
     pub steps: Steps,
     /// Lost events.
@@ -54,40 +58,62 @@ pub struct Marks {
     pub lifetime: Option<Window>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The pins.
+    pub pins: Rc<[PinFlag]>,
 }
 
 impl Marks {
     /// Returns an annotated span or, behind those, a step.
-    pub fn span(&self, i: usize) -> Option<&(Window, String)> {
+    pub fn span(&self, i: usize) -> Option<&Span> {
         self.annotations.iter().chain(self.steps.spans.iter()).nth(i)
+    }
+
+    /// Returns the number of rows above the shapes.
+    pub fn row_count(&self) -> u32 {
+        self.rows.count + u32::from(self.steps.has_lane)
+    }
+
+    fn annotation_lane(&self) -> Lane<'_> {
+        Lane { name: "annotated", spans: &self.annotations, rows: Some(&self.rows), below: 0 }
+    }
+
+    fn step_lane(&self) -> Lane<'_> {
+        Lane { name: "steps", spans: &self.steps.spans, rows: None, below: self.rows.count }
+    }
+
+    /// Returns the index of the annotated span at a point.
+    pub fn annotation_at(&self, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+        self.annotation_lane().at(x, plot, point)
+    }
+
+    /// Returns the index of the step at a point: in the lane of steps, or on the annotation that is the step.
+    pub fn step_at(&self, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+        if self.steps.has_lane {
+            return self.step_lane().at(x, plot, point);
+        }
+        let (span, _) = self.annotations.get(self.annotation_at(x, plot, point)?)?;
+        self.steps.spans.iter().position(|(step, _)| step == span)
     }
 }
 
-/// The steps of the job, which have a strip of their own unless annotations are the steps.
+/// The steps of the job, which have a lane of their own unless annotations are the steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps {
     /// Their coordinates and names.
-    pub spans: Rc<[(Window, String)]>,
+    pub spans: Rc<[Span]>,
     /// The positions at which each begins and ends.
     pub positions: Rc<[(u32, u32)]>,
     /// How they were found, and what a click does: a sentence for the tooltip.
     pub hint: Rc<str>,
-    /// Their strip, counted upwards from the shapes; `None` if they are annotations.
-    pub strip: Option<u32>,
+    /// Whether they have a lane, above the annotations.
+    pub has_lane: bool,
 }
 
-impl Steps {
-    /// Returns the index of the step at a point of the strips.
-    pub fn at(&self, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
-        span_at(&self.spans, self.strip.unwrap_or(0), x, plot, point)
-    }
-}
-
-/// Returns the area of the shapes, on whole device pixels, below a number of strips.
-pub fn plot(size: Size, strips: u32) -> Area {
+/// Returns the area of the shapes, on whole device pixels, below a number of rows of spans.
+pub fn plot(size: Size, rows: u32) -> Area {
     let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
     let snap = |value: f64| (value * ratio).round() / ratio;
-    let top = snap(CURSOR_STRIP + STRIP * f64::from(strips));
+    let top = snap(CURSOR_STRIP + lanes::ROW * f64::from(rows));
     let left = snap(GUTTER);
     Area {
         x: left,
@@ -97,37 +123,21 @@ pub fn plot(size: Size, strips: u32) -> Area {
     }
 }
 
-/// Draws everything below the hovered and selected outlines: axes, annotations, flags, the peak, losses. The peak's label
-/// stays out of `taken`.
-pub fn below(
-    surface: &mut dyn Surface,
-    plot_area: &PlotArea,
-    axis: Axis,
-    marks: &Marks,
-    taken: Option<Area>,
-    palette: &Palette,
-) {
+/// Draws everything below the hovered and selected outlines, apart from the words over the shapes: axes, losses, lanes, flags.
+pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
-    x_axis(surface, plot_area, axis, palette);
-    strip(surface, plot_area, &marks.annotations, 0, palette);
-    if let Some(number) = marks.steps.strip {
-        strip(surface, plot_area, &marks.steps.spans, number, palette);
-    }
-    peak(surface, plot_area, marks.peak, taken, palette);
-    flags(surface, plot_area, &marks.ooms, palette);
-    losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
+    along(surface, plot_area, axis, marks, palette);
 }
 
-/// Draws what is not of the timeline alone: the x axis, annotations, flags, losses.
+/// Draws what is not of the timeline alone: the x axis, lanes, flags.
 pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     x_axis(surface, plot_area, axis, palette);
-    strip(surface, plot_area, &marks.annotations, 0, palette);
-    if let Some(number) = marks.steps.strip {
-        strip(surface, plot_area, &marks.steps.spans, number, palette);
+    marks.annotation_lane().draw(surface, plot_area, palette);
+    if marks.steps.has_lane {
+        marks.step_lane().draw(surface, plot_area, palette);
     }
     flags(surface, plot_area, &marks.ooms, palette);
-    losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
 
 /// Draws everything on top: the lifetime of the selected allocation, and the cursor.
@@ -142,9 +152,11 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
             surface.fill(Area { y: bar.y + 1.0, height: 2.0, ..bar }, palette.accent.into());
         }
     }
+    pin_flags::draw(surface, x, plot, &marks.pins, true, palette);
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
-        surface.vertical(at, plot.y - 8.0, plot.bottom() + 4.0, palette.accent.into());
-        let top = plot.y - 10.0;
+        // Its handle is in the strip that moves it, above the names of spans.
+        let top = CURSOR_STRIP - 11.0;
+        surface.vertical(at, top + 2.0, plot.bottom() + 4.0, palette.accent.into());
         surface.polygon(
             &[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)],
             palette.accent.into(),
@@ -161,7 +173,9 @@ fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palett
     for tick in ticks::bytes(plot_area.bytes, plot.height / 44.0) {
         let at = y.pixel(tick.at);
         surface.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
-        surface.text(&tick.label, (plot.x - 8.0, at), Align::End, Font::Label, palette.text_dim.into());
+        // Beside the plot there are the names of lanes above, and that of the x axis below.
+        let middle = at.within(plot.y + 5.0, plot.bottom());
+        surface.text(&tick.label, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
     }
 }
 
@@ -178,6 +192,7 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
         Axis::Time => ticks::time(plot_area.window, plot.width / 96.0),
         Axis::Event => ticks::events(plot_area.window, plot.width / 96.0),
     };
+    let mut end = plot.x;
     for tick in marks {
         let at = x.pixel(tick.at);
         surface.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
@@ -185,58 +200,24 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
         let width = surface.text_width(&tick.label, Font::Label);
         let label =
             at.within(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
+        if label - width / 2.0 < end {
+            continue;
+        }
+        end = label + width / 2.0 + 6.0;
         surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, palette.text_dim.into());
     }
 }
 
-/// Draws named spans in a strip above the shapes. Strip 0 is the lowest.
-fn strip(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], number: u32, palette: &Palette) {
-    let (x, plot) = (plot_area.x(), plot_area.plot);
-    let top = plot.y - STRIP * f64::from(number + 1);
-    // The end of the last drawn span: one span per pixel is enough.
-    let mut drawn = f64::NEG_INFINITY;
-    for (i, (span, name)) in spans.iter().enumerate() {
-        let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
-        if to <= plot.x || from >= plot.right() || to.max(from + 1.0) < drawn + 1.0 {
-            continue;
-        }
-        drawn = to.max(from + 1.0);
-        let area = Area { x: from, y: top, width: to - from, height: STRIP - 2.0 };
-        surface.vertical(from, top, top + STRIP - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
-        if area.width < 2.0 {
-            continue;
-        }
-        surface.fill(area, palette.text.at(if i % 2 == 0 { 0.10 } else { 0.16 }));
-        if area.width < NAME_ROOM {
-            continue;
-        }
-        // Steps differ by their number.
-        let number = name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default();
-        let room = area.width - 8.0;
-        let text = match fit(surface, name, Font::Label, room) {
-            Some(text) if number.is_empty() || text == *name => Some(text),
-            _ => fit(surface, number, Font::Label, room).filter(|text| text == number),
-        };
-        if let Some(text) = text {
-            surface.text(
-                &text,
-                (from + 4.0, top + area.height / 2.0),
-                Align::Start,
-                Font::Label,
-                palette.text_dim.into(),
-            );
-        }
-    }
-}
+/// Room around the peak's label, height of one of its lines, width of a line's name, size of a colour's square.
+const PEAK: (f64, f64, f64, f64) = (5.0, 15.0, 190.0, 8.0);
 
-/// Spans narrower than this have no name.
-const NAME_ROOM: f64 = 28.0;
-
-fn peak(
+/// Draws the peak's mark, and its label: the bytes, and below them the largest classes at the peak as far as there is room.
+pub fn peak(
     surface: &mut dyn Surface,
     plot_area: &PlotArea,
     peak: Option<(f64, u64)>,
-    taken: Option<Area>,
+    largest: &[&Class],
+    labels: &mut Labels,
     palette: &Palette,
 ) {
     let plot = plot_area.plot;
@@ -246,21 +227,46 @@ fn peak(
         return;
     }
     surface.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
-    let text = format!("peak {}", Bytes(bytes));
-    let width = surface.text_width(&text, Font::Strong) + 8.0;
+    let title = format!("peak {}", Bytes(bytes));
+    let title_width = surface.text_width(&title, Font::Strong);
+    let (margin, line, name_width, square) = PEAK;
+    let rows: Vec<(&Class, String, String, f64)> = largest
+        .iter()
+        .filter_map(|class| {
+            let name = fit(surface, &class.label, Font::Label, name_width)?;
+            let (size, width) = (Bytes(class.peak_bytes).to_string(), surface.text_width(&name, Font::Label));
+            let width = square + 6.0 + width + 12.0 + surface.text_width(&size, Font::Label);
+            Some((*class, name, size, width))
+        })
+        .collect();
     // Beside the mark, so that the cursor's line (initially at the peak) doesn't run through it.
-    let is_right = x + 8.0 + width <= plot.right();
-    let left = if is_right { x + 8.0 } else { (x - 7.0 - width).max(plot.x + 2.0) };
-    let middle = (y - 6.0).max(plot.y + 9.0);
-    let (top, bottom) = (middle - 8.0, middle + 8.0);
-    let is_over = |area: &Area| left < area.right() && left + width > area.x && top < area.bottom() && bottom > area.y;
-    let left = match taken.filter(is_over) {
-        Some(area) if area.x - 4.0 - width < plot.x => return,
-        Some(area) => area.x - 4.0 - width,
-        None => left,
+    let mut place = |rows: &[(&Class, String, String, f64)]| {
+        let width = rows.iter().map(|row| row.3).fold(title_width, f64::max) + 2.0 * margin;
+        let height = (rows.len() + 1) as f64 * line + if rows.is_empty() { 1.0 } else { 4.0 };
+        let (right, left) = (x + 8.0, x - 7.0 - width);
+        let at = |left: f64, top: f64| Area { x: left, y: top.max(plot.y + 1.0), width, height };
+        let top = y - 14.0;
+        labels.place(plot, [at(right, top), at(left, top), at(right, y - height), at(left, y - height)])
     };
-    surface.fill(Area { x: left, y: top, width, height: 16.0 }, palette.background.at(0.85));
-    surface.text(&text, (left + 4.0, middle), Align::Start, Font::Strong, palette.text.into());
+    let Some((area, rows)) =
+        place(&rows).map(|area| (area, &rows[..])).or_else(|| place(&[]).map(|area| (area, &rows[..0])))
+    else {
+        return;
+    };
+    surface.fill(area, palette.background.at(0.88));
+    if !rows.is_empty() {
+        surface.outline(area, 1.0, palette.line.into());
+    }
+    let mut middle = area.y + line / 2.0 + if rows.is_empty() { 0.5 } else { 2.0 };
+    surface.text(&title, (area.x + margin, middle), Align::Start, Font::Strong, palette.text.into());
+    for (class, name, size, _) in rows {
+        middle += line;
+        let chip = Area { x: area.x + margin, y: middle - square / 2.0, width: square, height: square };
+        surface.fill(chip, palette.fill(class.paint.base()).into());
+        let left = chip.right() + 6.0;
+        surface.text(name, (left, middle), Align::Start, Font::Label, palette.text.into());
+        surface.text(size, (area.right() - margin, middle), Align::End, Font::Label, palette.text_dim.into());
+    }
 }
 
 fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette: &Palette) {
@@ -332,20 +338,10 @@ pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<
     ooms.iter().rev().find(hit)
 }
 
-/// Returns the index of the span at a point of their strip.
-pub fn span_at(spans: &[(Window, String)], number: u32, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
-    let bottom = plot.y - STRIP * f64::from(number);
-    if point.1 < bottom - STRIP || point.1 >= bottom || point.0 < plot.x || point.0 > plot.right() {
-        return None;
-    }
-    let at = x.value(point.0);
-    // A span thinner than a pixel can't be hit exactly.
-    let slack = x.unit().abs();
-    spans.iter().rposition(|(span, _)| span.start - slack <= at && at <= span.end.max(span.start + slack))
-}
-
 #[cfg(test)]
 mod tests {
+    use shared::query::Paint;
+
     use super::*;
     use crate::render::surface::log::SurfaceLog;
 
@@ -358,7 +354,8 @@ mod tests {
     fn drawn(marks: &Marks) -> Vec<String> {
         let mut log = SurfaceLog::default();
         let palette = Palette::dark();
-        below(&mut log, &plot_area(), Axis::Event, marks, None, &palette);
+        below(&mut log, &plot_area(), Axis::Event, marks, &palette);
+        peak(&mut log, &plot_area(), marks.peak, &[], &mut Labels::default(), &palette);
         above(&mut log, &plot_area(), marks, &palette);
         log.0
     }
@@ -374,7 +371,7 @@ mod tests {
                 "\"1 GiB\" at 60,170 End",
                 "\"2 GiB\" at 60,120 End",
                 "\"3 GiB\" at 60,70 End",
-                "\"4 GiB\" at 60,20 End",
+                "\"4 GiB\" at 60,25 End",
                 "\"event\" at 60,233 End",
                 "\"0\" at 71,233 Middle",
                 "\"200\" at 168,233 Middle",
@@ -389,8 +386,9 @@ mod tests {
     #[test]
     fn the_peaks_label_stays_out_of_what_is_taken() {
         let label = |taken: Option<Area>| {
-            let mut log = SurfaceLog::default();
-            peak(&mut log, &plot_area(), Some((500.0, 3 << 30)), taken, &Palette::light());
+            let (mut log, mut labels) = (SurfaceLog::default(), Labels::default());
+            taken.into_iter().for_each(|area| labels.keep_out(area));
+            peak(&mut log, &plot_area(), Some((500.0, 3 << 30)), &[], &mut labels, &Palette::light());
             log.0.into_iter().find(|line| line.contains("peak 3.00 GiB"))
         };
         let (free, plot) = (label(None), plot_area().plot);
@@ -420,7 +418,7 @@ mod tests {
             &format!("fill 217,4 2x216 {red}"),
             "2 × out of memory",
             "fill 118,218 50x2",
-            "vertical 268 from 12 to 224",
+            "vertical 268 from 11 to 224",
         ]
         .iter()
         .map(|part| log.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log:#?}")))
@@ -448,59 +446,108 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_named_where_there_is_room() {
-        let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
-        let spans =
-            vec![span(0.0, 300.0, "iteration 1"), span(300.0, 310.0, "iteration 2"), span(900.0, 2000.0, "late")];
-        let log = drawn(&Marks { annotations: spans.into(), ..Marks::default() });
-        assert!(log.iter().any(|line| line.contains("\"iteration 1\"")));
-        assert!(!log.iter().any(|line| line.contains("iteration 2")));
-        assert!(log.iter().any(|line| line.contains("\"late\"")));
-    }
-
-    #[test]
-    fn a_step_with_little_room_is_its_number() {
-        let names = ["step 12", "forward", "epoch_3", "step 1234567"];
-        for (width, want) in [(240.0, &names[..]), (80.0, &["12", "3"])] {
-            let spans = names.iter().zip(0..).map(|(name, i)| {
-                let start = f64::from(i) * 250.0;
-                (Window { start, end: start + width }, (*name).to_owned())
-            });
-            let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
-            strip(&mut log, &plot_area(), &spans.collect::<Vec<_>>(), 0, &palette);
-            let texts = log.0.iter().filter_map(|line| line.strip_prefix("text ")?.split('"').nth(1));
-            assert_eq!(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>(), want, "{width}");
-        }
-    }
-
-    #[test]
-    fn annotations_can_be_pointed_at() {
-        let span = |start, end| (Window { start, end }, String::new());
-        let spans = [span(0.0, 300.0), span(310.0, 310.0)];
-        let (plot_area, plot) = (plot_area(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 1));
-        let at = |x, y| span_at(&spans, 0, plot_area.x(), plot, (x, y));
-        assert_eq!(at(plot.x + 50.0, plot.y - 5.0), Some(0));
-        assert_eq!(at(plot.x + 155.0, plot.y - 5.0), Some(1));
-        assert_eq!(at(plot.x + 200.0, plot.y - 5.0), None);
-        assert_eq!(at(plot.x + 50.0, plot.y + 5.0), None);
-    }
-
-    #[test]
-    fn steps_have_a_strip_above_the_annotations() {
+    fn steps_have_a_lane_above_the_annotations() {
         let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
         let spans: Rc<[_]> = [span(0.0, 400.0, "step 1"), span(400.0, 800.0, "step 2")].into();
-        let steps =
-            |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), hint: "".into(), strip };
-        let area = plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 2);
-        let at = |strip, y| steps(strip).at(plot_area().x(), area, (area.x + 250.0, y));
-        assert_eq!((at(Some(1), area.y - 20.0), at(Some(1), area.y - 5.0)), (Some(1), None));
-        // Annotations that are steps are drawn once, and are hit in their own strip.
-        assert_eq!((at(None, area.y - 20.0), at(None, area.y - 5.0)), (None, Some(1)));
-        let texts = |strip| {
-            let log = drawn(&Marks { steps: steps(strip), ..Marks::default() });
-            log.iter().filter(|line| line.contains("step ")).count()
+        let marks = |has_lane| Marks {
+            annotations: if has_lane { [span(0.0, 900.0, "epoch")].into() } else { spans.clone() },
+            rows: Rows::unknown(1),
+            steps: Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), hint: "".into(), has_lane },
+            ..Marks::default()
         };
-        assert_eq!((texts(Some(1)), texts(None)), (2, 0));
+        assert_eq!((marks(true).row_count(), marks(false).row_count()), (2, 1));
+        let area = plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 2);
+        let at = |has_lane, y| marks(has_lane).step_at(plot_area().x(), area, (area.x + 250.0, y));
+        assert_eq!((at(true, area.y - 20.0), at(true, area.y - 5.0)), (Some(1), None));
+        // Annotations that are steps are drawn once, and are hit in their own lane.
+        assert_eq!((at(false, area.y - 20.0), at(false, area.y - 5.0)), (None, Some(1)));
+        let texts = |has_lane| drawn(&marks(has_lane)).iter().filter(|line| line.contains("\"step ")).count();
+        assert_eq!((texts(true), texts(false)), (2, 2));
+    }
+
+    /// Returns the rectangles of all words of a log, whose letters are six pixels wide.
+    fn words(log: &[String]) -> Vec<(Area, String)> {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let found = log.iter().filter_map(|line| {
+            let (text, rest) = line.strip_prefix("text \"")?.rsplit_once("\" at ")?;
+            let (point, align) = rest.split_once(' ')?;
+            let (x, y) = point.split_once(',')?;
+            let width = text.chars().count() as f64 * 6.0;
+            let x = match align {
+                "Start" => number(x),
+                "Middle" => number(x) - width / 2.0,
+                _ => number(x) - width,
+            };
+            Some((Area { x, y: number(y) - 5.0, width, height: 10.0 }, text.to_owned()))
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn no_words_overprint_others() {
+        let mut seed = 3_u32;
+        let mut random = |most: f64| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (f64::from(seed >> 8) / f64::from(1 << 24) * most).floor()
+        };
+        let class =
+            |label: &str| Class { label: label.to_owned(), paint: Paint::slot(1), stack: None, peak_bytes: 1 << 29 };
+        let classes =
+            ["forward  models/gpt.py:24", "a", "a very long name of a function  in/a/deep/folder.py:1234"].map(class);
+        let largest: Vec<&Class> = classes.iter().collect();
+        for round in 0..300 {
+            let far = [1_000.0, 1_234_567.0, 40.0][round % 3];
+            let start = random(far);
+            let window = Window { start, end: start + random(far) + 10.0 };
+            let mut within = || start + random(window.length() * 1.2) - window.length() * 0.1;
+            let span = |from: f64, to: f64| Window { start: from.min(to), end: from.max(to) };
+            let mut spans: Vec<Span> =
+                (0..round % 12).map(|i| (span(within(), within()), format!("step {i}"))).collect();
+            spans.sort_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
+            let mut losses: Vec<LossSpan> = (0..round % 4)
+                .map(|i| LossSpan {
+                    span: span(within(), within()),
+                    position: 0,
+                    events: i as u64 * 1_234_567,
+                    kinds: String::new(),
+                    samples: Vec::new(),
+                })
+                .collect();
+            losses.sort_by(|a, b| a.span.start.total_cmp(&b.span.start));
+            let mut ooms: Vec<Oom> =
+                (0..round % 5).map(|_| Oom { x: within(), position: 0, bytes: 961 << 20 }).collect();
+            ooms.sort_by(|a, b| a.x.total_cmp(&b.x));
+            let (rows, peak_at, range) = (Rows::of(&spans), within(), span(within(), within()));
+            let marks = Marks {
+                cursor: Some(within()),
+                ooms: ooms.into(),
+                annotations: spans.into(),
+                rows,
+                losses: losses.into(),
+                ..Marks::default()
+            };
+            let area = plot(
+                Size {
+                    width: 380.0 + (round % 7) as f64 * 100.0,
+                    height: 144.0 + (round % 5) as f64 * 90.0,
+                    ratio: 1.0,
+                },
+                marks.row_count(),
+            );
+            let high = [1e3, 5e9, 3e11][round % 3];
+            let plot_area = PlotArea::at_rest(area, window, Window { start: 0.0, end: high });
+            let (mut log, palette, mut labels) = (SurfaceLog::default(), Palette::dark(), Labels::default());
+            below(&mut log, &plot_area, [Axis::Event, Axis::Time][round % 2], &marks, &palette);
+            crate::views::range_band::label(&mut log, (plot_area.x(), area), Axis::Event, range, &mut labels, &palette);
+            losses::label(&mut log, &marks.losses, (plot_area.x(), area), &mut labels, &palette);
+            peak(&mut log, &plot_area, Some((peak_at, (high * 0.7) as u64)), &largest, &mut labels, &palette);
+            let found = words(&log.0);
+            for (i, (one, text)) in found.iter().enumerate() {
+                for (other, before) in &found[..i] {
+                    assert!(!one.overlaps(*other), "{round}: {text:?} over {before:?}: {one:?} {other:?}");
+                }
+            }
+        }
     }
 
     #[test]

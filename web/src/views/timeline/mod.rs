@@ -2,9 +2,11 @@
 
 mod bands;
 mod curves;
+pub(super) mod double;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
+mod lanes;
 pub(super) mod listen;
 pub(super) mod marked;
 pub(super) mod marks;
@@ -26,7 +28,7 @@ pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
 use self::hover::{Hover, Thing};
-pub use self::listen::drag_kind;
+pub use self::listen::{drag_kind, is_on_button, wheel_of};
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
@@ -35,6 +37,7 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
+use super::range_button::RangeButton;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
@@ -60,8 +63,7 @@ pub fn Timeline() -> Html {
     let view = &model.view;
     let marks = use_marks(&model);
     let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
-    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
-    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
+    let plot = marks::plot(canvas.size(), marks.row_count());
     let ratio = canvas.size().ratio;
     let columns = (plot.width * ratio).round() as u32;
     let runs = use_lines_over(&model, CurvesFor::View, view.window, columns);
@@ -175,7 +177,7 @@ pub fn Timeline() -> Html {
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
             <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
-            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
+            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
                 if let Some(sentence) = refused {
@@ -183,6 +185,7 @@ pub fn Timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
                     <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
+                <RangeButton range={marks.range} {window} {plot} top={26.0} test_id="range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>

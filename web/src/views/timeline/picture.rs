@@ -6,7 +6,7 @@ use std::rc::Rc;
 use raster::{Pixels, Shape, Transform};
 use shared::link::Selection;
 use shared::order::Within;
-use shared::query::{Answer, Axis, Detail, Timeline, Window};
+use shared::query::{Answer, Axis, Class, Detail, Timeline, Window};
 
 use super::bands;
 use super::gesture::PlotArea;
@@ -14,6 +14,7 @@ use super::ghost::Ghost;
 use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
 use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
+use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
@@ -124,13 +125,10 @@ impl Picture for TimelinePicture {
         let Some(timeline) = scene.timeline() else {
             // The axis has just been switched: the answer is for the other one.
             let is_painted = painter.paint(scene.palette.background, NOTHING, Pixels::default());
-            marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), None, &scene.palette);
+            marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
             return is_painted;
         };
-        let chosen = match scene.selection {
-            Selection::Allocation(_) => None,
-            selection => Chosen::of(timeline, selection),
-        };
+        let chosen = Chosen::of(timeline, scene.selection);
         let is_made = self.made_of.as_ref().is_some_and(|(answer, palette, of)| {
             Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette) && *of == chosen
         });
@@ -150,17 +148,15 @@ impl Picture for TimelinePicture {
         if !painter.paint(scene.palette.background, transform, clip) {
             return false;
         }
-        let taken = scene.ghost.as_ref().and_then(|ghost| ghost.taken(surface, &scene.plot_area));
-        marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, taken, &scene.palette);
+        marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, &scene.palette);
         let over = Over { scene, timeline, transform, ratio: size.ratio };
         if let Some(thing) = self.hover {
             over.hovered(surface, thing);
         }
         over.selected(surface);
-        if let Some(range) = self.preview.or(scene.marks.range) {
-            let x = scene.plot_area.x();
-            range_band::draw(surface, x, plot, range, &scene.palette);
-            range_band::label(surface, x, plot, scene.axis, range, &scene.palette);
+        let range = self.preview.or(scene.marks.range);
+        if let Some(range) = range {
+            range_band::draw(surface, scene.plot_area.x(), plot, range, &scene.palette);
         }
         if let Some(runs) = &scene.runs {
             runs.draw(surface, (scene.plot_area.x(), scene.plot_area.y()), plot, &scene.palette, true);
@@ -168,6 +164,7 @@ impl Picture for TimelinePicture {
         if let Some(ghost) = &scene.ghost {
             ghost.draw(surface, &scene.plot_area, &scene.palette);
         }
+        words(surface, scene, timeline, range);
         marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
         if let Some(band) = self.band {
             surface.fill(band, scene.palette.accent.at(0.14));
@@ -179,6 +176,35 @@ impl Picture for TimelinePicture {
     fn newest_us(&self) -> Option<i64> {
         self.scene.as_ref()?.timeline()?.newest_us
     }
+}
+
+/// Draws the words over the shapes, the most important first: each takes a place that is still free.
+fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>) {
+    let Scene { plot_area, palette, marks, .. } = scene;
+    let (x, plot) = (plot_area.x(), plot_area.plot);
+    let mut labels = Labels::default();
+    if let Some(area) = scene.ghost.as_ref().and_then(|ghost| ghost.taken(surface, plot_area)) {
+        labels.keep_out(area);
+    }
+    if let Some(range) = range {
+        range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
+    }
+    losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
+    marks::peak(surface, plot_area, marks.peak, &largest(timeline), &mut labels, palette);
+}
+
+/// The number of classes that the peak is labelled with.
+const LARGEST: usize = 3;
+
+/// Returns the classes that hold most at the peak of the run. Of a filtered picture they aren't known.
+fn largest(timeline: &Timeline) -> Vec<&Class> {
+    if !timeline.query.filter.is_empty() || timeline.query.highlight.is_some() {
+        return Vec::new();
+    }
+    let mut largest: Vec<&Class> = timeline.classes.iter().filter(|class| class.peak_bytes > 0).collect();
+    largest.sort_by_key(|class| std::cmp::Reverse(class.peak_bytes));
+    largest.truncate(LARGEST);
+    largest
 }
 
 const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
@@ -209,7 +235,8 @@ impl Over<'_> {
         }
     }
 
-    /// Outlines a selected allocation. Of a call site or a class, everything else is dimmed instead.
+    /// Outlines a selected allocation softly. All else is dimmed, so a line as wide as a pixel is enough: the steps of a block
+    /// that lives long would be hidden by a wider one.
     fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
         if !matches!(selection, Selection::Allocation(_)) {
@@ -217,8 +244,7 @@ impl Over<'_> {
         }
         let Some(chosen) = Chosen::of(self.timeline, selection) else { return };
         for line in self.outlines(|quad| chosen.has(quad.id, quad.paint)) {
-            surface.contour(&line, 4.0, palette.background.at(0.8));
-            surface.contour(&line, 2.0, palette.text.into());
+            surface.contour(&line, 1.0, palette.text.at(0.6));
         }
     }
 
@@ -241,8 +267,11 @@ impl Over<'_> {
 
 #[cfg(test)]
 mod tests {
+    use shared::query::Paint;
+
     use super::super::bands::tests::answer;
     use super::*;
+    use crate::render::surface::log::SurfaceLog;
 
     fn scene(window: Window) -> Scene {
         let plot = Area { x: 10.0, y: 5.0, width: 4.0, height: 20.0 };
@@ -275,6 +304,34 @@ mod tests {
         let rest = scene(Window { start: 100.0, end: 104.0 });
         assert_eq!(rest.at((11.4, 17.0), 1.0).map(|hover| (hover.thing, hover.position)), Some((Thing::Class(1), 101)));
         assert_eq!(rest.at((9.0, 17.0), 1.0), None);
+    }
+
+    #[test]
+    fn a_selected_allocation_is_outlined_softly_and_the_rest_is_dimmed() {
+        let mut timeline = answer();
+        timeline.detail = Detail::Allocations;
+        let mut scene = scene(Window { start: 100.0, end: 104.0 });
+        scene.selection = Selection::Allocation(1);
+        let transform = scene.transform(&timeline, 1.0);
+        let mut log = SurfaceLog::default();
+        Over { scene: &scene, timeline: &timeline, transform, ratio: 1.0 }.selected(&mut log);
+        assert_eq!(log.0, [format!("contour of 4 by 1 {}", scene.palette.text.css())]);
+        let chosen = Chosen::of(&timeline, scene.selection);
+        let shapes = bands::shapes(&timeline, &scene.palette, chosen);
+        let dim = |slot| scene.palette.fill(Paint::slot(slot).with(Paint::DIM)).pixel();
+        assert!(shapes.iter().any(|shape| shape.color == dim(0)) && shapes.iter().all(|shape| shape.color != dim(1)));
+    }
+
+    #[test]
+    fn the_peak_is_labelled_with_the_three_largest_classes() {
+        let class =
+            |label: &str, peak_bytes| Class { label: label.to_owned(), paint: Paint::slot(0), stack: None, peak_bytes };
+        let classes = vec![class("a", 3), class("b", 9), class("c", 0), class("d", 5), class("e", 7)];
+        let names = |timeline: &Timeline| largest(timeline).iter().map(|class| class.label.clone()).collect::<Vec<_>>();
+        let mut timeline = Timeline { classes, ..answer() };
+        assert_eq!(names(&timeline), ["b", "e", "d"]);
+        timeline.query.filter.push("x".to_owned());
+        assert_eq!(names(&timeline), [""; 0], "the peak is that of all");
     }
 
     #[test]

@@ -15,15 +15,18 @@ use web_sys::{Element, WheelEvent};
 use yew::prelude::*;
 
 use super::style::{pixels, set_style};
-use crate::browser::Listener;
-use crate::browser::use_size;
+use crate::browser::{Listener, use_narrow, use_size};
 
 /// The state that a list needs to render.
+#[derive(Clone)]
 pub struct VirtualList {
     /// The rows that are at least partly visible.
     pub visible: Range<u32>,
     /// The number of rows that a page key moves by.
     pub page: u32,
+    /// Whether the person has scrolled away from the end.
+    pub is_away: bool,
+    away: UseStateSetter<bool>,
     scroller: NodeRef,
     sizer: NodeRef,
     layer: NodeRef,
@@ -31,10 +34,15 @@ pub struct VirtualList {
 }
 
 impl VirtualList {
-    /// Renders the scroller around the visible rows.
-    pub fn wrap(&self, rows: Html) -> Html {
+    /// Forgets that the person has scrolled away from the end.
+    pub fn stay(&self) {
+        self.away.set(false);
+    }
+
+    /// Renders the scroller around the visible rows. Its role says what they are together: a `rowgroup`, a `group`.
+    pub fn wrap(&self, role: &'static str, rows: Html) -> Html {
         html! {
-            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" role="presentation">
+            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" {role}>
                 <div class="virtual-sizer" ref={self.sizer.clone()} role="presentation">
                     <div class="virtual-layer" role="presentation"><div ref={self.layer.clone()} role="presentation">{ rows }</div></div>
                 </div>
@@ -43,20 +51,25 @@ impl VirtualList {
     }
 }
 
-/// Tracks the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view.
+/// Tracks the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view; in a list that
+/// grows (`is_growing`) only until the person scrolls away from the end.
 #[hook]
-pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
+pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> VirtualList {
     let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (_, viewport) = use_size(&scroller);
-    let geometry = Geometry { rows, viewport };
+    let row = if use_narrow() { Geometry::TALL_ROW } else { Geometry::ROW };
+    let geometry = Geometry { rows, row, viewport };
     let wanted = use_state_eq(|| 0.0);
     let top = geometry.clamp(*wanted);
+    let is_away = use_state_eq(|| false);
+    let away = is_away.setter();
+    let reveal = reveal.filter(|_| !(is_growing && *is_away));
     // Where this code put the scrollbar: a scroll event at this position is its own echo.
     let placed = use_mut_ref(|| 0.0_f64);
 
     {
         let (scroller, sizer, placed) = (scroller.clone(), sizer.clone(), placed.clone());
-        use_effect_with((rows, viewport, top), move |&(_, _, top)| {
+        use_effect_with((geometry, top), move |&(geometry, top)| {
             set_style(&sizer, "height", &pixels(geometry.scroll_height()));
             if let Some(element) = scroller.cast::<Element>() {
                 let place = geometry.scroll_of(top);
@@ -69,7 +82,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     }
     {
         let layer = layer.clone();
-        let offset = top.rem_euclid(Geometry::ROW);
+        let offset = top.rem_euclid(row);
         use_effect_with(offset.to_bits(), move |_| {
             set_style(&layer, "transform", &format!("translateY(-{})", pixels(offset)));
         });
@@ -84,13 +97,17 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     }
 
     let on_scroll = {
-        let set = wanted.setter();
+        let (set, away) = (wanted.setter(), away.clone());
         let placed = placed.clone();
         Callback::from(move |event: Event| {
             let Some(element) = event.target_dyn_into::<Element>() else { return };
             let scroll = f64::from(element.scroll_top());
-            if (scroll - *placed.borrow()).abs() < 2.0 && geometry.is_scaled() {
+            let is_echo = (scroll - *placed.borrow()).abs() < 2.0;
+            if is_echo && geometry.is_scaled() {
                 return;
+            }
+            if !is_echo {
+                away.set(geometry.is_above_end(geometry.top_of(scroll)));
             }
             *placed.borrow_mut() = scroll;
             set.set(geometry.top_of(scroll));
@@ -102,7 +119,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     let latest = use_mut_ref(|| Rc::new(Cell::new((geometry, top)))).borrow().clone();
     latest.set((geometry, top));
     {
-        let set = wanted.setter();
+        let (set, away) = (wanted.setter(), away.clone());
         use_effect_with((scroller.clone(), geometry.is_scaled()), move |(scroller, is_scaled)| {
             let mut undo = None;
             if let (Some(element), true) = (scroller.cast::<Element>(), *is_scaled) {
@@ -114,13 +131,14 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
                     event.prevent_default();
                     let (geometry, top) = latest.get();
                     let unit = match event.delta_mode() {
-                        WheelEvent::DOM_DELTA_LINE => Geometry::ROW,
+                        WheelEvent::DOM_DELTA_LINE => geometry.row,
                         WheelEvent::DOM_DELTA_PAGE => geometry.viewport,
                         _ => 1.0,
                     };
                     let to = geometry.clamp(top + event.delta_y() * unit);
                     // Several notches may arrive before the next render.
                     latest.set((geometry, to));
+                    away.set(geometry.is_above_end(to));
                     set.set(to);
                 }));
             }
@@ -128,5 +146,14 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
         });
     }
 
-    VirtualList { visible: geometry.visible(top), page: geometry.page(), scroller, sizer, layer, on_scroll }
+    VirtualList {
+        visible: geometry.visible(top),
+        page: geometry.page(),
+        is_away: *is_away,
+        away,
+        scroller,
+        sizer,
+        layer,
+        on_scroll,
+    }
 }

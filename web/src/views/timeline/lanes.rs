@@ -1,0 +1,276 @@
+//! The lanes above the shapes: annotated spans, each below those that contain it, and the steps of the job.
+
+use std::rc::Rc;
+
+use shared::query::Window;
+
+use super::gesture::PlotArea;
+use crate::render::palette::Palette;
+use crate::render::scale::Scale;
+use crate::render::surface::{Align, Area, Font, Surface, fit};
+
+/// A span of the axis with its name.
+pub type Span = (Window, String);
+
+/// The height of a row.
+pub const ROW: f64 = 16.0;
+/// Spans that are nested deeper share the lowest row.
+const MOST_ROWS: u8 = 4;
+/// Spans narrower than this have no name.
+const NAME_ROOM: f64 = 28.0;
+/// Room between the numbers of spans that are too narrow for their names.
+const NUMBER_ROOM: f64 = 72.0;
+
+/// The rows of spans.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// The row of each span, counted from the top.
+    of: Rc<[u8]>,
+    /// The number of rows.
+    pub count: u32,
+}
+
+impl Rows {
+    /// Returns the rows of spans that are not known yet.
+    pub fn unknown(count: u32) -> Self {
+        Self { of: Rc::default(), count }
+    }
+
+    /// Puts each span into the highest row in which it overlaps none before it. Spans come in the order of their starts, the
+    /// longer of two first, so that a span lies below those that contain it.
+    pub fn of(spans: &[Span]) -> Self {
+        let mut ends: Vec<f64> = Vec::new();
+        let mut of = Vec::with_capacity(spans.len());
+        for (span, _) in spans {
+            let free = ends.iter().position(|end| *end <= span.start);
+            let row = free.unwrap_or(ends.len()).min(usize::from(MOST_ROWS) - 1);
+            match ends.get_mut(row) {
+                Some(end) => *end = end.max(span.end),
+                None => ends.push(span.end),
+            }
+            of.push(row as u8);
+        }
+        Self { of: of.into(), count: ends.len() as u32 }
+    }
+
+    fn row(&self, i: usize) -> u32 {
+        self.of.get(i).copied().unwrap_or(0).into()
+    }
+}
+
+/// A lane: named spans in one or more rows.
+pub struct Lane<'a> {
+    /// What it shows, said beside it.
+    pub name: &'static str,
+    /// Its spans, in the order of their starts.
+    pub spans: &'a [Span],
+    /// Their rows; `None` if there is one.
+    pub rows: Option<&'a Rows>,
+    /// The number of rows between the lane and the shapes.
+    pub below: u32,
+}
+
+impl Lane<'_> {
+    fn row_count(&self) -> u32 {
+        self.rows.map_or(1, |rows| rows.count)
+    }
+
+    /// Returns the top of a row.
+    fn top(&self, plot: Area, row: u32) -> f64 {
+        plot.y - ROW * f64::from(self.below + self.row_count() - row)
+    }
+
+    fn row(&self, i: usize) -> u32 {
+        self.rows.map_or(0, |rows| rows.row(i))
+    }
+
+    /// Returns the index of the innermost span at a point.
+    pub fn at(&self, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+        let is_outside = point.0 < plot.x || point.0 > plot.right();
+        let from_top = ((point.1 - self.top(plot, 0)) / ROW).floor();
+        if is_outside || from_top < 0.0 || from_top >= f64::from(self.row_count()) {
+            return None;
+        }
+        let at = x.value(point.0);
+        // A span thinner than a pixel can't be hit exactly.
+        let slack = x.unit().abs();
+        let is_hit = |(i, (span, _)): &(usize, &Span)| {
+            self.row(*i) == from_top as u32 && span.start - slack <= at && at <= span.end.max(span.start + slack)
+        };
+        self.spans.iter().enumerate().rev().find(is_hit).map(|(i, _)| i)
+    }
+
+    /// Draws the lane with its name, and the names of the spans that have room.
+    pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
+        let (x, plot) = (plot_area.x(), plot_area.plot);
+        if self.spans.is_empty() {
+            return;
+        }
+        let ink = palette.text_dim.into();
+        if let Some(name) = fit(surface, self.name, Font::Label, plot.x - 10.0) {
+            surface.text(&name, (plot.x - 8.0, self.top(plot, 0) + ROW / 2.0 - 1.0), Align::End, Font::Label, ink);
+        }
+        let rows = self.row_count() as usize;
+        // The end of what is drawn in each row: one span per pixel is enough. What lies deeper than the lowest row is left out.
+        let mut drawn = vec![f64::NEG_INFINITY; rows];
+        let mut parity = vec![false; rows];
+        let (mut narrow, mut has_names) = (Vec::new(), false);
+        for (i, (span, name)) in self.spans.iter().enumerate() {
+            let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
+            let row = self.row(i) as usize;
+            let (Some(drawn), Some(parity)) = (drawn.get_mut(row), parity.get_mut(row)) else { continue };
+            *parity = !*parity;
+            let end = to.max(from + 1.0);
+            if to < plot.x || from >= plot.right() || end < *drawn + 1.0 {
+                continue;
+            }
+            let from = from.max(*drawn);
+            *drawn = end;
+            let area = Area { x: from, y: self.top(plot, row as u32), width: to - from, height: ROW - 2.0 };
+            surface.vertical(
+                from,
+                area.y,
+                area.bottom(),
+                palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }),
+            );
+            if area.width >= 2.0 {
+                surface.fill(area, palette.text.at(if *parity { 0.10 } else { 0.16 }));
+            }
+            let text = if area.width < NAME_ROOM { None } else { shortened(surface, name, area.width - 8.0) };
+            match text {
+                Some(text) => {
+                    has_names = true;
+                    surface.text(&text, (from + 4.0, area.y + area.height / 2.0), Align::Start, Font::Label, ink);
+                }
+                None if row == 0 => narrow.push((area, name)),
+                None => {}
+            }
+        }
+        if !has_names {
+            numbers(surface, &narrow, plot, palette);
+        }
+    }
+}
+
+/// Returns as much of a name as fits. Steps differ by their number.
+fn shortened(surface: &mut dyn Surface, name: &str, room: f64) -> Option<String> {
+    let number = number(name);
+    match fit(surface, name, Font::Label, room) {
+        Some(text) if number.is_empty() || text == name => Some(text),
+        _ => fit(surface, number, Font::Label, room).filter(|text| text == number),
+    }
+    .filter(|text| !text.is_empty())
+}
+
+fn number(name: &str) -> &str {
+    name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default()
+}
+
+/// Names every tenth, hundredth, … of numbered spans that are all too narrow for their names.
+fn numbers(surface: &mut dyn Surface, spans: &[(Area, &String)], plot: Area, palette: &Palette) {
+    let numbered: Vec<(Area, u64, &String)> =
+        spans.iter().filter_map(|(area, name)| Some((*area, number(name).parse().ok()?, *name))).collect();
+    let (Some(first), Some(last)) = (numbered.first(), numbered.last()) else { return };
+    let pixels_each = (last.0.x - first.0.x) / last.1.saturating_sub(first.1).max(1) as f64;
+    let mut every = 1_u64;
+    while pixels_each * (every as f64) < NUMBER_ROOM && every < 1 << 40 {
+        every *= if every.to_string().starts_with('2') { 5 } else { 2 };
+        // 1, 2, 10, 20, 100, …
+    }
+    let mut end = plot.x;
+    for (area, number, name) in numbered {
+        let width = surface.text_width(name, Font::Label) + 8.0;
+        if number % every != 0 || area.x < end || area.x + width > plot.right() {
+            continue;
+        }
+        end = area.x + width + 4.0;
+        surface.fill(Area { width, ..area }, palette.background.into());
+        surface.fill(Area { width, ..area }, palette.text.at(0.10));
+        surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
+        let at = (area.x + 4.0, area.y + area.height / 2.0);
+        surface.text(name, at, Align::Start, Font::Label, palette.text_dim.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::surface::log::SurfaceLog;
+
+    fn span(start: f64, end: f64, name: &str) -> Span {
+        (Window { start, end }, name.to_owned())
+    }
+
+    fn plot_area(rows: f64) -> PlotArea {
+        let plot = Area { x: 68.0, y: 20.0 + ROW * rows, width: 500.0, height: 200.0 };
+        let window = Window { start: 0.0, end: 1000.0 };
+        PlotArea::at_rest(plot, window, Window { start: 0.0, end: 1.0 })
+    }
+
+    fn texts(lane: &Lane<'_>) -> Vec<String> {
+        let mut log = SurfaceLog::default();
+        lane.draw(&mut log, &plot_area(2.0), &Palette::dark());
+        log.0.iter().filter_map(|line| Some(line.strip_prefix("text ")?.split('"').nth(1)?.to_owned())).collect()
+    }
+
+    #[test]
+    fn nested_spans_lie_below_those_that_contain_them() {
+        let spans = [
+            span(0.0, 900.0, "epoch"),
+            span(0.0, 300.0, "forward"),
+            span(100.0, 200.0, "attention"),
+            span(300.0, 900.0, "backward"),
+            span(950.0, 990.0, "save"),
+        ];
+        let rows = Rows::of(&spans);
+        assert_eq!((rows.of.to_vec(), rows.count), (vec![0, 1, 2, 1, 0], 3));
+        let deep: Vec<Span> = (0..9).map(|i| span(f64::from(i), 100.0 - f64::from(i), "")).collect();
+        assert_eq!(Rows::of(&deep).count, u32::from(MOST_ROWS));
+        assert_eq!(Rows::of(&[]).count, 0);
+    }
+
+    #[test]
+    fn a_point_is_in_the_row_of_its_span() {
+        let spans = [span(0.0, 900.0, "epoch"), span(100.0, 300.0, "forward"), span(310.0, 310.0, "mark")];
+        let rows = Rows::of(&spans);
+        let lane = Lane { name: "annotations", spans: &spans, rows: Some(&rows), below: 0 };
+        let (area, plot) = (plot_area(2.0), plot_area(2.0).plot);
+        let at = |x: f64, y: f64| lane.at(area.x(), plot, (plot.x + x, plot.y + y));
+        assert_eq!((at(100.0, -20.0), at(100.0, -5.0)), (Some(0), Some(1)));
+        assert_eq!((at(155.0, -5.0), at(200.0, -5.0)), (Some(2), None));
+        assert_eq!((at(100.0, -40.0), at(100.0, 5.0), at(-5.0, -5.0)), (None, None, None));
+        let steps = Lane { name: "steps", spans: &spans[..1], rows: None, below: 2 };
+        let at = |y: f64| steps.at(area.x(), plot, (plot.x + 100.0, plot.y + y));
+        assert_eq!((at(-40.0), at(-20.0)), (Some(0), None));
+    }
+
+    #[test]
+    fn spans_are_named_where_there_is_room_and_the_lane_always() {
+        let spans = [span(0.0, 300.0, "iteration 1"), span(300.0, 310.0, "iteration 2"), span(900.0, 2000.0, "late")];
+        let lane = Lane { name: "steps", spans: &spans, rows: None, below: 0 };
+        assert_eq!(texts(&lane), ["steps", "iteration 1", "late"]);
+        assert!(texts(&Lane { spans: &[], ..lane }).is_empty(), "an empty lane has no name");
+    }
+
+    #[test]
+    fn a_step_with_little_room_is_its_number() {
+        let names = ["step 12", "forward", "epoch_3", "step 1234567"];
+        for (width, want) in [(240.0, &names[..]), (80.0, &["12", "3"])] {
+            let spans: Vec<Span> = names
+                .iter()
+                .zip(0..)
+                .map(|(name, i)| span(f64::from(i) * 250.0, f64::from(i) * 250.0 + width, name))
+                .collect();
+            let lane = Lane { name: "steps", spans: &spans, rows: None, below: 0 };
+            assert_eq!(texts(&lane)[1..], *want, "{width}");
+        }
+    }
+
+    #[test]
+    fn of_many_steps_some_are_named() {
+        let spans: Vec<Span> =
+            (0..200).map(|i| span(f64::from(i) * 5.0, f64::from(i + 1) * 5.0, &format!("step {i}"))).collect();
+        let lane = Lane { name: "steps", spans: &spans, rows: None, below: 0 };
+        assert_eq!(texts(&lane)[1..], ["step 0", "step 100"]);
+    }
+}
