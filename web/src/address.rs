@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use shared::link::{Link, Parsed};
-use wasm_bindgen::JsValue;
-use web_sys::Url;
+use wasm_bindgen::prelude::*;
+use web_sys::{Element, Event, Url, WheelEvent};
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
@@ -154,7 +154,8 @@ pub fn use_address_bar() {
             bar.borrow_mut().write(there, None, false);
             // A step through the browser's history, or an address that was typed or pasted over this one.
             let listener = Listener::new(&window(), "popstate", move |_| went(&model, &bar));
-            move || drop(listener)
+            let wheel = Listener::new(&window(), "wheel", keep_sideways);
+            move || drop((listener, wheel))
         });
     }
     // A followed session changes all the time, but its address does not.
@@ -178,6 +179,26 @@ pub fn use_address_bar() {
             this.write(number, address.as_deref(), true);
         }
     });
+}
+
+/// Keeps a sideways turn of the wheel from leaving the page, which `overscroll-behavior` alone does not in every browser.
+/// What can scroll sideways still does.
+fn keep_sideways(event: Event) {
+    let Some(turn) = event.dyn_ref::<WheelEvent>() else { return };
+    let by = turn.delta_x();
+    if by.abs() <= turn.delta_y().abs() {
+        return;
+    }
+    let mut element = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+    while let Some(here) = element {
+        let room = here.scroll_width() - here.client_width();
+        let at = here.scroll_left();
+        if room > 0 && (by < 0.0 && at > 0 || by > 0.0 && at < room) {
+            return;
+        }
+        element = here.parent_element();
+    }
+    event.prevent_default();
 }
 
 /// Follows the browser to another of its entries.

@@ -126,9 +126,15 @@ impl Preferences {
         }
         if let Some(device) = summary.devices.get(view.device as usize)
             && (device.has_times || self.view.axis == Axis::Event)
+            && view.axis != self.view.axis
         {
-            view.axis = self.view.axis;
-            view.window = extent(device, view.axis);
+            if view.window == extent(device, view.axis) {
+                view.axis = self.view.axis;
+                view.window = extent(device, view.axis);
+            } else {
+                // A part of the trace has to be looked up on the other axis.
+                view.wanted_axis = Some(self.view.axis);
+            }
         }
         view
     }

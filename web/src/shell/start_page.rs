@@ -42,6 +42,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 if model.place == Place::Embedded {
                     <p class="start-link" role="status" data-testid="awaits-message">{ "Waiting for a trace from the site that opened this page." }</p>
                 }
+                { recent_files(model) }
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
@@ -56,7 +57,6 @@ pub fn start_page(model: &ModelHandle) -> Html {
                     </p>
                     <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
                 </div>
-                { recent_files(model) }
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "Record a snapshot" }</h2>
