@@ -144,6 +144,7 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
         filter: Vec::new(),
         highlight: None,
         line: None,
+        ..SegmentsQuery::default()
     };
     for (name, query) in [
         ("diagnosis", Query::Diagnosis),

@@ -94,6 +94,7 @@ fn measure(imported: Imported) {
             filter: Vec::new(),
             highlight: None,
             line: None,
+            ..SegmentsQuery::default()
         })
     };
     ask("segments to scale", positions.iter().map(|&p| segments(p, SegmentLayout::ToScale)).collect());
@@ -112,6 +113,7 @@ fn measure(imported: Imported) {
             width: 1100.0,
             filter,
             highlight: None,
+            ..FlameQuery::default()
         };
         Query::Flame(query)
     };

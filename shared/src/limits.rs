@@ -593,9 +593,18 @@ pub const LINE_ROWS: usize = 1_000;
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
+/// Pins of a view: as many as have room as flags beside each other, and are told apart.
+pub const LINK_PINS: usize = 5;
+
+/// Characters of a pin's name: what fits on a flag. Five such names are a fortieth of [`LINK_BYTES`] in ASCII.
+pub const LINK_PIN_CHARS: usize = 48;
+
 /// Boxes in the zoom path of a link's flame graph, one for each frame of a stack: deeper than almost any stack, and at
 /// most a third of [`LINK_BYTES`].
 pub const LINK_ZOOMS: usize = 512;
+
+/// Transforms of a flame graph, in a link too: more than a person keeps track of. Each goes through all stacks.
+pub const FLAME_TRANSFORMS: usize = 16;
 
 /// Events in the trace of one run of a workload: 1.7 GB at 33 bytes each. The built-in workloads make a hundredth of
 /// that.
@@ -672,6 +681,9 @@ impl Default for WireLimits {
 
 /// Steps in one answer: more than a screen has columns, and some MB as a message.
 pub const STEPS: usize = 50_000;
+
+/// Rows in each group of a list of matches: a list is looked through, not read to its end.
+pub const FOUND_ROWS: u32 = 500;
 
 /// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;

@@ -66,6 +66,7 @@ fn boxes(session: &mut Session, bottom_up: bool) -> Vec<String> {
         width: 100.0,
         filter,
         highlight,
+        ..FlameQuery::default()
     };
     let Answer::Flame(flame) = session.answer(0, &Query::Flame(query)) else { panic!("no flame graph") };
     flame.boxes.into_iter().map(|b| [&*b.name, &*b.location].join("|")).collect()

@@ -9,8 +9,8 @@ use shared::analysis::window::WAIT_LEAST_US;
 use shared::event::Action;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ClassesQuery, ColorBy, FlameQuery, LineQuery, LinesQuery, Memory, Moments, Query, RangeAmounts, RangeOrder,
-    RangeQuery, Waits,
+    Answer, ClassesQuery, ColorBy, FlameQuery, LineQuery, LineStepQuery, LinesQuery, Memory, Moments, Query,
+    RangeAmounts, RangeOrder, RangeQuery, Sandwich, Transform, Waits,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -140,6 +140,36 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
+    fn steps_go_along_a_line_and_around_its_ends(ops in ops(80), lost in 0_usize..40, at in 0.0..1.0) {
+        let mut story = Story::new(&ops, lost);
+        let position = story.at(at);
+        let end = story.requested.len() as u32 - 1;
+        for (label, ids) in story.by_line(|ids: &mut Vec<u32>, id, _| ids.push(id)) {
+            let of = |id: u32| story.allocations[id as usize];
+            let stack = of(ids[0]).stack.0;
+            let life = (of(ids[0]).begin, ids.iter().map(|id| of(*id).end.min(end)).max().unwrap());
+            let begins: Vec<u32> = ids.iter().map(|id| of(*id).begin).collect();
+            let mut step = |from, forward| {
+                let query = LineStepQuery { stack, from, position, forward };
+                let Answer::LineStep(Some(step)) = story.session.answer(0, &Query::LineStep(query)) else { panic!("{label}") };
+                step
+            };
+            for (i, id) in ids.iter().enumerate() {
+                for (forward, to) in [(true, (i + 1) % ids.len()), (false, (i + ids.len() - 1) % ids.len())] {
+                    let found = step(Some(*id), forward);
+                    prop_assert_eq!((found.allocation, found.number as usize - 1, found.of as usize), (ids[to], to, ids.len()));
+                    prop_assert_eq!((found.position, found.life), (begins[to], life));
+                }
+            }
+            // From a moment: the next that is made after it, or the last that was made before it.
+            let next = begins.iter().position(|begin| *begin > position).unwrap_or(0);
+            prop_assert_eq!(step(None, true).allocation, ids[next]);
+            let before = begins.iter().rposition(|begin| *begin < position).unwrap_or(ids.len() - 1);
+            prop_assert_eq!(step(None, false).allocation, ids[before]);
+        }
+    }
+
+    #[test]
     fn lines_add_up_and_are_those_of_brute_force(
         ops in ops(120), lost in 0_usize..60, at in 0.0..1.0, since in 0.0..1.0, has_since in any::<bool>(), rows in 0_u32..8,
     ) {
@@ -198,21 +228,50 @@ proptest! {
             *stacks.entry(a.stack.0).or_default() += growth * a.requested as i64;
         }
         let want: i64 = stacks.values().filter(|growth| **growth > 0).sum();
-        let query = FlameQuery {
-            position,
-            since: Some(since),
-            bottom_up: false,
-            folds: false,
-            by_category: false,
-            zoom: Vec::new(),
-            width: 1000.0,
-            filter: Vec::new(),
-            highlight: None,
-        };
+        let query = FlameQuery { position, since: Some(since), width: 1000.0, ..FlameQuery::default() };
         let Answer::Flame(flame) = story.session.answer(0, &Query::Flame(query)) else { panic!("no flame") };
         prop_assert_eq!(flame.total as i64, want);
         let below: u64 = flame.boxes.iter().filter(|b| b.depth == 1).map(|b| b.bytes).sum();
         prop_assert_eq!(below as i64, want);
+    }
+
+    #[test]
+    fn a_flame_of_differences_has_what_grew_and_what_shrank(ops in ops(120), lost in 0_usize..60, at in 0.0..1.0, since in 0.0..1.0) {
+        let mut story = Story::new(&ops, lost);
+        let (position, since) = (story.at(at), story.at(since));
+        let mut stacks: BTreeMap<u32, (u64, u64, u64)> = BTreeMap::new();
+        for a in &story.allocations {
+            let (now, before, matched) = stacks.entry(a.stack.0).or_default();
+            *now += u64::from(a.is_active_at(position)) * a.requested;
+            *before += u64::from(a.is_active_at(since)) * a.requested;
+            *matched += u64::from(a.is_active_at(position) && a.requested > 65536) * a.requested;
+        }
+        let query = FlameQuery {
+            position, since: Some(since), differs: true, width: 1000.0, highlight: Some(">64KiB".to_owned()), ..FlameQuery::default()
+        };
+        let Answer::Flame(flame) = story.session.answer(0, &Query::Flame(query.clone())) else { panic!("no flame") };
+        let root = &flame.boxes[0];
+        prop_assert_eq!(flame.total, stacks.values().map(|(now, before, _)| now.max(before)).sum::<u64>());
+        prop_assert_eq!(root.bytes, stacks.values().map(|(now, ..)| now).sum::<u64>());
+        prop_assert_eq!(root.before, stacks.values().map(|(_, before, _)| before).sum::<u64>());
+        prop_assert!(flame.matched.unwrap() <= flame.total);
+        // At one moment, what a search matches is counted exactly, and merging and collapsing leave the sum.
+        let plain = FlameQuery { since: None, differs: false, ..query };
+        for transforms in [vec![], vec![Transform::Merge(0)], vec![Transform::CollapseRecursion(1), Transform::CollapseFunction(0)]] {
+            let query = FlameQuery { transforms, ..plain.clone() };
+            let Answer::Flame(flame) = story.session.answer(0, &Query::Flame(query)) else { panic!("no flame") };
+            prop_assert_eq!(flame.matched, Some(stacks.values().map(|(.., matched)| matched).sum::<u64>()));
+            prop_assert_eq!(flame.total, stacks.values().map(|(now, ..)| now).sum::<u64>());
+        }
+        // Callers and callees of a function are those of the same bytes.
+        let half = |is_callers| FlameQuery {
+            bottom_up: is_callers, sandwich: Some(Sandwich { frame: 0, is_line: false, is_callers }), ..plain.clone()
+        };
+        let mut total = |query| match story.session.answer(0, &Query::Flame(query)) {
+            Answer::Flame(flame) => (flame.total, flame.matched),
+            other => panic!("{other:?}"),
+        };
+        prop_assert_eq!(total(half(true)), total(half(false)));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shared::finding::FindingCode;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ColorBy, EventFilter, Flame, FlameQuery, Paint, Quads, Query, SearchResult, SegmentLayout, Segments,
-    SegmentsQuery, Window,
+    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, Paint, Quads,
+    Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -45,6 +45,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
         width,
         filter,
         highlight: None,
+        ..FlameQuery::default()
     })
 }
 
@@ -133,7 +134,11 @@ proptest! {
             let sum = |ids: &mut dyn Iterator<Item = &u32>| ids.map(|&i| all[i as usize].requested).sum::<u64>();
             let live = |p: u32| sum(&mut want.iter().filter(|&&i| all[i as usize].is_active_at(p)));
             let got = ask!(session, Query::Search { term: term.to_owned() } => Search);
-            prop_assert_eq!(got, SearchResult {
+            prop_assert_eq!(got.none.is_some(), want.is_empty());
+            prop_assert!(!got.understood.is_empty());
+            prop_assert_eq!(got.clone(), SearchResult {
+                understood: got.understood,
+                none: got.none,
                 term: term.to_owned(),
                 count: want.len() as u32,
                 bytes: sum(&mut want.iter()),
@@ -157,6 +162,11 @@ proptest! {
                     from = Some(id);
                 }
             }
+            // What the term does not match.
+            let hidden = ask!(session, Query::Search { term: format!("-{term}") } => Search);
+            let whole: u64 = all.iter().map(|a| a.requested).sum();
+            prop_assert_eq!(hidden.count as usize, all.len() - want.len());
+            prop_assert_eq!(hidden.bytes, whole - sum(&mut want.iter()));
             let last = positions - 1;
             let flame = ask!(session, flame(last, false, 800.0, vec![term.to_owned()]) => Flame);
             prop_assert_eq!(flame.total, live(last));
@@ -186,8 +196,7 @@ proptest! {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
-                line: None,
-            });
+                line: None, ..SegmentsQuery::default() });
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
@@ -299,8 +308,7 @@ proptest! {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             filter: Vec::new(),
             highlight: highlight.clone(),
-            line: None,
-        };
+            line: None, ..SegmentsQuery::default() };
         let queries = [
             Query::State { position },
             Query::Segments(segments(SegmentLayout::ToScale)),
@@ -310,13 +318,21 @@ proptest! {
             Query::StepEvent { filter, position, forward: true },
             Query::StepEvent { filter: EventFilter::default(), position, forward: false },
             Query::Search { term: term.clone() },
+            Query::Find(FindQuery { term: term.clone(), position, first: id, rows: id }),
+            Query::EventText { index: position },
+            Query::SortedEvents(SortedQuery {
+                filter: EventFilter::default(),
+                order: EventOrder { by: EventColumn::ALL[id as usize % EventColumn::ALL.len()], is_falling: id % 3 == 0 },
+                first: position, count: id, locate: id,
+            }),
             Query::NextHit { term, from: Some(id), forward: true },
             Query::Allocation { id },
+            Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),
+            Query::LineStep(LineStepQuery { stack: id, from: None, position, forward: false }),
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight,
-            }),
+                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight, ..FlameQuery::default() }),
         ];
         for query in queries {
             session.answer(0, &query);
@@ -340,6 +356,7 @@ fn blocks_that_a_search_does_not_match_are_painted_faint() {
         filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
         line: None,
+        ..SegmentsQuery::default()
     });
     let map = ask!(session, query => Segments);
     let faint: Vec<(u32, bool)> = (0..map.blocks.len())

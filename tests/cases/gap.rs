@@ -186,7 +186,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     let mut next = 0;
     for row in &all.rows {
         match row {
-            ListRow::Event(event) => {
+            ListRow::Event(event, _) => {
                 assert_eq!(event.index, next);
                 next += 1;
             }

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { addressSays, at, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
+import { startJob, startServer } from './program.mjs';
+import { addressSays, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
 
 /** Returns the action toggles with their counts. */
 async function counts(page) {
@@ -57,11 +58,11 @@ test('a step changes the totals by the size of the event', async (t) => {
   await press(page, ',');
   // The cursor stands right after a segment was given back; without the filter, a step back is before that.
   const after = await movesFrom(page, position);
-  const size = await page.tab.locator(`[data-event="${after.position - 1}"] [title$="bytes"]`).first().getAttribute('title');
+  const [size] = await bytesIn(page.tab.locator(`[data-event="${after.position - 1}"]`));
   await at(page, 'events-all').click();
   await press(page, ',');
   const before = await standsAt(page, after.position - 1);
-  assert.equal(before.reserved - after.reserved, number(size.replace(' bytes', '')));
+  assert.equal(before.reserved - after.reserved, size);
   assert.equal(before.requested, after.requested);
 });
 
@@ -121,4 +122,113 @@ test('keys go to the ends of the list and to the peak', async (t) => {
   const before = await standsAt(page, peak.position - 1);
   // Freed memory counts until the free is completed.
   assert.ok(before.requested < peak.requested && after.requested <= peak.requested, 'nothing is above the peak');
+});
+
+/** Returns the cells of a column that are on the screen, read at one moment. */
+const column = (page, name) => page.tab.evaluate((name) =>
+  [...document.querySelectorAll(`[data-testid="event-row"] [data-column="${name}"]`)].map((cell) => cell.title || cell.textContent), name);
+
+const sizes = async (page) => (await column(page, 'size')).map((size) => number(size.replace(/ bytes?$/, '')));
+
+test('the list is sorted by a press on a head, and columns are chosen', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await goTo(page, 'Events');
+  await until('rows', () => rows(page), (rows) => rows.length > 0);
+  await at(page, 'sort-size').click();
+  await addressSays(page, 'sort', 'size');
+  await at(page, 'sort-size').click();
+  await addressSays(page, 'sort', '-size');
+  await page.tab.getByRole('grid', { name: 'Events' }).focus();
+  await press(page, 'Home');
+  const largest = await until('the largest first', () => sizes(page), (sizes) => sizes.length > 10 && sizes.every((size, i) => i === 0 || size <= sizes[i - 1]));
+  await page.screenshot('events-sorted');
+  await press(page, 'ArrowDown');
+  const second = await movesFrom(page, position);
+  assert.notEqual(second.position, position);
+  await press(page, 'End');
+  await until('the smallest last', () => sizes(page), (sizes) => sizes.length > 10 && sizes.at(-1) < largest[0]);
+  await at(page, 'sort-size').click();
+  await addressSays(page, 'sort', null);
+
+  assert.ok((await column(page, 'since')).length > 0, 'the time since the event before');
+  await at(page, 'events-columns').click();
+  await at(page, 'column-address').click();
+  await at(page, 'column-since').click();
+  await page.screenshot('events-columns');
+  await press(page, 'Escape');
+  await until('the columns are gone', async () => [...(await column(page, 'address')), ...(await column(page, 'since'))], (cells) => cells.length === 0);
+  await addressSays(page, 'hide', 'address,since');
+});
+
+test('an event leads to its free and back, and is copied with its stack', async (t) => {
+  const page = await openPage(t);
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'events-free_requested').click();
+  await until('frees', () => rows(page), (rows) => rows.length > 0 && rows.every(([, action]) => action === 'free_requested'));
+  await at(page, 'events-all').click();
+  await page.tab.getByRole('grid', { name: 'Events' }).focus();
+  await press(page, 'Home');
+  await standsAt(page, 1);
+  // The first alloc that has a free.
+  await at(page, 'event-partner').first().waitFor();
+  const row = page.tab.locator('[data-testid="event-row"]', { has: at(page, 'event-partner') }).first();
+  const event = Number(await row.getAttribute('data-event'));
+  await row.locator('[data-column="number"]').click();
+  await standsAt(page, event + 1);
+  await page.tab.locator(`[data-event="${event}"]`).getByTestId('event-partner').click();
+  const there = await movesFrom(page, event + 1);
+  await until('it is a free', () => page.tab.locator(`[data-event="${there.position - 1}"] .cell-action`).textContent(), (said) => /^free/.test(said));
+  await press(page, 'e');
+  await standsAt(page, event + 1);
+
+  await page.tab.getByRole('grid', { name: 'Events' }).focus();
+  await press(page, 'Control+c');
+  const copied = await until('the event is copied', () => page.tab.evaluate(() => navigator.clipboard.readText()), (text) => text.startsWith('event '));
+  const lines = copied.split('\n');
+  assert.match(lines[0], new RegExp(`^event ${event + 1}  [\\d,]+ µs  alloc  [\\d,]+ bytes  0x[0-9a-f]+  stream `));
+  assert.ok(lines.length > 1 && lines.slice(1).every((line) => line.startsWith('    ')), copied);
+  await page.screenshot('events-copied');
+});
+
+test('fields filter by line and size as the search box would', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'events-filter').click();
+  await at(page, 'filter-line').fill('model.py');
+  await at(page, 'filter-least').fill('1mb');
+  await press(page, 'Enter');
+  await until('two filters', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 2 && chips[1].includes('size>=1mb'));
+  await until('only large ones', () => sizes(page), (sizes) => sizes.length > 0 && sizes.every((size) => size >= 1 << 20));
+  await page.screenshot('events-filters');
+  await at(page, 'filter-most').fill('much');
+  await press(page, 'Enter');
+  await until('the mistake is explained', () => at(page, 'events-filter-form').getByRole('alert').allInnerTexts(), (said) => /is not a size/.test(said[0]));
+});
+
+test('the list follows a running job until it is scrolled up', async (t) => {
+  const server = await startServer(t);
+  startJob(t, server.url, 'transformer', '--rate', '500', '--steps', '4000');
+  const page = await openPage(t);
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await goTo(page, 'Events');
+  const shown = () => page.tab.evaluate(() => ({
+    last: Number([...document.querySelectorAll('[data-event]')].at(-1)?.dataset.event ?? -1),
+    follows: document.querySelector('[data-testid="events-follow"]')?.getAttribute('aria-pressed'),
+    rows: Number(document.querySelector('[role="grid"]')?.getAttribute('aria-rowcount') ?? 0) - 1,
+  }));
+  const first = await until('it follows', shown, (now) => now.follows === 'true' && now.rows > 200 && now.last >= now.rows - 400);
+  await until('new events are shown', shown, (now) => now.last > first.last + 300);
+  const box = await page.tab.getByRole('grid', { name: 'Events' }).boundingBox();
+  await page.tab.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.tab.mouse.wheel(0, -1_000);
+  const held = await until('it stays', shown, (now) => now.follows === 'false');
+  const later = await until('more events came', shown, (now) => now.rows > held.rows + 300);
+  assert.ok(later.last < held.rows, `${later.last} is what was scrolled to`);
+  await at(page, 'events-follow').click();
+  await until('it follows again', shown, (now) => now.follows === 'true' && now.last >= now.rows - 400);
 });

@@ -118,7 +118,7 @@ test('two files at once are switched without loading again, each with its own vi
   await choose(page, 'file-menu', 'file-row', 'protocol4.pickle');
   await until('the first file, where it was left', () => text(page, 'status'), (said) => /event 1 of 12/.test(said));
   assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
-  await press(page, 'n');
+  await press(page, 'k');
   await until('the next file', () => page.tab.title(), (title) => title.startsWith('ring.pickle'));
   await until('all of it', () => text(page, 'status'), (said) => /of 1,000/.test(said));
   assert.deepEqual((await statesSeen(page)).filter((state) => state !== 'ready'), [], 'nothing is loaded again');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { addressSays, at, goTo, movesFrom, number, openSample, press, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, movesFrom, number, openSample, press, standsAt, status, text, until } from './workbench.mjs';
 
 /** Returns the exact sum above the graph. */
 const total = async (page) => Number(await at(page, 'flame-sum').getAttribute('data-total'));
@@ -98,4 +98,104 @@ test('a click zooms into a box, and the path above it leads back', async (t) => 
   await crumbs.waitFor({ state: 'detached' });
   await sumsTo(page, requested);
   await addressSays(page, 'tab', 'flame');
+});
+
+/** Focuses the graph and moves from its root as the keys say. Returns what a screen reader is told of the chosen box. */
+async function choose(page, ...keys) {
+  await at(page, 'flame-scroll').focus();
+  await press(page, ...keys);
+  return until('a box is chosen', () => text(page, 'flame-chosen'), (said) => said.length > 0);
+}
+
+const chips = (page) => page.tab.getByTestId('flame-chip').allInnerTexts();
+
+test('transforms are applied by key and menu, keep the sum, and are removed one by one', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+
+  await choose(page, 'ArrowDown', 'ArrowDown');
+  await press(page, 'm');
+  const [merged] = await until('one is listed', () => chips(page), (all) => all.length === 1);
+  assert.match(merged, /^Merged: \S+/);
+  await until('the link has it', async () => (await address(page)).get('flameops'), (said) => /^m\d+$/.test(said));
+  assert.equal(await total(page), requested, 'merged bytes go to the caller');
+
+  await choose(page, 'ArrowDown');
+  await at(page, 'flame-transform').click();
+  await page.screenshot('flame-transforms');
+  await at(page, 'flame-collapse-recursion').click();
+  await until('two are listed', () => chips(page), (all) => all.length === 2);
+  assert.equal(await total(page), requested, 'collapsed bytes stay');
+
+  // Dropping the largest box below the root leaves less; without it, all is back.
+  await choose(page, 'ArrowDown');
+  await press(page, 'd');
+  await until('three are listed', () => chips(page), (all) => all.length === 3 && all[2].startsWith('Dropped: '));
+  const left = await until('less is left', () => total(page), (sum) => sum < requested);
+  assert.ok(left >= 0);
+  await page.tab.getByTestId('flame-chip').nth(2).getByRole('button').click();
+  await until('all is back', () => total(page), (sum) => sum === requested);
+  await page.tab.getByTestId('flame-chip').nth(0).getByRole('button').click();
+  await until('one is left', () => chips(page), (all) => all.length === 1 && all[0].startsWith('Recursion: '));
+  await press(page, 'Escape');
+  await until('none is left', () => chips(page), (all) => all.length === 0);
+  assert.equal(await total(page), requested);
+});
+
+test('a focus shows the bytes of its box', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+  const said = await choose(page, 'ArrowDown', 'ArrowDown');
+  await press(page, 'Shift+F');
+  const focused = await until('less is shown', () => text(page, 'flame-sum'), (sum) => !sum.includes('= total'));
+  const [, bytes] = /, ([\d.]+ \w+), [\d.<]+ %$/.exec(said);
+  assert.ok(focused.startsWith(bytes), `${focused} for ${said}`);
+});
+
+test('a search says how many bytes its boxes hold, each counted once', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+  await press(page, '/');
+  await page.tab.keyboard.type('py');
+  await press(page, 'Enter');
+  const matched = async () => Number(await at(page, 'flame-matched').getAttribute('data-bytes'));
+  const bytes = await until('the matches are summed', matched, (bytes) => bytes > 0);
+  // Every stack of the sample has Python frames, most of them several: still no byte counts twice.
+  assert.ok(bytes <= requested, `${bytes} of ${requested}`);
+  await page.screenshot('flame-search');
+});
+
+test('callers stand over callees, with one sum', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+  await choose(page, 'ArrowDown', 'ArrowDown');
+  await press(page, 's');
+  await until('both halves', () => page.tab.getByTestId('flame-canvas').count(), (count) => count === 2);
+  await until('the link has it', async () => (await address(page)).get('sandwich'), (said) => /^f\d+$/.test(said));
+  await until('its sum', () => total(page), (sum) => sum > 0 && sum <= requested);
+  await page.screenshot('flame-sandwich');
+  await press(page, 'Escape');
+  await until('one graph again', () => page.tab.getByTestId('flame-canvas').count(), (count) => count === 1);
+  await sumsTo(page, requested);
+});
+
+test('differences show what grew and what shrank', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Flame');
+  await at(page, 'flame').getByTestId('list-growth').click();
+  await at(page, 'flame-differs').click();
+  await addressSays(page, 'differs', '1');
+  const sums = () => at(page, 'flame-sum').evaluate((sum) => ({ ...sum.dataset }));
+  const { total: all, grew, shrank } = await until('the sums', sums, (sums) => sums.grew !== undefined);
+  assert.ok(Number(grew) > 0 && Number(shrank) >= 0 && Number(all) >= Number(grew));
+  await page.screenshot('flame-differences');
 });

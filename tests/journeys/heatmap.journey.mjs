@@ -134,11 +134,11 @@ test('a person zooms into addresses, and selects a range', async (t) => {
   const bytes = size(/ · (\S+ \S+) a row/.exec(await text(page, 'heatmap-note'))[1]);
   assert.ok(most.length > 0 && most.every((one) => one <= bytes * 1.01), `${told}: ${bytes}`);
 
-  // The wheel with Ctrl goes on from there, and Esc goes back to all addresses.
+  // The wheel with Alt goes on from there, and Esc goes back to all addresses.
   const before = (await address(page)).get('rows');
-  await page.tab.keyboard.down('Control');
+  await page.tab.keyboard.down('Alt');
   await page.tab.mouse.wheel(0, -240);
-  await page.tab.keyboard.up('Control');
+  await page.tab.keyboard.up('Alt');
   await until('the wheel has zoomed', async () => (await address(page)).get('rows'), (now) => now !== before);
   await press(page, 'Escape');
   await addressSays(page, 'rows', null);

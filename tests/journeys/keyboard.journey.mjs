@@ -56,7 +56,7 @@ test('Ctrl+K finds a command by a few letters and runs it', async (t) => {
 
   await press(page, 'Control+k');
   await page.tab.keyboard.type('zzqqxx');
-  await until('it says that there is none', () => text(page, 'palette'), (said) => said.includes('No matching command'));
+  await until('it says that there is none', () => text(page, 'palette'), (said) => said.includes('No matching view, command'));
   await press(page, 'Escape');
   await gone(page, 'palette');
 });

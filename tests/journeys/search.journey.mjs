@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { addressSays, at, bytesIn, goTo, number, openSample, press, says, text, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, goTo, number, openSample, press, says, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -56,7 +56,11 @@ test('a line of the program is found, its matches are counted and can be stepped
   await press(page, 'Shift+Enter');
   await until('back to the first', () => selected(page), (now) => now === id);
 
-  // Esc clears the search box and ends the search.
+  // Esc closes the list, and then clears the search box and ends the search.
+  assert.ok(await at(page, 'search-list').isVisible());
+  await press(page, 'Escape');
+  await until('the list is closed', () => at(page, 'search-list').count(), (count) => count === 0);
+  assert.equal(await at(page, 'search-input').inputValue(), 'evaluate.py:33');
   await press(page, 'Escape');
   await addressSays(page, 'q', null);
   assert.equal(await at(page, 'search-input').inputValue(), '');
@@ -66,9 +70,9 @@ test('a pattern finds what the text finds, and an invalid one is explained', asy
   const page = await openPage(t);
   await openSample(page);
   const plain = await search(page, 'model.py:113');
-  await press(page, 'Escape', 'Escape');
+  await press(page, 'Escape', 'Escape', 'Escape');
   assert.deepEqual(await search(page, '/model\\.py:11[3]/'), plain);
-  await press(page, 'Escape', 'Escape');
+  await press(page, 'Escape', 'Escape', 'Escape');
 
   await press(page, '/');
   await page.tab.keyboard.type('/(/');
@@ -131,4 +135,98 @@ test('the search box lists its syntax, and a click tries an example', async (t) 
   assert.equal(await at(page, 'search-input').inputValue(), forms[0]);
   await says(page, 'search-result', /no match|·/i);
   assert.equal(await at(page, 'search-help-list').count(), 0);
+});
+
+/** Returns the groups of the list: the number of matches, and the texts of the rows, read at one moment. */
+function groups(page) {
+  return page.tab.evaluate(() => Object.fromEntries(
+    [...document.querySelectorAll('[data-testid="search-list"] .found-group')].map((group) => [
+      group.dataset.testid.replace('found-', ''),
+      {
+        count: Number(/^[\d,]+/.exec(group.querySelector('[data-testid="found-count"]').textContent)[0].replaceAll(',', '')),
+        rows: [...group.querySelectorAll('.found-row')].map((row) => row.textContent),
+      },
+    ]),
+  ));
+}
+
+/** Returns the selected row of the list, whether it is in view, and what the address bar says, read at one moment. */
+function stoodOn(page) {
+  return page.tab.evaluate(() => {
+    const row = document.querySelector('.found-row.is-selected');
+    const view = new URLSearchParams(location.hash.slice(1));
+    if (!row) return null;
+    const [inner, outer] = [row.getBoundingClientRect(), row.parentElement.getBoundingClientRect()];
+    const isInView = inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    return { when: Number.parseFloat(row.querySelector('.found-when').textContent), isInView, selection: view.get('sel') };
+  });
+}
+
+test('matches are listed in groups, and Enter walks through them by time and keeps them in view', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const all = await search(page, 'model.py');
+  const listed = await until('the list', () => groups(page), (listed) => listed.allocations?.rows.length > 0);
+  assert.equal(listed.allocations.count, all.count);
+  assert.ok(listed.lines.count > 1 && listed.lines.rows.length === Math.min(listed.lines.count, 60), JSON.stringify(listed.lines));
+  // The lines that requested most come first.
+  const sizes = await bytesIn(at(page, 'found-lines').locator('.found-row'));
+  assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a));
+  await page.screenshot('search-list');
+
+  // More steps than the list has rows in view.
+  let last = -1;
+  const seen = new Set();
+  for (let steps = 0; steps < 25; steps += 1) {
+    await press(page, 'Enter');
+    const now = await until('the next match', () => stoodOn(page), (now) => now && !seen.has(now.selection) && now.isInView);
+    assert.ok(now.when >= last, `${now.when} after ${last}`);
+    last = now.when;
+    seen.add(now.selection);
+  }
+  await press(page, 'Shift+Enter');
+  const back = await until('the match before', () => stoodOn(page), (now) => now && now.selection === [...seen].at(-2));
+  assert.ok(back.when <= last);
+  // The window follows the matches.
+  const window = await page.tab.evaluate(() => new URLSearchParams(location.hash.slice(1)).get('w'));
+  const cursor = (await page.tab.evaluate(() => document.querySelector('[data-testid="status"]').textContent)).match(/([\d.]+) s/);
+  if (window) {
+    const [from, to] = window.split(',').map((us) => Number(us) / 1e6);
+    assert.ok(Number(cursor[1]) >= from - 0.001 && Number(cursor[1]) <= to + 0.001, `${cursor[1]} in ${window}`);
+  }
+
+  // The arrow keys reach the other groups.
+  const rows = listed.allocations.rows.length;
+  await until('a line is chosen', async () => {
+    await press(page, 'ArrowDown');
+    return at(page, 'search-input').getAttribute('aria-activedescendant');
+  }, (id) => id === 'found-l0');
+  assert.ok(rows > 0);
+  await press(page, 'Enter');
+  await at(page, 'detail-line').waitFor();
+  await until('the line is selected', () => address(page), (now) => now.get('sel')?.startsWith('l'));
+  await page.screenshot('search-line');
+});
+
+test('units are forgiven, and what nothing matches is answered with what was understood', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const say = async (term) => {
+    await at(page, 'search-input').fill(term);
+    await addressSays(page, 'q', term);
+  };
+  await say('size>900GB');
+  await says(page, 'search-none', /^No allocation is larger than 900 GiB \(size>900GB\)\. The largest has [\d.]+ [KMG]iB\.$/);
+  await says(page, 'search-result', /No matches/);
+  await page.screenshot('search-none');
+  await say('size > 1.5 mb');
+  await says(page, 'search-understood', /^Understood as requests larger than 1\.5 MiB$/);
+  const spaced = await found(page);
+  await say('>1.5MiB');
+  await until('the same matches', () => found(page), (now) => now.count === spaced.count);
+  const listed = await until('segments too', () => groups(page), (listed) => listed.segments?.count > 0);
+  assert.match(listed.segments.rows[0], /^0x[0-9a-f]+/);
+  await at(page, 'found-segments').locator('.found-row').first().click();
+  await addressSays(page, 'tab', 'segments');
+  await at(page, 'detail-segment').waitFor();
 });

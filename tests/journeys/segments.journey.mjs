@@ -99,3 +99,71 @@ test('packed and to scale show the same segments', async (t) => {
   await addressSays(page, 'seg', null);
   assert.deepEqual(await note(page), before);
 });
+
+test('segments are sorted and grouped, and stay the same ones', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Segments');
+  const before = await until('the map', () => note(page));
+  const picture = () => at(page, 'segments-canvas').screenshot().then((png) => png.toString('base64'));
+  let last = await picture();
+  for (const [menu, value, key, said] of [
+    ['segment-order', 'size', 'segsort', 'size'],
+    ['segment-group', 'pool', 'seggroup', 'pool'],
+    ['segment-group', 'pool and stream', 'seggroup', 'both'],
+    ['segment-order', 'free share', 'segsort', 'free'],
+  ]) {
+    await at(page, menu).selectOption(value);
+    await addressSays(page, key, said);
+    const shown = last;
+    if (value !== 'pool and stream') await until(`another picture by ${value}`, async () => (await picture()) !== shown);
+    last = await picture();
+    assert.deepEqual(await note(page), before);
+    await page.screenshot(`segments-${value.replaceAll(' ', '-')}`);
+  }
+  await at(page, 'layout-packed').click();
+  await page.screenshot('segments-packed-free-share');
+});
+
+test('a selected segment is shown through time, step by step and playing', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await goTo(page, 'Segments');
+  await until('the map', () => note(page));
+  const places = [0.1, 0.2, 0.3, 0.4, 0.5].flatMap((y) => [0.15, 0.3, 0.5, 0.7, 0.9].map((x) => [x, y]));
+  await pointUntil(page, 'segments-canvas', places, /Gap/);
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  await at(page, 'segment-strip').waitFor();
+  await until('its picture', () => at(page, 'strip-picture').evaluate((canvas) => canvas.width), (width) => width > 100);
+  await at(page, 'strip-back').click();
+  const back = await movesFrom(page, position);
+  assert.ok(back.position < position);
+  await page.screenshot('segments-strip');
+
+  await at(page, 'strip-play').click();
+  await until('it plays', () => at(page, 'strip-play').innerText(), (said) => said === 'Pause');
+  const one = await movesFrom(page, back.position);
+  await movesFrom(page, one.position);
+  await at(page, 'strip-play').click();
+  await until('it rests', () => at(page, 'strip-play').innerText(), (said) => said === 'Play');
+
+  await at(page, 'strip-close').click();
+  await at(page, 'segment-strip').waitFor({ state: 'detached' });
+});
+
+test('a person who wants no motion steps', async (t) => {
+  const page = await openPage(t);
+  await page.tab.emulateMedia({ reducedMotion: 'reduce' });
+  const { position } = await openSample(page);
+  await goTo(page, 'Segments');
+  await until('the map', () => note(page));
+  const places = [0.1, 0.2, 0.3, 0.4, 0.5].flatMap((y) => [0.15, 0.3, 0.5, 0.7, 0.9].map((x) => [x, y]));
+  await pointUntil(page, 'segments-canvas', places, /Gap/);
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  await at(page, 'segment-strip').waitFor();
+  assert.equal(await at(page, 'strip-play').count(), 0);
+  await at(page, 'strip-back').click();
+  assert.ok((await movesFrom(page, position)).position < position);
+});

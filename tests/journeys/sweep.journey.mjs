@@ -117,7 +117,8 @@ test('a sweep is not a trace: it has no tabs, and stands beside traces', async (
   await page.load(file);
   await at(page, 'sweep-plot').waitFor();
   assert.equal(await page.tab.getByRole('tab').count(), 0);
-  for (const name of ['share-button', 'device-menu', 'status']) assert.equal(await at(page, name).count(), 0, name);
+  assert.ok(await at(page, 'share-button').isDisabled(), 'nothing to share');
+  for (const name of ['device-menu', 'status']) assert.equal(await at(page, name).count(), 0, name);
   assert.match(await page.tab.title(), /^sweep\.json/);
   // Links can't name it, so that the last one goes.
   await until('the address names nothing', () => new URL(page.tab.url()).hash, (hash) => hash === '');
@@ -126,10 +127,10 @@ test('a sweep is not a trace: it has no tabs, and stands beside traces', async (
   assert.equal(await at(page, 'sweep-plot').count(), 1);
   // With each value that fits, the end of the range is the answer.
   assert.match(await text(page, 'sweep-verdict'), /^batch=3 fits, the end of the range/);
-  await press(page, 'n');
+  await press(page, 'k');
   await at(page, 'tab-flame').waitFor();
   assert.equal(await at(page, 'tab-flame').getAttribute('aria-selected'), 'true');
-  await press(page, 'n');
+  await press(page, 'k');
   await at(page, 'sweep-plot').waitFor();
 });
 

@@ -80,6 +80,17 @@ impl Matches {
         })
     }
 
+    /// Returns the members behind the first `rank` ones, by number.
+    pub fn from_rank(&self, rank: u32) -> impl Iterator<Item = u32> + '_ {
+        let (mut word, mut skipped) = (0, 0);
+        while let Some(bits) = self.bits.get(word).filter(|bits| skipped + bits.count_ones() <= rank) {
+            skipped += bits.count_ones();
+            word += 1;
+        }
+        let rest = rank.saturating_sub(skipped) as usize;
+        std::iter::successors(self.first_from((word * 64) as u32), |id| self.first_from(id + 1)).skip(rest)
+    }
+
     /// Returns the first member from `id` on.
     pub fn first_from(&self, id: u32) -> Option<u32> {
         let first = id as usize / 64;

@@ -20,6 +20,7 @@ pub mod peak;
 pub mod retries;
 pub mod roles;
 pub mod segment_map;
+pub mod segment_order;
 pub mod segment_quads;
 pub mod site;
 pub mod stack_traits;

@@ -1,8 +1,10 @@
 //! The layout of the segment map, in pixels.
 //!
 //! Both layouts are a line of pixels, folded into rows. To scale, all segments lie on the line one after the other.
-//! Packed, each segment begins a row and is as long as a row, or as several when it is magnified.
+//! Packed, each segment begins a row and is as long as a row, or as several when it is magnified. The heading of a group
+//! takes a row of its own in both.
 
+use super::segment_order::Placed;
 use crate::order::Within;
 use crate::query::{SegmentLayout, Window};
 use crate::replay::Range;
@@ -29,6 +31,8 @@ struct Rows {
 
 impl Rows {
     const TO_SCALE: Self = Self { height: 22.0, pitch: 28.0, left: 0.0 };
+    /// With room for the address at which each row begins.
+    const TO_SCALE_LABELLED: Self = Self { left: SegmentMap::ADDRESS_WIDTH, ..Self::TO_SCALE };
     const PACKED: Self = Self { height: 20.0, pitch: 24.0, left: SegmentMap::LABEL_WIDTH };
 }
 
@@ -42,6 +46,12 @@ pub struct SegmentMap {
     places: Vec<(f64, f64)>,
     /// Whether unmapped address space lies before each segment.
     after_unmapped: Vec<bool>,
+    /// The start on the line of the heading of each group.
+    headings: Vec<f64>,
+    /// The end of the last segment on the line.
+    end: f64,
+    /// Pixels for a byte, if all segments have one scale.
+    per_byte: Option<f64>,
 }
 
 /// A part of a segment in one row, in pixels of the whole layout.
@@ -57,23 +67,104 @@ impl SegmentMap {
     /// Width of the column of labels in the packed layout, in pixels.
     pub const LABEL_WIDTH: f64 = 148.0;
 
+    /// Width of the column of addresses in the layout to scale, in pixels.
+    pub const ADDRESS_WIDTH: f64 = 108.0;
+    /// The least width of a view that has this column.
+    const LEAST_LABELLED: f32 = 560.0;
+
     /// Lays out the reserved ranges for a view of `width` by `height` pixels.
-    pub fn of(layout: SegmentLayout, ranges: &[Range], width: f32, height: f64, zoom: f32) -> Self {
-        let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
-        let mut after_unmapped = vec![false; sizes.len()];
+    pub fn of(
+        layout: SegmentLayout,
+        ranges: &[Range],
+        placed: &Placed,
+        (width, height): (f32, f64),
+        zoom: f32,
+    ) -> Self {
+        let rows = match layout {
+            SegmentLayout::ToScale if width >= Self::LEAST_LABELLED => Rows::TO_SCALE_LABELLED,
+            SegmentLayout::ToScale => Rows::TO_SCALE,
+            SegmentLayout::Packed => Rows::PACKED,
+        };
+        // If width or zoom is not a number, `max` returns the other operand.
+        let row_width = (f64::from(width) - rows.left).max(1.0).within(1.0, MOST_PIXELS);
+        let zoom = f64::from(zoom.max(1.0)).within(1.0, MOST_ZOOM);
+        let mut map = Self {
+            rows,
+            row_width,
+            places: vec![(0.0, 0.0); ranges.len()],
+            after_unmapped: vec![false; ranges.len()],
+            headings: Vec::with_capacity(placed.groups.len()),
+            end: 0.0,
+            per_byte: None,
+        };
         if layout == SegmentLayout::ToScale {
-            for (is_after, pair) in after_unmapped.iter_mut().skip(1).zip(ranges.windows(2)) {
-                *is_after = is_apart(&pair[0], &pair[1]);
+            for (&next, &before) in placed.order.iter().skip(1).zip(&placed.order) {
+                if let (Some(range), Some(last), Some(is_after)) =
+                    (ranges.get(next), ranges.get(before), map.after_unmapped.get_mut(next))
+                {
+                    *is_after = next == before + 1 && is_apart(last, range);
+                }
             }
+            let unmapped = map.after_unmapped.iter().filter(|is_after| **is_after).count() as f64;
+            // A heading, and half a row that is left empty before it.
+            let between = unmapped * (UNMAPPED + SPACE) + placed.groups.len() as f64 * 1.5 * row_width;
+            let height = height.max(0.0).within(0.0, MOST_PIXELS);
+            let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
+            map.per_byte = Some(pixels_per_byte(&sizes, row_width, height, rows, between) * zoom);
         }
-        let between = after_unmapped.iter().filter(|is_after| **is_after).count() as f64 * (UNMAPPED + SPACE);
-        let mut map = Self::new(layout, &sizes, (width, height), zoom, between);
-        let mut moved = 0.0;
-        for (place, is_after) in map.places.iter_mut().zip(&after_unmapped) {
-            moved += if *is_after { UNMAPPED + SPACE } else { 0.0 };
-            *place = (place.0 + moved, place.1 + moved);
+        map.place_all(ranges, placed, row_width * zoom);
+        map
+    }
+
+    /// Places the segments in their order. A packed segment is `packed` pixels long.
+    fn place_all(&mut self, ranges: &[Range], placed: &Placed, packed: f64) {
+        let row_width = self.row_width;
+        let mut groups = placed.groups.iter().peekable();
+        let mut at = 0.0;
+        for (place, &i) in placed.order.iter().enumerate() {
+            let (Some(range), Some(is_after)) = (ranges.get(i), self.after_unmapped.get_mut(i)) else { continue };
+            if groups.next_if(|group| group.first == place).is_some() {
+                at = (at / row_width).ceil() * row_width;
+                self.headings.push(at);
+                at += row_width;
+                *is_after = false;
+            }
+            let length = self.per_byte.map_or(packed, |per_byte| (range.size as f64 * per_byte).max(LEAST));
+            if *is_after {
+                at += UNMAPPED + SPACE;
+            }
+            if let Some(span) = self.places.get_mut(i) {
+                *span = (at, at + length);
+            }
+            self.end = at + length;
+            at = match self.per_byte {
+                Some(_) => self.end + SPACE,
+                // A packed segment begins a row.
+                None => at + (length / row_width).ceil() * row_width,
+            };
         }
-        Self { after_unmapped, ..map }
+    }
+
+    /// Returns the top of the heading of a group, if any of it is in a span of the line.
+    pub fn heading(&self, group: usize, clip: (f64, f64)) -> Option<f32> {
+        let is_in = |start: &f64| *start < clip.1 && start + self.row_width > clip.0;
+        let start = self.headings.get(group).copied().filter(is_in)?;
+        Some(((start / self.row_width).round() * self.rows.pitch) as f32)
+    }
+
+    /// Returns where the row of a part begins on the line.
+    pub fn row_of(&self, part: Part) -> f64 {
+        (f64::from(part.y.0) / self.rows.pitch).round() * self.row_width
+    }
+
+    /// Returns the x coordinate at which rows begin.
+    pub fn left(&self) -> f64 {
+        self.rows.left
+    }
+
+    /// Returns the pixels for a byte, if all segments have one scale.
+    pub fn per_byte(&self) -> Option<f64> {
+        self.per_byte
     }
 
     /// Returns the span of the line for the unmapped address space before segment `i`, if there is any.
@@ -82,36 +173,12 @@ impl SegmentMap {
         is_there.then(|| (self.place(i).0 - SPACE - UNMAPPED, self.place(i).0 - SPACE))
     }
 
-    /// Lays out segments of these sizes for a view of some width and height; `between` pixels are used by other things.
-    fn new(layout: SegmentLayout, sizes: &[u64], (width, height): (f32, f64), zoom: f32, between: f64) -> Self {
-        let rows = match layout {
-            SegmentLayout::ToScale => Rows::TO_SCALE,
-            SegmentLayout::Packed => Rows::PACKED,
-        };
-        // If width or zoom is not a number, `max` returns the other operand.
-        let row_width = (f64::from(width) - rows.left).max(1.0).within(1.0, MOST_PIXELS);
-        let zoom = f64::from(zoom.max(1.0)).within(1.0, MOST_ZOOM);
-        let places = match layout {
-            SegmentLayout::ToScale => {
-                let height = height.max(0.0).within(0.0, MOST_PIXELS);
-                let per_byte = pixels_per_byte(sizes, row_width, height, rows, between) * zoom;
-                side_by_side(sizes, per_byte)
-            }
-            SegmentLayout::Packed => {
-                let length = row_width * zoom;
-                let step = (length / row_width).ceil() * row_width;
-                (0..sizes.len()).map(|i| (i as f64 * step, i as f64 * step + length)).collect()
-            }
-        };
-        Self { rows, row_width, places, after_unmapped: Vec::new() }
-    }
-
     /// Returns the height of the whole layout in pixels.
     pub fn height(&self) -> f64 {
-        match self.places.last() {
-            Some((_, end)) => (end / self.row_width).ceil() * self.rows.pitch - (self.rows.pitch - self.rows.height),
-            None => 0.0,
+        if self.places.is_empty() {
+            return 0.0;
         }
+        (self.end / self.row_width).ceil() * self.rows.pitch - (self.rows.pitch - self.rows.height)
     }
 
     /// Returns the start and end of segment `i` on the line.
@@ -166,37 +233,45 @@ fn pixels_per_byte(sizes: &[u64], row_width: f64, height: f64, rows: Rows, betwe
     if reserved > 0.0 { for_bytes / reserved } else { 0.0 }
 }
 
-fn side_by_side(sizes: &[u64], per_byte: f64) -> Vec<(f64, f64)> {
-    let mut at = 0.0;
-    sizes
-        .iter()
-        .map(|&size| {
-            let place = (at, at + (size as f64 * per_byte).max(LEAST));
-            at = place.1 + SPACE;
-            place
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::{SegmentGroup, SegmentOrder};
+
+    fn range(address: u64, size: u64, is_expandable: bool) -> Range {
+        Range {
+            address: crate::units::Address(address),
+            size,
+            stream: crate::units::Stream(0),
+            pool: crate::units::PoolId::default(),
+            is_small: false,
+            is_expandable,
+            since: 0,
+            stack: crate::frames::StackId(0),
+        }
+    }
+
+    fn laid_out(layout: SegmentLayout, sizes: &[u64], size: (f32, f64), zoom: f32) -> SegmentMap {
+        let ranges: Vec<Range> = (0..).zip(sizes).map(|(i, size)| range(i << 40, *size, false)).collect();
+        let placed = Placed::new(&ranges, &[], SegmentOrder::Address, SegmentGroup::None);
+        SegmentMap::of(layout, &ranges, &placed, size, zoom)
+    }
 
     #[test]
     fn to_scale_all_segments_share_a_scale_and_fit_the_view() {
         let sizes = [20 << 20, 2 << 20, 200 << 20, 2 << 20];
-        let map = SegmentMap::new(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 1.0, 0.0);
+        let map = laid_out(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 1.0);
         let width = |i| map.place(i).1 - map.place(i).0;
         assert!((width(0) / width(1) - 10.0).abs() < 1e-9);
         assert!((width(2) / width(0) - 10.0).abs() < 1e-9);
         assert!(map.height() <= 100.0, "{}", map.height());
-        let zoomed = SegmentMap::new(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 3.0, 0.0);
+        let zoomed = laid_out(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 3.0);
         assert!((zoomed.place(2).1 - zoomed.place(2).0 - 3.0 * width(2)).abs() < 1e-6);
     }
 
     #[test]
     fn a_long_segment_continues_in_the_next_row() {
-        let map = SegmentMap::new(SegmentLayout::ToScale, &[1 << 30], (100.0, 78.0), 1.0, 0.0);
+        let map = laid_out(SegmentLayout::ToScale, &[1 << 30], (100.0, 78.0), 1.0);
         let (start, end) = map.place(0);
         let parts: Vec<Part> = map.parts(start, end).collect();
         assert_eq!(parts.len(), 3, "three rows of 28 px fit into 78 px");
@@ -207,46 +282,58 @@ mod tests {
 
     #[test]
     fn packed_each_segment_has_its_own_rows() {
-        let map = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 1.0, 0.0);
+        let map = laid_out(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 1.0);
         let rows: Vec<Vec<Part>> = (0..2).map(|i| map.parts(map.place(i).0, map.place(i).1).collect()).collect();
         assert_eq!(rows[0], [Part { x: (148.0, 648.0), y: (0.0, 20.0) }]);
         assert_eq!(rows[1], [Part { x: (148.0, 648.0), y: (24.0, 44.0) }]);
         assert_eq!(map.height(), 44.0);
-        let twice = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 2.0, 0.0);
+        let twice = laid_out(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 2.0);
         assert_eq!(twice.height(), 92.0);
     }
 
     #[test]
     fn unmapped_address_space_is_shown() {
-        let range = |address: u64, is_expandable| Range {
-            address: crate::units::Address(address << 20),
-            size: 20 << 20,
-            stream: crate::units::Stream(0),
-            pool: crate::units::PoolId::default(),
-            is_small: false,
-            is_expandable,
-            since: 0,
-            stack: crate::frames::StackId(0),
-        };
+        let range = |address: u64, is_expandable| range(address << 20, 20 << 20, is_expandable);
         let ranges = [range(0, true), range(60, true), range(80, false), range(200, false)];
-        let map = SegmentMap::of(SegmentLayout::ToScale, &ranges, 500.0, 100.0, 1.0);
+        let placed = Placed::new(&ranges, &[], SegmentOrder::Address, SegmentGroup::None);
+        let of = |layout| SegmentMap::of(layout, &ranges, &placed, (500.0, 100.0), 1.0);
+        let map = of(SegmentLayout::ToScale);
         let unmapped: Vec<bool> = (0..4).map(|i| map.unmapped_before(i).is_some()).collect();
         assert_eq!(unmapped, [false, true, false, false]);
         let (start, end) = map.unmapped_before(1).unwrap();
         assert!(map.place(0).1 < start && end < map.place(1).0 && end - start == UNMAPPED);
         assert_eq!(map.place(2).0 - map.place(1).1, SPACE);
-        let packed = SegmentMap::of(SegmentLayout::Packed, &ranges, 500.0, 100.0, 1.0);
+        let packed = of(SegmentLayout::Packed);
         assert!((0..4).all(|i| packed.unmapped_before(i).is_none()));
+    }
+
+    #[test]
+    fn each_group_has_a_heading_and_begins_a_row() {
+        let mut ranges = [range(0, 40 << 20, false), range(1 << 40, 2 << 20, false), range(2 << 40, 90 << 20, false)];
+        ranges[1].is_small = true;
+        let placed = Placed::new(&ranges, &[], SegmentOrder::Size, SegmentGroup::Pool);
+        for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
+            let map = SegmentMap::of(layout, &ranges, &placed, (648.0, 300.0), 1.0);
+            let first_part = |i: &usize| map.parts(map.place(*i).0, map.place(*i).1).next().unwrap();
+            let tops = [2, 0, 1].map(|i| first_part(&i).y.0);
+            let whole = (0.0, f64::INFINITY);
+            let (first, second) = (map.heading(0, whole).unwrap(), map.heading(1, whole).unwrap());
+            assert!(first < tops[0] && tops[0] <= tops[1] && tops[1] < second && second < tops[2], "{tops:?}");
+            assert_eq!(first_part(&1).x.0, map.left() as f32);
+            assert_eq!(map.heading(1, (0.0, 1.0)), None);
+            assert_eq!(map.heading(2, whole), None);
+            assert!(map.height() <= 300.0);
+        }
     }
 
     #[test]
     fn invalid_views_are_laid_out() {
         for (width, height, zoom) in [(0.0, 0.0, 0.0), (f32::NAN, f64::NAN, f32::NAN), (-5.0, -5.0, -5.0)] {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
-                let map = SegmentMap::new(layout, &[0, u64::MAX], (width, height), zoom, 0.0);
+                let map = laid_out(layout, &[0, u64::MAX], (width, height), zoom);
                 assert!(map.height().is_finite() && map.height() > 0.0);
             }
         }
-        assert_eq!(SegmentMap::new(SegmentLayout::ToScale, &[], (100.0, 100.0), 1.0, 0.0).height(), 0.0);
+        assert_eq!(laid_out(SegmentLayout::ToScale, &[], (100.0, 100.0), 1.0).height(), 0.0);
     }
 }

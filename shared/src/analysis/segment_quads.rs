@@ -113,6 +113,28 @@ pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: us
     }
 }
 
+/// Draws the blocks that pin range `i`: the id of each is the number of its allocation.
+pub fn draw_pins(
+    quads: &mut Quads,
+    map: &SegmentMap,
+    clip: (f64, f64),
+    state: &AllocatorState,
+    i: usize,
+    painter: &Painter<'_>,
+) {
+    let Some(range) = state.ranges.get(i) else { return };
+    let (start, end) = map.place(i);
+    let per_byte = (end - start) / range.size.max(1) as f64;
+    let at = |address: u64| start + address.saturating_sub(range.address.0) as f64 * per_byte;
+    let allocations = &painter.replay.allocations;
+    for (id, block) in state.active_in(i).iter().filter_map(|&id| Some((id, allocations.get(id)?))) {
+        let (from, to) = (at(block.address.0), at(block.address.0.saturating_add(block.size)));
+        for part in map.parts(from.max(clip.0), to.min(clip.1)) {
+            quads.push(part.x, part.y, Paint::OTHER, id);
+        }
+    }
+}
+
 /// Returns the list row of range `i`.
 pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Painter<'_>) -> SegmentRow {
     let size = |id: &u32| painter.replay.allocations.size.get(*id as usize).unwrap_or(0);
@@ -228,6 +250,7 @@ mod tests {
             filter: Vec::new(),
             highlight: None,
             line: None,
+            ..SegmentsQuery::default()
         };
         let Answer::Segments(map) = session.answer(0, &Query::Segments(query)) else { panic!("a segment map") };
         let blocks = map.blocks;

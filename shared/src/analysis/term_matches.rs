@@ -36,12 +36,19 @@ pub struct TermMatches {
     stacks: MatchingStacks,
     /// How many of them used the address of a [`Term::Named`].
     uses: u64,
+    /// Of a [`Term::Not`], what it leaves out.
+    left_out: Option<Box<Self>>,
 }
 
 impl TermMatches {
     /// Returns the allocations that the term matches.
     pub fn matches(&self) -> &Arc<Matches> {
         &self.matches
+    }
+
+    /// Returns by frame whether a term for frames matches it.
+    pub fn frames(&self) -> &[bool] {
+        &self.stacks.frames
     }
 
     /// Returns whether all of `positions` were searched.
@@ -52,7 +59,11 @@ impl TermMatches {
 
 /// Returns whether later events never change which of the earlier allocations a term matches.
 pub fn is_permanent(term: &Term) -> bool {
-    !matches!(term, Term::Live(End::End) | Term::Category(_))
+    match term {
+        Term::Live(End::End) | Term::Category(_) => false,
+        Term::Not(term) => is_permanent(term),
+        _ => true,
+    }
 }
 
 impl Index<(&Term, Field<'_>)> for TermMatches {
@@ -67,7 +78,7 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
         let a = &field.replay.allocations;
         let new = self.allocations..a.len();
         (self.until, self.allocations) = (Some(positions), a.len());
-        let Self { matches, stacks, uses, .. } = self;
+        let Self { matches, stacks, uses, left_out, .. } = self;
         let first = new.start;
         let matches = Arc::make_mut(matches);
         match term {
@@ -78,6 +89,9 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
             Term::Size(comparison, bound) => {
                 let hits = a.requested.range(new).map(|size| comparison.holds(size, *bound));
                 matches.append(first, hits, &a.requested);
+            }
+            Term::About(about) => {
+                matches.append(first, a.requested.range(new).map(|size| about.holds(size)), &a.requested);
             }
             Term::Address(at) => {
                 let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);
@@ -118,6 +132,12 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
                 let of = |id: usize| field.categories.map(|categories| categories.get(id as u32));
                 matches.append(first, new.map(|id| of(id) == Some(*category)), &a.requested);
             }
+            Term::Not(term) => {
+                let left_out = left_out.get_or_insert_default();
+                left_out.extend((term, field));
+                let hit = |id: usize| !left_out.matches.contains(id as u32);
+                matches.append(first, new.map(hit), &a.requested);
+            }
             Term::Live(End::End) => {
                 matches.append(first, a.end.range(new).map(|end| end == Allocation::NEVER), &a.requested);
             }
@@ -125,7 +145,8 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
     }
 
     fn bytes(&self) -> usize {
-        self.matches.memory() + self.stacks.frames.capacity() + self.stacks.stacks.capacity()
+        let left_out = self.left_out.as_ref().map_or(0, |matches| matches.bytes());
+        self.matches.memory() + self.stacks.frames.capacity() + self.stacks.stacks.capacity() + left_out
     }
 }
 

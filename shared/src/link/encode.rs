@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, measure_name, name_of};
+use super::names::{
+    AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, column_name, measure_name, name_of,
+};
 use super::percent::Encoded;
 use super::{Link, Selection, VERSION};
 use crate::decimal::Decimal;
@@ -74,6 +76,12 @@ impl fmt::Display for Link {
         for (i, number) in self.flame_zoom.iter().enumerate() {
             write!(f, "{}{number}", if i == 0 { "&zoom=" } else { "," })?;
         }
+        for transform in &self.flame_transforms {
+            write!(f, "&flameops={}", transform.name())?;
+        }
+        if let Some((frame, is_line)) = self.flame_sandwich {
+            write!(f, "&sandwich={}{frame}", if is_line { "l" } else { "f" })?;
+        }
         let named = [
             (self.listing != start.listing, "list", name_of(&LISTINGS, &self.listing)),
             (self.color_by != start.color_by, "color", name_of(&COLORS, &self.color_by)),
@@ -87,6 +95,9 @@ impl fmt::Display for Link {
             (self.show_internal, "internal", "1"),
             (self.flame_as_table, "table", "1"),
             (self.heatmap_sizes, "heat", "sizes"),
+            (self.flame_differs, "differs", "1"),
+            (self.segment_order != start.segment_order, "segsort", name_of(&SEGMENT_ORDERS, &self.segment_order)),
+            (self.segment_group != start.segment_group, "seggroup", name_of(&SEGMENT_GROUPS, &self.segment_group)),
         ];
         for (_, key, value) in named.into_iter().filter(|(is_set, ..)| *is_set) {
             write!(f, "&{key}={value}")?;
@@ -94,6 +105,18 @@ impl fmt::Display for Link {
         if self.heatmap_part != start.heatmap_part {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
         }
-        span(f, "rows", self.heatmap_offsets)
+        span(f, "rows", self.heatmap_offsets)?;
+        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))?;
+        if let Some(split) = &self.split {
+            write!(f, "&split={split}")?;
+        }
+        if self.event_order != start.event_order {
+            let sign = if self.event_order.is_falling { "-" } else { "" };
+            write!(f, "&sort={sign}{}", column_name(self.event_order.by))?;
+        }
+        for (i, column) in self.hidden_columns.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "&hide=" } else { "," }, column_name(*column))?;
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! Links: the state of the view as a versioned URL fragment.
 //!
 //! ```text
-//! #v=2&file=job.pickle&hash=0d6ab8c9…&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&color=size
+//! #v=3&file=job.pickle&hash=0d6ab8c9…&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&color=size
 //! #v=1&file=job.pickle&cur=48113&r=20000,48113&list=growth&sel=l7
-//! #v=2&dev=0&tab=flame&x=time&zoom=4,17
+//! #v=3&dev=0&tab=flame&x=time&zoom=4,17
+//! #v=3&dev=0&tab=timeline&x=event&pin=48113,,peak&pin=200,a17,first%20cache
 //! #session=abcdefghijklmnopqrstuvwxyz
 //! ```
 //! A link has the name of a file and the [hash](FileHash) of its bytes, not the file itself: the recipient needs the
@@ -20,18 +21,25 @@ mod hash;
 mod names;
 mod parse;
 mod percent;
+mod pin;
+mod split;
 mod upgrade;
 
 pub use hash::FileHash;
-pub use names::measure_name;
+pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
+pub use pin::Pin;
+pub use split::{Side, Split};
 
-use crate::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Window};
+use crate::query::{
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Transform, Window,
+};
 use crate::units::Address;
 
 /// The version that [`Link`]'s `Display` writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The view that fills the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -169,6 +177,24 @@ pub struct Link {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The pins, at most [`LINK_PINS`](crate::limits::LINK_PINS).
+    pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
 }
 
 impl Link {

@@ -1,12 +1,26 @@
 //! The names of values in links.
 
 use super::Listing;
-use crate::query::{Axis, ColorBy, Measure, RangeOrder, SegmentLayout};
+use crate::query::{Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 
 pub(super) const LAYOUTS: [(SegmentLayout, &str); 2] =
     [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
+
+pub(super) const SEGMENT_ORDERS: [(SegmentOrder, &str); 4] = [
+    (SegmentOrder::Address, "address"),
+    (SegmentOrder::Size, "size"),
+    (SegmentOrder::Stream, "stream"),
+    (SegmentOrder::Free, "free"),
+];
+
+pub(super) const SEGMENT_GROUPS: [(SegmentGroup, &str); 4] = [
+    (SegmentGroup::None, "none"),
+    (SegmentGroup::Pool, "pool"),
+    (SegmentGroup::Stream, "stream"),
+    (SegmentGroup::PoolAndStream, "both"),
+];
 
 pub(super) const LISTINGS: [(Listing, &str); 3] =
     [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
@@ -47,8 +61,24 @@ pub(super) const MEASURES: [(Measure, &str); 15] = [
     (Measure::FragmentationIndex, "fragmentation_index"),
 ];
 
+pub(super) const COLUMNS: [(EventColumn, &str); EventColumn::ALL.len()] = [
+    (EventColumn::Number, "number"),
+    (EventColumn::Time, "time"),
+    (EventColumn::Since, "since"),
+    (EventColumn::Action, "action"),
+    (EventColumn::Size, "size"),
+    (EventColumn::Address, "address"),
+    (EventColumn::Stream, "stream"),
+    (EventColumn::Site, "site"),
+];
+
+/// Returns a column's name in links and test ids.
+pub fn column_name(column: EventColumn) -> &'static str {
+    name_of(&COLUMNS, &column)
+}
+
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 33] = [
+const WORDS: [(&str, &str); 42] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -82,6 +112,15 @@ const WORDS: [(&str, &str); 33] = [
     ("heat", "the mode of the heatmap"),
     ("part", "the part of the heatmap"),
     ("rows", "the zoom of the heatmap"),
+    ("pin", "a pin"),
+    ("split", "the second view"),
+    ("sort", "the order of the event list"),
+    ("hide", "the columns of the event list"),
+    ("flameops", "a transform of the flame graph"),
+    ("sandwich", "the callers and callees"),
+    ("differs", "the differences of the flame graph"),
+    ("segsort", "the order of the segments"),
+    ("seggroup", "the groups of the segments"),
 ];
 
 /// Returns what a key restores; `None` for an unknown key.

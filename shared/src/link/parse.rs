@@ -2,12 +2,14 @@
 
 use std::ops::Deref;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, MEASURES, ORDERS, by_name, word};
+use super::names::{
+    AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, word,
+};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
-use super::{FileHash, Link, Selection, Tab, VERSION};
-use crate::limits::{LINK_BYTES, LINK_TERMS, LINK_ZOOMS};
-use crate::query::{HeatmapPart, Window};
+use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
+use crate::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
+use crate::query::{EventColumn, EventOrder, HeatmapPart, Transform, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -143,6 +145,35 @@ impl Link {
             "heat" => self.heatmap_sizes = is(value, "sizes")?,
             "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
             "rows" => self.heatmap_offsets = Some(window(value)?),
+            "pin" => {
+                let pin = Pin::parse(value).filter(|_| self.pins.len() < LINK_PINS)?;
+                if !self.pins.iter().any(|known| known.is_at(&pin)) {
+                    self.pins.push(pin);
+                }
+            }
+            "split" => self.split = Some(Split::parse(value)?),
+            "sort" => {
+                let (is_falling, name) = value.strip_prefix('-').map_or((false, value), |name| (true, name));
+                self.event_order = EventOrder { by: by_name(&COLUMNS, name)?, is_falling };
+            }
+            "hide" => {
+                let hidden: Option<Vec<EventColumn>> =
+                    value.split(',').take(COLUMNS.len()).map(|name| by_name(&COLUMNS, name)).collect();
+                let hidden = hidden?;
+                // Something stays.
+                self.hidden_columns = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
+                if self.hidden_columns.len() == COLUMNS.len() {
+                    self.hidden_columns.clear();
+                }
+            }
+            "flameops" => {
+                let transform = Transform::by_name(value, LINK_ZOOMS)?;
+                (self.flame_transforms.len() < FLAME_TRANSFORMS).then(|| self.flame_transforms.push(transform))?;
+            }
+            "sandwich" => self.flame_sandwich = Some(sandwich(value)?),
+            "differs" => self.flame_differs = is(value, "1")?,
+            "segsort" => self.segment_order = by_name(&SEGMENT_ORDERS, value)?,
+            "seggroup" => self.segment_group = by_name(&SEGMENT_GROUPS, value)?,
             _ => return None,
         }
         Some(())
@@ -170,6 +201,14 @@ fn push(terms: &mut Vec<String>, term: &str) -> Option<()> {
         return Some(());
     }
     (terms.len() < LINK_TERMS && !term.is_empty()).then(|| terms.push(term.to_owned()))
+}
+
+fn sandwich(text: &str) -> Option<(u32, bool)> {
+    let (is_line, frame) = match text.strip_prefix('l') {
+        Some(frame) => (true, frame),
+        None => (false, text.strip_prefix('f')?),
+    };
+    Some((frame.parse().ok()?, is_line))
 }
 
 fn numbers(text: &str) -> Option<Vec<u32>> {

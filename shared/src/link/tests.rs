@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS};
+use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS};
 use super::parse::window;
 use super::*;
-use crate::limits::{LINK_BYTES, LINK_TERMS, LINK_ZOOMS};
+use crate::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
 use crate::units::{PoolId, Stream};
 
 /// Links of every version so far. Each begins with `#`; the next line has the parts that it is read as, and a line with
@@ -79,8 +79,16 @@ fn what_makes_no_sense_is_named_and_the_rest_is_kept() {
         ("zoom=1,,2", "the zoom of the flame graph"),
         ("fit=all", "the height"),
         ("steps=3,3", "the compared steps"),
+        ("pin=3,7,x", "a pin"),
+        ("split=flame,right", "the second view"),
+        ("sort=--size", "the order of the event list"),
+        ("hide=size,weight", "the columns of the event list"),
+        ("flameops=m1.2", "a transform of the flame graph"),
+        ("sandwich=7", "the callers and callees"),
+        ("segsort=colour", "the order of the segments"),
+        ("seggroup=1", "the groups of the segments"),
     ] {
-        let read = read(&format!("v=2&{broken}&dev=3"));
+        let read = read(&format!("v=3&{broken}&dev=3"));
         assert_eq!(read.link, Link { device: 3, ..Link::default() }, "{broken}");
         assert_eq!(read.unread, [word], "{broken}");
     }
@@ -145,7 +153,12 @@ fn lists_are_bounded() {
     let full = read(&format!("v=2{filters}&zoom={}", zoom(LINK_ZOOMS)));
     assert_eq!((full.filter.len(), full.flame_zoom.len()), (LINK_TERMS, LINK_ZOOMS));
     assert_eq!(full.unread, ["a filter"]);
+    let pins: String = (0..=LINK_PINS).map(|i| format!("&pin={i},,p")).collect();
+    let pinned = read(&format!("v=3{pins}"));
+    assert_eq!((pinned.pins.len(), pinned.unread.as_slice()), (LINK_PINS, ["a pin"].as_slice()));
     let deep = read(&format!("v=2&zoom={}", zoom(LINK_ZOOMS + 1)));
+    let many = read(&format!("v=2{}", "&flameops=m7".repeat(FLAME_TRANSFORMS + 1)));
+    assert_eq!((many.flame_transforms.len(), many.unread.len()), (FLAME_TRANSFORMS, 1));
     assert_eq!((deep.flame_zoom.len(), deep.unread.as_slice()), (0, ["the zoom of the flame graph"].as_slice()));
 }
 
@@ -175,6 +188,14 @@ fn parts() -> impl Strategy<Value = HeatmapPart> {
     ]
 }
 
+/// Pins at different places.
+fn pins() -> impl Strategy<Value = Vec<Pin>> {
+    let pin = any::<(u32, Option<u32>)>();
+    let places = prop::collection::hash_set(pin, 0..=LINK_PINS);
+    (places, "\\PC{0,9}")
+        .prop_map(|(places, name)| places.into_iter().map(|(at, id)| Pin::new(at, id, &name)).collect())
+}
+
 /// Any link whose lists have no duplicates and no more than is read.
 fn links() -> impl Strategy<Value = Link> {
     let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
@@ -193,9 +214,26 @@ fn links() -> impl Strategy<Value = Link> {
     );
     let typed = (terms(), prop::option::of("\\PC{1,12}"), terms());
     let segment_zoom = prop::option::of((1_000_u32..=4_096_000).prop_map(|zoom| zoom as f32 / 1e3));
-    let zooms = (segment_zoom, prop::collection::vec(any::<u32>(), 0..6), parts(), windows());
+    let zooms = (segment_zoom, prop::collection::vec(any::<u32>(), 0..6), parts(), windows(), pins());
     let flags = prop::array::uniform8(any::<bool>());
-    (whose, place, marked, named, typed, zooms, flags).prop_map(|(whose, place, marked, named, typed, zooms, flags)| {
+    let split = (prop::sample::select(&Tab::ALL), prop::sample::select(&Side::ALL), Split::LEAST..=Split::MOST)
+        .prop_map(|(tab, side, percent)| Split { tab, side, percent });
+    let order = (prop::sample::select(&EventColumn::ALL), any::<bool>())
+        .prop_map(|(by, is_falling)| EventOrder { by, is_falling });
+    let hidden = prop::sample::subsequence(&EventColumn::ALL, 0..EventColumn::ALL.len());
+    let zooms = (zooms, prop::option::of(split), order, hidden);
+    let transform = (0..8_usize, prop::collection::vec(any::<u32>(), 1..4))
+        .prop_map(|(kind, path)| Transform::of(kind, &path).expect("a transform"));
+    let flame = (
+        prop::collection::vec(transform, 0..4),
+        prop::option::of(any::<(u32, bool)>()),
+        any::<bool>(),
+        prop::sample::select(&SEGMENT_ORDERS),
+        prop::sample::select(&SEGMENT_GROUPS),
+    );
+    let all = (whose, place, marked, named, typed, zooms, flags, flame);
+    all.prop_map(|(whose, place, marked, named, typed, zooms, flags, flame)| {
+        let (zooms, split, event_order, hidden_columns) = zooms;
         let [fits_requested, compares_peaks, segments_by_class, bottom_up, by_category, show_internal, table, sizes] =
             flags;
         Link {
@@ -231,6 +269,15 @@ fn links() -> impl Strategy<Value = Link> {
             heatmap_sizes: sizes,
             heatmap_part: zooms.2,
             heatmap_offsets: zooms.3,
+            pins: zooms.4,
+            split,
+            event_order,
+            hidden_columns,
+            flame_transforms: flame.0,
+            flame_sandwich: flame.1,
+            flame_differs: flame.2,
+            segment_order: flame.3.0,
+            segment_group: flame.4.0,
         }
     })
 }

@@ -19,7 +19,7 @@ pub(super) struct Parts {
 pub(super) type Step = fn(&mut Parts);
 
 /// The upgrades, the one from version 1 first.
-pub(super) const STEPS: [Step; VERSION as usize - 1] = [from_1];
+pub(super) const STEPS: [Step; VERSION as usize - 1] = [from_1, from_2];
 
 /// Upgrades parts of a version with those of `steps` that it has not passed. Later versions stay unchanged.
 pub(super) fn upgrade(parts: &mut Parts, version: u32, steps: &[Step]) {
@@ -33,10 +33,19 @@ pub(super) const UNKNOWN: &str = "a part that this version doesn't know";
 
 /// Version 2 added keys, and renamed none. Version 1 ignored them, so in one of its links they mean nothing.
 fn from_1(parts: &mut Parts) {
-    const ADDED: [&str; 8] = ["hash", "fit", "order", "peaks", "segzoom", "segcolor", "zoom", "table"];
+    drop_added(parts, &["hash", "fit", "order", "peaks", "segzoom", "segcolor", "zoom", "table"]);
+}
+
+/// Version 3 added keys, and renamed none.
+fn from_2(parts: &mut Parts) {
+    drop_added(parts, &["pin"]);
+}
+
+/// Drops the parts whose keys the next version adds.
+fn drop_added(parts: &mut Parts, added: &[&str]) {
     let before = parts.list.len();
-    parts.list.retain(|(key, _)| !ADDED.contains(&key.as_str()));
-    if parts.list.len() < before {
+    parts.list.retain(|(key, _)| !added.contains(&key.as_str()));
+    if parts.list.len() < before && !parts.dropped.contains(&UNKNOWN) {
         parts.dropped.push(UNKNOWN);
     }
 }

@@ -17,6 +17,58 @@ pub struct EventFilter {
     pub terms: Vec<String>,
 }
 
+/// A column of the event list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum EventColumn {
+    /// The event's number, which is also the order of time.
+    #[default]
+    Number,
+    /// The time.
+    Time,
+    /// The time since the event before.
+    Since,
+    /// What happened.
+    Action,
+    /// Bytes.
+    Size,
+    /// The address.
+    Address,
+    /// The stream.
+    Stream,
+    /// The call site's line.
+    Site,
+}
+
+impl EventColumn {
+    /// All columns, in the order of the list.
+    pub const ALL: [Self; 8] =
+        [Self::Number, Self::Time, Self::Since, Self::Action, Self::Size, Self::Address, Self::Stream, Self::Site];
+}
+
+/// The order of the event list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EventOrder {
+    /// What events are ordered by; equal ones by their number.
+    pub by: EventColumn,
+    /// Whether the largest comes first.
+    pub is_falling: bool,
+}
+
+/// A question for rows of the event list in an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SortedQuery {
+    /// The events to show; all of its conditions must hold.
+    pub filter: EventFilter,
+    /// The order. In that of numbers, lost events are listed too.
+    pub order: EventOrder,
+    /// The first row.
+    pub first: u32,
+    /// The number of rows.
+    pub count: u32,
+    /// A position to find in the list: the answer has the row of its event, if the list has it.
+    pub locate: u32,
+}
+
 /// One row of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRow {
@@ -40,6 +92,16 @@ pub struct EventRow {
     pub paint: Paint,
 }
 
+/// How an event of a list relates to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Related {
+    /// Microseconds since the event before; `None` for the first.
+    pub since_us: Option<f64>,
+    /// The position right after the free that belongs to an `alloc`, or after the `alloc` that belongs to a free, if the
+    /// trace has it.
+    pub partner: Option<u32>,
+}
+
 /// A place in the event list where events are lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossRow {
@@ -55,7 +117,7 @@ pub struct LossRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ListRow {
     /// An event.
-    Event(EventRow),
+    Event(EventRow, Related),
     /// Lost events.
     Lost(LossRow),
 }
@@ -64,15 +126,23 @@ impl ListRow {
     /// Returns the event, if the row is one.
     pub fn event(&self) -> Option<&EventRow> {
         match self {
-            Self::Event(event) => Some(event),
+            Self::Event(event, _) => Some(event),
             Self::Lost(_) => None,
+        }
+    }
+
+    /// Returns how the event relates to others, if the row is one.
+    pub fn related(&self) -> Related {
+        match self {
+            Self::Event(_, related) => *related,
+            Self::Lost(_) => Related::default(),
         }
     }
 
     /// Returns the row's cursor position: right after an event, before lost events.
     pub fn position(&self) -> u32 {
         match self {
-            Self::Event(event) => event.index.saturating_add(1),
+            Self::Event(event, _) => event.index.saturating_add(1),
             Self::Lost(loss) => loss.position,
         }
     }
@@ -89,4 +159,6 @@ pub struct EventRows {
     pub rows: Vec<ListRow>,
     /// The row of the event to locate, or of the last one before it; `None` before the first row.
     pub located: Option<u32>,
+    /// The order of the rows.
+    pub order: EventOrder,
 }

@@ -146,6 +146,34 @@ pub struct LineDetail {
     pub missing: Option<MissingText>,
 }
 
+/// The parameters of [`Query::LineStep`](super::Query::LineStep).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineStepQuery {
+    /// The line, by one of its stacks.
+    pub stack: u32,
+    /// The allocation to start from; `None` starts from the position.
+    pub from: Option<u32>,
+    /// The position to start from.
+    pub position: u32,
+    /// Whether to search forward in time, or backward.
+    pub forward: bool,
+}
+
+/// An allocation of a line of call sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineStep {
+    /// The allocation. The first follows the last one.
+    pub allocation: u32,
+    /// The position right after it was made; 0 if it was active at the start.
+    pub position: u32,
+    /// Its place among the line's allocations, from 1.
+    pub number: u32,
+    /// The number of the line's allocations.
+    pub of: u32,
+    /// The positions between which the line has memory, from its first allocation to its last free.
+    pub life: (u32, u32),
+}
+
 /// The parameters of [`Query::Classes`](super::Query::Classes).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassesQuery {

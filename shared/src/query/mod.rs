@@ -24,6 +24,7 @@ mod quads;
 mod range;
 mod search;
 mod segments;
+mod sizes;
 mod state;
 mod steps;
 mod summary;
@@ -37,22 +38,31 @@ pub use compare_steps::{
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
-pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
-pub use flame::{Flame, FlameBox, FlameQuery};
+pub use events::{
+    EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+};
+pub use flame::{Flame, FlameBox, FlameQuery, Sandwich, Transform};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
     HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
-pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use lines::{
+    Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
+    StackRow,
+};
 pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
-pub use search::{Hit, SearchHelp, SearchResult};
-pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
+pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
+pub use segments::{
+    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
+    SegmentsQuery,
+};
 use serde::{Deserialize, Serialize};
+pub use sizes::parse_bytes;
 pub use state::StateAt;
 pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
@@ -175,6 +185,23 @@ pub enum Query {
         /// The position right after the out-of-memory event.
         position: u32,
     },
+    /// The next allocation of a line of call sites, in the order in which allocations were made.
+    LineStep(LineStepQuery),
+    /// A list of what a search term finds.
+    Find(FindQuery),
+    /// Rows of the event list in another order.
+    SortedEvents(SortedQuery),
+    /// The position after the free that belongs to the `alloc` before a position, or after the `alloc` that belongs to the
+    /// free before it.
+    Partner {
+        /// The position.
+        position: u32,
+    },
+    /// An event as text, with all of its numbers and its stack.
+    EventText {
+        /// The event's index.
+        index: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -188,9 +215,9 @@ pub enum Answer {
     State(StateAt),
     /// Answers [`Query::Segments`].
     Segments(Segments),
-    /// Answers [`Query::Events`].
+    /// Answers [`Query::Events`] and [`Query::SortedEvents`].
     Events(EventRows),
-    /// Answers [`Query::StepEvent`] and [`Query::PositionAt`]; `None` if there is no such position.
+    /// Answers [`Query::StepEvent`], [`Query::PositionAt`] and [`Query::Partner`]; `None` if there is no such position.
     Position(Option<u32>),
     /// Answers [`Query::Flame`].
     Flame(Flame),
@@ -230,4 +257,10 @@ pub enum Answer {
     StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
+    /// Answers [`Query::LineStep`]; `None` if the line has no allocation.
+    LineStep(Option<LineStep>),
+    /// Answers [`Query::Find`].
+    Found(Box<Found>),
+    /// Answers [`Query::EventText`]; `None` if there is no such event.
+    Text(Option<String>),
 }

@@ -2,20 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Paint, SegmentRow};
+
 /// The help that is shown beside the search box.
 pub struct SearchHelp;
 
 impl SearchHelp {
     /// Each form of a term, and what it finds.
-    pub const FORMS: [(&'static str, &'static str); 8] = [
+    pub const FORMS: [(&'static str, &'static str); 9] = [
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
-        (">100MiB", "requests of more than a size; also <, >=, <=, ="),
+        ("size>100MiB", "requests of more than a size; also <, >=, <=, =, or a size alone: 100 MiB. MB is read as MiB"),
         ("0x7f3a2c", "blocks that hold an address, or begin with its digits; also a name: b7f3a2c000000_1"),
         ("stream:7", "allocations of a stream"),
         ("pool:private", "allocations of a pool: small, large, private, or (0, 1)"),
         ("live:end", "allocations never freed in the trace; live:start, those from before it"),
         ("category:gradients", "allocations of a category: parameters, activations, optimizer_state, unknown, …"),
+        ("-attention", "everything that the term behind the minus sign does not match"),
     ];
 }
 
@@ -32,6 +35,10 @@ pub struct SearchResult {
     pub peak_bytes: u64,
     /// Why the term can't be parsed, if it can't; nothing matches then.
     pub error: Option<String>,
+    /// What was understood, as a noun: "requests larger than 1 GiB"; empty if the term can't be parsed.
+    pub understood: String,
+    /// Why nothing matches, as sentences; `None` if something does.
+    pub none: Option<String>,
 }
 
 /// One match of a search.
@@ -45,4 +52,85 @@ pub struct Hit {
     pub number: u32,
     /// The number of matches.
     pub of: u32,
+}
+
+/// A question for a list of what a term finds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindQuery {
+    /// The term.
+    pub term: String,
+    /// The position whose segments are searched.
+    pub position: u32,
+    /// The first allocation to list, by its number among the matches, from 0.
+    pub first: u32,
+    /// The largest number of rows in each group, up to [`FOUND_ROWS`](crate::limits::FOUND_ROWS).
+    pub rows: u32,
+}
+
+/// A list of what a term finds, in groups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The question.
+    pub query: FindQuery,
+    /// The number of matching allocations, and the sum of their requested bytes.
+    pub allocations: (u32, u64),
+    /// Some of them, in the order in which they were made.
+    pub hits: Vec<FoundAllocation>,
+    /// The number of lines that made them.
+    pub lines: u32,
+    /// The lines that requested most.
+    pub by_line: Vec<FoundLine>,
+    /// The number of matching segments at the position, and the sum of their sizes in bytes.
+    pub segments: (u32, u64),
+    /// The largest of them.
+    pub by_size: Vec<SegmentRow>,
+    /// The number of matching annotations and steps.
+    pub marks: u32,
+    /// The first of them, in the order of time.
+    pub first_marks: Vec<FoundMark>,
+}
+
+/// An allocation in a list of matches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundAllocation {
+    /// Its number.
+    pub allocation: u32,
+    /// The position right after it was made; 0 if it was active at the start.
+    pub position: u32,
+    /// Microseconds from the start of the trace until then.
+    pub time_us: f64,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Its line.
+    pub site: String,
+    /// Its colour.
+    pub paint: Paint,
+}
+
+/// A line in a list of matches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundLine {
+    /// The first stack of the line.
+    pub stack: u32,
+    /// Its text.
+    pub label: String,
+    /// Its colour.
+    pub paint: Paint,
+    /// The number of its matching allocations.
+    pub count: u32,
+    /// The sum of their requested bytes.
+    pub bytes: u64,
+}
+
+/// An annotation or a step in a list of matches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundMark {
+    /// Its name.
+    pub name: String,
+    /// The position at which it begins.
+    pub from: u32,
+    /// The position at which it ends; of an instant, that at which it begins.
+    pub to: u32,
+    /// Microseconds from the start of the trace until it begins.
+    pub time_us: f64,
 }

@@ -7,12 +7,16 @@ use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
 /// The parameters of [`Query::Segments`](super::Query::Segments).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SegmentsQuery {
     /// The position.
     pub position: u32,
     /// The layout of the segments.
     pub layout: SegmentLayout,
+    /// The order of the segments.
+    pub order: SegmentOrder,
+    /// What they are grouped by.
+    pub group: SegmentGroup,
     /// Width of the view in pixels.
     pub width: f32,
     /// Height of the view in pixels.
@@ -39,6 +43,34 @@ pub enum SegmentLayout {
     ToScale,
     /// One row for each segment, as wide as the view.
     Packed,
+}
+
+/// The order of the segments in the map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SegmentOrder {
+    /// By address, the lowest first.
+    #[default]
+    Address,
+    /// By size, the largest first.
+    Size,
+    /// By stream, then by address.
+    Stream,
+    /// By the share that is in no active block, the largest first.
+    Free,
+}
+
+/// What segments have in common that stand under one heading. Groups come in the order of their largest reserved bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SegmentGroup {
+    /// Nothing: there are no headings.
+    #[default]
+    None,
+    /// Their pool, and whether they are small.
+    Pool,
+    /// Their stream.
+    Stream,
+    /// Both.
+    PoolAndStream,
 }
 
 /// A label in a segment map.
@@ -69,8 +101,37 @@ pub struct Segments {
     pub segments: Vec<SegmentRow>,
     /// Their labels.
     pub labels: Vec<Label>,
+    /// The headings of groups that are visible.
+    pub headings: Vec<SegmentHeading>,
+    /// The blocks that pin a mostly free segment; the id is the allocation's number.
+    pub pins: Quads,
+    /// Pixels for a byte, if all segments have one scale.
+    pub per_byte: Option<f64>,
+    /// The x coordinate at which rows begin, right of the labels.
+    pub left: f32,
     /// The totals at the position.
     pub totals: Totals,
+}
+
+/// The heading of a group of segments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SegmentHeading {
+    /// Top edge in pixels.
+    pub y: f32,
+    /// The pool, if the group has one.
+    pub pool: Option<PoolId>,
+    /// Whether its segments serve requests up to 1 MiB, if the group has a pool.
+    pub is_small: bool,
+    /// The stream, if the group has one.
+    pub stream: Option<Stream>,
+    /// The short names of both: `large pool`, `small pool 1 · stream 3`.
+    pub name: String,
+    /// The number of its segments.
+    pub segments: u32,
+    /// Bytes of its segments.
+    pub reserved: u64,
+    /// Bytes in its active blocks.
+    pub active: u64,
 }
 
 /// A segment in a list.

@@ -6,8 +6,9 @@
 use regex_lite::{Regex, RegexBuilder};
 
 use super::Category;
+use super::sizes::{About, read_size, size_form};
 use crate::frames::{Frame, Symbols};
-use crate::units::{PoolId, Stream};
+use crate::units::{Address, Bytes, PoolId, Stream};
 
 /// The largest compiled regular expression in bytes: enough for any that a person types.
 const REGEX_BYTES: usize = 1 << 20;
@@ -21,6 +22,8 @@ pub enum Term {
     Frame(Pattern),
     /// Allocations whose requested bytes compare like this with a number.
     Size(Comparison, u64),
+    /// Allocations whose requested bytes round to a number with a unit.
+    About(About),
     /// Allocations whose block holds an address, or whose address begins with these digits.
     Address(u64),
     /// One allocation by its name: the address, and how often it was used before.
@@ -33,6 +36,8 @@ pub enum Term {
     Live(End),
     /// Allocations of a category.
     Category(Category),
+    /// Allocations that another term does not match.
+    Not(Box<Term>),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -106,7 +111,8 @@ impl Pattern {
         Self { matcher: Matcher::Text(lower_case(text)), with_line: text.contains(':') }
     }
 
-    fn fits(&self, text: &str) -> bool {
+    /// Returns whether a text fits.
+    pub fn fits(&self, text: &str) -> bool {
         match &self.matcher {
             // Most names are ASCII and are compared without a copy.
             Matcher::Text(part) if part.is_ascii() && text.is_ascii() => {
@@ -136,11 +142,18 @@ impl Term {
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
         }
+        if let Some(hidden) =
+            text.strip_prefix('-').filter(|rest| !rest.trim().is_empty() && !rest.starts_with(['-', '>']))
+        {
+            return Self::parse(hidden).map(|term| Self::Not(Box::new(term)));
+        }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
         }
-        if let Some((comparison, size)) = size_form(text) {
-            return Ok(Self::Size(comparison, parse_bytes(size)?));
+        match size_form(text) {
+            Some((Some(comparison), size)) => return Ok(Self::Size(comparison, read_size(size)?)),
+            Some((None, size)) => return About::read(size).map(Self::About),
+            None => {}
         }
         if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             return u64::from_str_radix(digits, 16)
@@ -150,26 +163,89 @@ impl Term {
         if let Some((address, version)) = name_form(text) {
             return Ok(Self::Named(address, version));
         }
-        if let Some(name) = text.strip_prefix("stream:") {
-            return stream_form(name.trim());
+        if let Some(name) = keyed(text, "stream") {
+            return stream_form(name);
         }
-        if let Some(name) = text.strip_prefix("pool:") {
-            return pool_form(name.trim());
+        if let Some(name) = keyed(text, "pool") {
+            return pool_form(name);
         }
-        if let Some(name) = text.strip_prefix("live:") {
-            return match name.trim() {
+        if let Some(name) = keyed(text, "live") {
+            return match name {
                 "start" => Ok(Self::Live(End::Start)),
                 "end" => Ok(Self::Live(End::End)),
                 _ => Err("Write live:start or live:end.".to_owned()),
             };
         }
-        if let Some(name) = text.strip_prefix("category:") {
+        if let Some(name) = keyed(text, "category") {
             let names = || Category::ALL.map(Category::code).join(", ");
-            let category = Category::from_name(name.trim());
+            let category = Category::from_name(name);
             return category.map(Self::Category).ok_or_else(|| format!("Write category: and one of {}.", names()));
         }
         Ok(Self::Frame(Pattern::text(text)))
     }
+
+    /// Returns what was understood: what is found, as a noun ("requests larger than 1 GiB"), and what is said of one
+    /// allocation ("is larger than 1 GiB").
+    pub fn understood(&self) -> (String, String) {
+        let one = |noun: &str, verb: &str, what: &str| (format!("{noun} {what}"), format!("{verb} {what}"));
+        match self {
+            Self::Size(Comparison::Less, n) => one("requests", "is", &format!("smaller than {}", Said(*n))),
+            Self::Size(Comparison::AtMost, n) => one("requests", "is", &format!("no larger than {}", Said(*n))),
+            Self::Size(Comparison::Equal, n) => one("requests", "is", &format!("of exactly {}", Said(*n))),
+            Self::Size(Comparison::AtLeast, n) => one("requests", "is", &format!("of at least {}", Said(*n))),
+            Self::Size(Comparison::More, n) => one("requests", "is", &format!("larger than {}", Said(*n))),
+            Self::About(about) => one("requests", "is", &format!("of about {}", Said(about.middle))),
+            Self::Frame(Pattern { matcher: Matcher::Text(text), .. }) => {
+                (format!("“{text}” in a function or file"), format!("has “{text}” in its stack"))
+            }
+            Self::Frame(Pattern { matcher: Matcher::Regex(regex), .. }) => {
+                (format!("frames that match /{regex}/"), format!("has a frame that matches /{regex}/"))
+            }
+            Self::Address(at) => {
+                let at = Address(*at);
+                (format!("blocks that hold {at} or begin with it"), format!("holds {at} or begins with it"))
+            }
+            Self::Named(at, version) => one("the allocation", "is", &format!("b{at:x}_{version}")),
+            Self::Stream(stream) => one("allocations", "is", &format!("of stream {stream}")),
+            Self::Pool(Pool::Small) => one("allocations", "is", "in a small pool"),
+            Self::Pool(Pool::Large) => one("allocations", "is", "in a large pool"),
+            Self::Pool(Pool::Private) => one("allocations", "is", "in a private pool"),
+            Self::Pool(Pool::Id(id)) => one("allocations", "is", &format!("in pool {id}")),
+            Self::Live(End::Start) => one("allocations", "was", "made before the trace"),
+            Self::Live(End::End) => one("allocations", "is", "still live at the end"),
+            Self::Category(category) => one("allocations", "is", &format!("of the category {}", category.code())),
+            Self::Not(other) => {
+                let (left_out, _) = other.understood();
+                (format!("all but {left_out}"), format!("remains without {left_out}"))
+            }
+        }
+    }
+}
+
+/// Bytes without needless zeros; with all digits where three don't tell them.
+struct Said(u64);
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = Bytes(self.0).to_string();
+        let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+        let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+        write!(f, "{short} {unit}")?;
+        if read_size(&text) == Ok(self.0) { Ok(()) } else { write!(f, " ({})", Bytes(self.0).exact()) }
+    }
+}
+
+/// Returns the value of `key:value`, also written `Key = value`.
+fn keyed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(key.len())?;
+    let value = rest.trim_start().strip_prefix([':', '='])?;
+    start.eq_ignore_ascii_case(key).then(|| value.trim())
+}
+
+/// Returns whether a term names a category, or is negated and names one.
+pub(crate) fn is_category(text: &str) -> bool {
+    let text = text.trim();
+    keyed(text.strip_prefix('-').unwrap_or(text).trim_start(), "category").is_some()
 }
 
 /// Converts each letter to lower case independently of its position. `str::to_lowercase` converts a sigma at a word's
@@ -201,51 +277,6 @@ fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
         let why = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
         format!("The regular expression can't be read: {why}.")
     }))
-}
-
-/// Returns the comparison that a term begins with, and the text behind it.
-fn size_form(text: &str) -> Option<(Comparison, &str)> {
-    // The longer operators first: `>=` begins with `>`.
-    const SIGNS: [(&str, Comparison); 5] = [
-        (">=", Comparison::AtLeast),
-        ("<=", Comparison::AtMost),
-        (">", Comparison::More),
-        ("<", Comparison::Less),
-        ("=", Comparison::Equal),
-    ];
-    let (comparison, rest) = SIGNS.iter().find_map(|(sign, c)| Some((*c, text.strip_prefix(sign)?)))?;
-    let rest = rest.trim_start();
-    // `<module>` and `<lambda>` are names of functions.
-    let is_number = rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
-    is_number.then_some((comparison, rest))
-}
-
-/// Parses a number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; `K` is `KiB`. The error is a sentence.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '_'))).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number = number.replace([',', '_'], "");
-    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" | "byte" | "bytes" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err(format!("“{text}” is not a size: write a number with B, KiB, MiB or GiB.")),
-    };
-    let too_large = || format!("“{text}” is more than any memory holds.");
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor).ok_or_else(too_large);
-    }
-    match number.parse::<f64>() {
-        Ok(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
-        Ok(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
-        _ => Err(format!("“{text}” is not a size: write a number, as in 100MiB.")),
-    }
 }
 
 fn stream_form(name: &str) -> Result<Term, String> {
@@ -283,12 +314,14 @@ mod tests {
             Ok(Term::Frame(Pattern { matcher: Matcher::Text(t), with_line })) => format!("text {t} {with_line}"),
             Ok(Term::Frame(Pattern { matcher: Matcher::Regex(r), with_line })) => format!("regex {r} {with_line}"),
             Ok(Term::Size(c, n)) => format!("{c:?} {n}"),
+            Ok(Term::About(about)) => format!("about {} {}", about.from, about.to),
             Ok(Term::Address(a)) => format!("address {a}"),
             Ok(Term::Named(a, n)) => format!("name {a} {n}"),
             Ok(Term::Stream(s)) => format!("stream {}", s.0),
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
             Ok(Term::Category(c)) => format!("category {}", c.code()),
+            Ok(Term::Not(_)) => format!("not {}", read(text.trim().trim_start_matches('-'))),
             Err(sentence) => format!("error: {sentence}"),
         }
     }
@@ -307,12 +340,31 @@ mod tests {
             (">100MiB", "More 104857600"),
             (">= 1.5 GiB", "AtLeast 1610612736"),
             ("<512", "Less 512"),
-            ("<=2kB", "AtMost 2000"),
+            ("<=2kB", "AtMost 2048"),
+            ("size>1GB", "More 1073741824"),
+            ("Size > 1.5 gib", "More 1610612736"),
+            ("size: >= 2 KB", "AtLeast 2048"),
+            ("size=512", "Equal 512"),
+            ("≥ 1KiB", "AtLeast 1024"),
+            ("100mb", "about 104333312 105381888"),
+            ("size:61.2 MiB", "about 64120422 64225280"),
+            ("512 bytes", "about 512 513"),
+            ("sizes", "text sizes false"),
+            ("size_of", "text size_of false"),
+            ("100model", "text 100model false"),
+            ("Stream = 7", "stream 7"),
+            ("streams:7", "text streams:7 true"),
             ("=1,024 KiB", "Equal 1048576"),
             (">16m", "More 16777216"),
             ("0xFFFF800000000000", "address 18446603336221196288"),
             ("b7f0000_3", "name 8323072 3"),
             ("backward_3", "text backward_3 false"),
+            ("-attention", "not text attention false"),
+            ("- >100MiB", "not More 104857600"),
+            ("-stream:7", "not stream 7"),
+            ("->sizes", "text ->sizes false"),
+            ("--", "text -- false"),
+            ("-", "text - false"),
             ("bad_3", "text bad_3 false"),
             ("stream:7", "stream 7"),
             ("stream:-3", "stream -3"),
@@ -340,6 +392,28 @@ mod tests {
             assert!(read(term).starts_with("error: "), "{term}");
         }
         assert!(!read("/(/").contains('\n'));
+    }
+
+    #[test]
+    fn what_was_understood_is_said() {
+        let cases = [
+            ("size>1GB", "requests larger than 1 GiB", "is larger than 1 GiB"),
+            (">= 1.5 GiB", "requests of at least 1.5 GiB", "is of at least 1.5 GiB"),
+            (
+                "=123456789",
+                "requests of exactly 118 MiB (123,456,789 bytes)",
+                "is of exactly 118 MiB (123,456,789 bytes)",
+            ),
+            ("100mb", "requests of about 100 MiB", "is of about 100 MiB"),
+            ("Model", "“model” in a function or file", "has “model” in its stack"),
+            ("/a+/", "frames that match /a+/", "has a frame that matches /a+/"),
+            ("stream:default", "allocations of stream default", "is of stream default"),
+            ("pool:(0, 1)", "allocations in pool (0, 1)", "is in pool (0, 1)"),
+            ("live:end", "allocations still live at the end", "is still live at the end"),
+        ];
+        for (term, noun, verb) in cases {
+            assert_eq!(Term::parse(term).unwrap().understood(), (noun.to_owned(), verb.to_owned()), "{term}");
+        }
     }
 
     #[test]

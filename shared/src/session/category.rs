@@ -12,6 +12,7 @@ use crate::frames::Symbols;
 use crate::index::Index;
 use crate::limits::STEPS;
 use crate::lod::columns::coordinate;
+use crate::query::term::is_category;
 use crate::query::{Answer, Axis, CategoryRule, CategoryRules, ColorBy, Query, StepList, StepSpan, Window};
 use crate::replay::Replayed;
 use crate::totals::Amount;
@@ -89,13 +90,14 @@ impl Caches {
     pub(super) fn forget_categories(&mut self) {
         self.told.categories = None;
         self.diagnosis.forget();
-        (self.terms, self.drawings) = Default::default();
+        (self.terms, self.drawings, self.found) = Default::default();
+        (self.lists, self.sorted) = Default::default();
     }
 }
 
 /// Returns whether a question is about categories.
 pub(super) fn are_needed(query: &Query) -> bool {
-    let is_category = |term: &String| term.trim_start().starts_with("category:");
+    let is_category = |term: &String| is_category(term);
     let any = |filter: &[String], highlight: Option<&String>| filter.iter().chain(highlight).any(is_category);
     let by = |color_by: ColorBy| color_by == ColorBy::Category;
     match query {
@@ -107,6 +109,8 @@ pub(super) fn are_needed(query: &Query) -> bool {
         Query::Line(q) => any(&q.filter, None),
         Query::Events { filter, .. } | Query::StepEvent { filter, .. } => any(&filter.terms, None),
         Query::Search { term } | Query::NextHit { term, .. } => is_category(term),
+        Query::Find(q) => is_category(&q.term),
+        Query::SortedEvents(q) => any(&q.filter.terms, None),
         Query::Allocation { .. } | Query::CategoryRules => true,
         _ => false,
     }

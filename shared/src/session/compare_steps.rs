@@ -200,8 +200,18 @@ mod tests {
     fn flame(session: &mut Session, by_category: bool, since: Option<u32>, zoom: Vec<u32>) -> Vec<FlameBox> {
         let position = session.summary().devices[0].peak_position;
         let (width, filter, highlight) = (1_000.0, Vec::new(), None);
-        let query =
-            FlameQuery { position, since, bottom_up: false, folds: false, by_category, zoom, width, filter, highlight };
+        let query = FlameQuery {
+            position,
+            since,
+            bottom_up: false,
+            folds: false,
+            by_category,
+            zoom,
+            width,
+            filter,
+            highlight,
+            ..FlameQuery::default()
+        };
         match session.answer(0, &Query::Flame(query)) {
             Answer::Flame(flame) => flame.boxes,
             other => panic!("{other:?}"),

@@ -6,6 +6,8 @@ use super::events::EventLists;
 use super::facts::Facts;
 use super::heatmap::Heatmaps;
 use super::lines::Windows;
+use super::search::Lists;
+use super::sorted_events::SortedEvents;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -41,6 +43,8 @@ pub struct Caches {
     /// Where stacks are, for what has none.
     pub coverage: StackCoverage,
     pub(super) lists: EventLists,
+    pub(super) sorted: SortedEvents,
+    pub(super) found: Lists,
     pub(super) drawings: Drawings,
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
@@ -88,7 +92,8 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        let Self { terms, lists, drawings, heatmaps, measures, told, .. } = self;
-        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
+        let Self { terms, lists, sorted, found, drawings, heatmaps, measures, told, .. } = self;
+        let listed = lists.bytes() + sorted.bytes() + found.bytes();
+        terms.bytes() + listed + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
     }
 }

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::device::Caches;
+use super::sorted_events::since_us;
 use super::terms::is_permanent_text;
 use crate::analysis::actions::written_name;
 use crate::analysis::matches::Matches;
 use crate::event::{Action, counts_in_words};
+use crate::frames::StackId;
 use crate::index::{Index, Kept};
-use crate::query::{Answer, EventFilter, EventRows, LOST, ListRow, LossRow};
-use crate::replay::Replay;
+use crate::query::{
+    Answer, EventColumn, EventFilter, EventOrder, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+};
+use crate::replay::{Allocation, Replay};
 use crate::trace::Loss;
+use crate::units::{Bytes, Count};
 
 /// Filtered lists kept for one device: four bytes an event each.
 const KEPT: usize = 3;
@@ -194,6 +199,39 @@ impl Rows<'_> {
     }
 }
 
+/// Returns a row of the list.
+fn shown(context: Context<'_>, place: Place<'_>) -> Option<ListRow> {
+    match place {
+        Place::Event(index) => {
+            let event = context.event_row(index)?;
+            let partner = event.allocation.and_then(|id| partner(context, index, id));
+            Some(ListRow::Event(event, Related { since_us: since_us(context, index), partner }))
+        }
+        Place::Lost(loss) => Some(ListRow::Lost(LossRow {
+            position: loss.position,
+            events: loss.events,
+            kinds: counts_in_words(&loss.by_action),
+        })),
+    }
+}
+
+/// Answers [`Query::Partner`](crate::query::Query::Partner).
+pub(super) fn partner_of(context: Context<'_>, position: u32) -> Answer {
+    let index = position.checked_sub(1);
+    let id = index.and_then(|index| context.replay.event_allocation.get(index as usize));
+    let found = index.zip(id.filter(|id| *id != Replay::NONE)).and_then(|(index, id)| partner(context, index, id));
+    Answer::Position(found)
+}
+
+/// Returns the position after the event that frees what event `index` makes, or makes what it frees.
+fn partner(context: Context<'_>, index: u32, id: u32) -> Option<u32> {
+    let Allocation { begin, freed, end, .. } = context.replay.allocations.get(id)?;
+    let position = if index.checked_add(1) == Some(begin) { freed.min(end) } else { begin };
+    // Not every begin and end is an event of its own.
+    let at = position.checked_sub(1)? as usize;
+    (context.replay.event_allocation.get(at) == Some(id)).then_some(position)
+}
+
 /// Answers [`Query::Events`](crate::query::Query::Events).
 pub(super) fn rows(
     context: Context<'_>,
@@ -212,17 +250,79 @@ pub(super) fn rows(
     let total = list.len();
     let first = first.min(total);
     let last = first.saturating_add(count.min(ROWS)).min(total);
-    let row = |row| match list.get(row)? {
-        Place::Event(index) => context.event_row(index).map(ListRow::Event),
-        Place::Lost(loss) => Some(ListRow::Lost(LossRow {
-            position: loss.position,
-            events: loss.events,
-            kinds: counts_in_words(&loss.by_action),
-        })),
-    };
-    let rows = (first..last).filter_map(row).collect();
+    let rows = (first..last).filter_map(|row| shown(context, list.get(row)?)).collect();
     // The event that leads to a position is the one before it.
-    Answer::Events(EventRows { total, first, rows, located: list.before(locate) })
+    Answer::Events(EventRows { total, first, rows, located: list.before(locate), order: EventOrder::default() })
+}
+
+/// Answers [`Query::SortedEvents`](crate::query::Query::SortedEvents).
+pub(super) fn sorted(context: Context<'_>, caches: &mut Caches, query: &SortedQuery) -> Answer {
+    let SortedQuery { filter, order, first, count, locate } = query;
+    let is_by_number = matches!(order.by, EventColumn::Number | EventColumn::Time);
+    if is_by_number && !order.is_falling {
+        return rows(context, caches, filter, (*first, *count), *locate);
+    }
+    let events = match caches.event_list(context, filter) {
+        Ok(list) => list,
+        Err(sentence) => return Answer::Refused(sentence),
+    };
+    let (total, with_losses) =
+        (events.len(), filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST));
+    if is_by_number {
+        let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
+        let mirrored = |row: u32| list.len().checked_sub(row)?.checked_sub(1);
+        let rows = (*first..first.saturating_add((*count).min(ROWS)).min(list.len()))
+            .filter_map(|row| shown(context, list.get(mirrored(row)?)?));
+        let (rows, located) = (rows.collect(), list.before(*locate).and_then(mirrored));
+        return Answer::Events(EventRows {
+            total: list.len(),
+            first: (*first).min(list.len()),
+            rows,
+            located,
+            order: *order,
+        });
+    }
+    let all = || (0..total).filter_map(|row| events.get(row)).collect();
+    let sorted = caches.sorted.of(context, filter, order.by, all);
+    let total = sorted.len() as u32;
+    let mirrored = |row: u32| if order.is_falling { total.checked_sub(row)?.checked_sub(1) } else { Some(row) };
+    let first = (*first).min(total);
+    let rows = (first..first.saturating_add((*count).min(ROWS)).min(total))
+        .filter_map(|row| shown(context, Place::Event(*sorted.get(mirrored(row)? as usize)?)));
+    let rows = rows.collect();
+    let wanted = locate.checked_sub(1);
+    let located = sorted.iter().position(|index| Some(*index) == wanted).and_then(|row| mirrored(row as u32));
+    Answer::Events(EventRows { total, first, rows, located, order: *order })
+}
+
+/// Answers [`Query::EventText`](crate::query::Query::EventText).
+pub(super) fn text(context: Context<'_>, index: u32) -> Answer {
+    let Some(row) = context.event_row(index) else { return Answer::Text(None) };
+    let known = Action::from_name(&row.action);
+    let place = match known {
+        Some(Action::Oom) => format!("{} free", Bytes(row.address.0).exact()),
+        _ => row.address.to_string(),
+    };
+    let mut text = format!(
+        "event {}  {} µs  {}  {}  {place}  stream {}  {}",
+        Count(u64::from(index) + 1),
+        Count(row.time_us.max(0.0) as u64),
+        row.action,
+        Bytes(row.size).exact(),
+        row.stream,
+        row.site
+    );
+    let of_event = context.trace.events.stack.get(index as usize).filter(|stack| *stack != 0);
+    let of_allocation = || context.replay.allocations.stack.get(row.allocation? as usize);
+    if let Some(stack) = of_event.or_else(of_allocation) {
+        for frame in context.frames(StackId(stack)) {
+            text += &format!("\n    {}", frame.name);
+            if !frame.filename.is_empty() {
+                text += &format!("  {}:{}", frame.filename, frame.line);
+            }
+        }
+    }
+    Answer::Text(Some(text))
 }
 
 /// Answers [`Query::StepEvent`](crate::query::Query::StepEvent).

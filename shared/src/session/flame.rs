@@ -1,14 +1,17 @@
 //! The flame graph of a position, or of the allocations there that match a filter.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::device::Caches;
 use super::lines::matching;
-use crate::analysis::flame::{Leaf, Shape, boxes};
+use crate::analysis::flame::{Leaf, Picture, Shape, box_name, difference, picture, transform_name};
 use crate::analysis::lines::{LineMemory, by_stack};
 use crate::category::Category;
+use crate::frames::StackId;
+use crate::limits::FLAME_TRANSFORMS;
 use crate::query::{Answer, Flame, FlameQuery};
+use crate::replay::AllocatorState;
 
 /// Answers [`Query::Flame`](crate::query::Query::Flame).
 pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQuery) -> Answer {
@@ -18,43 +21,60 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
         (Ok(filter), Ok(highlight)) => (filter, highlight),
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
+    let frames = query.highlight.as_deref().and_then(|term| caches.terms.frames(context, term));
     let state = caches.states.at(context.replay, query.position);
-    let live = || matching(&state, filter.as_deref());
-    let lit: Option<FxHashSet<u32>> = highlight.map(|matches| {
-        let hits = live().filter(|id| matches.contains(*id));
-        hits.filter_map(|id| context.replay.allocations.stack.get(id as usize)).collect()
-    });
     let before = query.since.map(|since| caches.states.at(context.replay, since));
-    let mut leaves: Vec<Leaf> = Vec::new();
     let told = context.categories.filter(|_| query.by_category);
     let groups = match told {
         Some(_) => &Category::ALL.map(Some)[..],
         None => &[None],
     };
-    for &category in groups {
-        let is_own = |id: &u32| told.is_none_or(|told| Some(told.get(*id)) == category);
-        let before = before.as_ref().map(|state| matching(state, filter.as_deref()).filter(is_own));
-        let stacks = by_stack(context.replay, context.sites, live().filter(is_own), before);
-        // With an earlier position, stacks that shrank have no width.
-        leaves.extend(stacks.into_iter().filter_map(|LineMemory { stack, memory, .. }| {
-            let bytes = u64::try_from(memory.growth()).ok().filter(|bytes| query.since.is_none() || *bytes > 0)?;
-            let count = u32::try_from(memory.count_growth()).unwrap_or(0);
-            let is_lit = lit.as_ref().is_none_or(|lit| lit.contains(&stack.0));
-            Some(Leaf { stack, bytes, count, is_lit, category })
-        }));
-    }
+    // The stacks of a state, or their growth since an earlier one.
+    let leaves_of = |state: &AllocatorState, earlier: Option<&AllocatorState>| {
+        let mut leaves: Vec<Leaf> = Vec::new();
+        for &category in groups {
+            let is_own = |id: &u32| told.is_none_or(|told| Some(told.get(*id)) == category);
+            let now = || matching(state, filter.as_deref()).filter(is_own);
+            let then = || earlier.map(|state| matching(state, filter.as_deref()).filter(is_own));
+            let lit: Option<FxHashMap<StackId, u64>> = highlight.as_ref().map(|matches| {
+                let is_hit = |id: &u32| matches.contains(*id);
+                let then = then().map(|then| then.filter(is_hit));
+                let lit = by_stack(context.replay, context.sites, now().filter(is_hit), then);
+                lit.into_iter().map(|of| (of.stack, u64::try_from(of.memory.growth()).unwrap_or(0))).collect()
+            });
+            let stacks = by_stack(context.replay, context.sites, now(), then());
+            // With an earlier position, stacks that shrank have no width.
+            leaves.extend(stacks.into_iter().filter_map(|LineMemory { stack, memory, .. }| {
+                let bytes = u64::try_from(memory.growth()).ok().filter(|bytes| earlier.is_none() || *bytes > 0)?;
+                let count = u32::try_from(memory.count_growth()).unwrap_or(0);
+                let hit = lit.as_ref().map(|lit| lit.get(&stack));
+                let matched = hit.flatten().copied().unwrap_or(0);
+                let is_lit = hit.is_none_or(|hit| hit.is_some());
+                Some(Leaf { stack, bytes, before: 0, count, is_lit, matched, category })
+            }));
+        }
+        leaves
+    };
+    let leaves = match before.as_deref() {
+        Some(before) if query.differs => difference(&leaves_of(before, None), &leaves_of(&state, None)),
+        before => leaves_of(&state, before),
+    };
+    let live = || matching(&state, filter.as_deref());
     let sums = caches.coverage(context).sums(context.replay, live());
     let reasons: Vec<&str> = sums.iter().map(|(why, ..)| why.short()).collect();
     let shape = Shape {
         bottom_up: query.bottom_up,
         folds: query.folds,
+        transforms: query.transforms.get(..query.transforms.len().min(FLAME_TRANSFORMS)).unwrap_or_default(),
+        sandwich: query.sandwich,
+        hits: frames.as_deref(),
         zoom: &query.zoom,
         width: query.width,
         no_stack: &reasons.join("; "),
     };
-    Answer::Flame(Flame {
-        query: query.clone(),
-        boxes: boxes(context.symbols(), context.sites, &leaves, shape),
-        total: leaves.iter().fold(0, |sum, leaf| sum.saturating_add(leaf.bytes)),
-    })
+    let Picture { boxes, total, matched } = picture(context.symbols(), context.sites, &leaves, shape);
+    let (symbols, sites) = (context.symbols(), context.sites);
+    let names = query.transforms.iter().map(|transform| transform_name(symbols, sites, transform));
+    let names = names.chain(query.sandwich.map(|sandwich| box_name(symbols, sites, sandwich.frame))).collect();
+    Answer::Flame(Flame { query: query.clone(), boxes, total, matched: highlight.map(|_| matched), names })
 }

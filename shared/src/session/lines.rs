@@ -12,10 +12,10 @@ use crate::frames::{FrameId, StackId};
 use crate::index::Kept;
 use crate::limits::LINE_ROWS;
 use crate::query::{
-    Answer, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Moments, RangeAmounts, RangeLine, RangeQuery, RangeSums,
-    StackRow,
+    Answer, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Moments, RangeAmounts,
+    RangeLine, RangeQuery, RangeSums, StackRow,
 };
-use crate::replay::AllocatorState;
+use crate::replay::{Allocation, AllocatorState};
 use crate::totals::Amount;
 
 /// Ranges whose sums are kept for one device: the one on the screen, and the one before.
@@ -134,6 +134,53 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         range,
         frames: context.frames(largest_stack),
         missing: missing.flatten(),
+    }))
+}
+
+/// Answers [`Query::LineStep`](crate::query::Query::LineStep).
+pub(super) fn step(context: Context<'_>, query: LineStepQuery) -> Answer {
+    let (sites, replay) = (context.sites, context.replay);
+    if query.stack as usize >= context.symbols().stack_count() {
+        return Answer::LineStep(None);
+    }
+    let line = sites.line(StackId(query.stack));
+    let a = &replay.allocations;
+    let begin = |id: u32| a.begin.get(id as usize).unwrap_or(0);
+    let (mut of, mut before, mut life) = (0, 0, (u32::MAX, 0));
+    // First, the nearest on either side of the start, last.
+    let (mut first, mut last, mut left, mut right) = (None, None, None, None);
+    for (id, stack) in (0_u32..).zip(a.stack.range(0..a.len())) {
+        if sites.line(StackId(stack)) != line {
+            continue;
+        }
+        of += 1;
+        let is_left = match query.from {
+            Some(from) => id < from,
+            None if query.forward => begin(id) <= query.position,
+            None => begin(id) < query.position,
+        };
+        if is_left {
+            (left, before) = (Some(id), of);
+        } else if query.from != Some(id) && right.is_none() {
+            right = Some((id, of));
+        }
+        first = first.or(Some(id));
+        last = Some(id);
+        let end = a.end.get(id as usize).unwrap_or(Allocation::NEVER);
+        let end = if end == Allocation::NEVER { replay.positions() } else { end };
+        life = (life.0.min(begin(id)), life.1.max(end));
+    }
+    let found = if query.forward {
+        right.or_else(|| Some((first?, 1)))
+    } else {
+        left.map(|id| (id, before)).or_else(|| Some((last?, of)))
+    };
+    Answer::LineStep(found.map(|(allocation, number)| LineStep {
+        allocation,
+        position: begin(allocation),
+        number,
+        of,
+        life,
     }))
 }
 

@@ -23,6 +23,7 @@ mod live_device;
 mod requests;
 mod search;
 mod segments;
+mod sorted_events;
 mod state;
 mod states;
 mod terms;
@@ -231,6 +232,7 @@ impl Session {
             }
             Query::Flame(query) => flame::answer(context, caches, query),
             Query::Search { term } => search::search(context, caches, term),
+            Query::LineStep(query) => lines::step(context, *query),
             Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
@@ -251,6 +253,10 @@ impl Session {
             Query::CategoryRules => category::rules(context, caches),
             Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
+            Query::Find(query) => search::find(context, caches, query),
+            Query::SortedEvents(query) => events::sorted(context, caches, query),
+            Query::Partner { position } => events::partner_of(context, *position),
+            Query::EventText { index } => events::text(context, *index),
         }
     }
 }

@@ -5,15 +5,21 @@ use std::sync::Arc;
 use super::context::Context;
 use super::device::Caches;
 use crate::analysis::matches::Matches;
-use crate::analysis::segment_map::SegmentMap;
-use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
+use crate::analysis::segment_map::{Part, SegmentMap};
+use crate::analysis::segment_order::{GroupKey, Placed, active_bytes, is_pinned};
+use crate::analysis::segment_quads::{draw_outline, draw_pins, draw_segment, segment_row};
 use crate::frames::StackId;
-use crate::query::{Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::query::{
+    Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout,
+    SegmentOrder, Segments, SegmentsQuery, pool_name, stream_name,
+};
 use crate::replay::AllocatorState;
-use crate::units::{Address, Bytes};
+use crate::units::{Address, Bytes, Stream};
 
 /// The number of blocks that pin a segment and are listed.
 const PINS: usize = 8;
+/// Pixels from a row's start within which a segment begins the row.
+const AT_LEFT: f64 = 0.5;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
 
@@ -45,7 +51,13 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         }
         None => highlight,
     };
-    let map = SegmentMap::of(query.layout, &state.ranges, query.width, f64::from(query.height), query.zoom);
+    let allocations = &context.replay.allocations;
+    let size = |id: u32| allocations.size.get(id as usize).unwrap_or(0);
+    let needs_active = query.order == SegmentOrder::Free || query.group != SegmentGroup::None;
+    let active = if needs_active { active_bytes(&state, size) } else { Vec::new() };
+    let placed = Placed::new(&state.ranges, &active, query.order, query.group);
+    let extent = (query.width, f64::from(query.height));
+    let map = SegmentMap::of(query.layout, &state.ranges, &placed, extent, query.zoom);
     let clip = map.visible(query.visible);
     let painter = context.painter(query.color_by);
     let mut answer = Segments {
@@ -55,15 +67,38 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         outlines: Quads::default(),
         segments: Vec::new(),
         labels: Vec::new(),
+        headings: Vec::new(),
+        pins: Quads::default(),
+        per_byte: map.per_byte(),
+        left: map.left() as f32,
         totals: state.totals,
     };
-    for (i, range) in state.ranges.iter().enumerate() {
+    for (number, group) in placed.groups.iter().enumerate() {
+        let Some(y) = map.heading(number, clip) else { continue };
+        let GroupKey { pool, stream } = group.key;
+        answer.headings.push(SegmentHeading {
+            y,
+            pool: pool.map(|(pool, _)| pool),
+            is_small: pool.is_some_and(|(_, is_small)| is_small),
+            stream,
+            name: group_name(context, group.key),
+            segments: group.segments,
+            reserved: group.reserved,
+            active: group.active,
+        });
+    }
+    for &i in &placed.order {
+        let Some(range) = state.ranges.get(i) else { continue };
         let (start, end) = map.place(i);
         if end <= clip.0 || start >= clip.1 {
             continue;
         }
         let id = answer.segments.len() as u32;
-        answer.segments.push(segment_row(&state, i, range, &painter));
+        let row = segment_row(&state, i, range, &painter);
+        answer.segments.push(row);
+        if is_pinned(range, row.active, state.active_in(i).len()) {
+            draw_pins(&mut answer.pins, &map, clip, &state, i, &painter);
+        }
         if let Some((from, to)) = map.unmapped_before(i) {
             for part in map.parts(from.max(clip.0), to.min(clip.1)) {
                 answer.blocks.push(part.x, part.y, Paint::UNMAPPED, Quads::NONE);
@@ -71,6 +106,16 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         }
         draw_segment(&mut answer.blocks, &map, clip, &state, i, &painter, highlight.as_deref());
         draw_outline(&mut answer.outlines, &map, clip, i, range, id);
+        if map.per_byte().is_some() && map.left() > 0.0 {
+            // The address at which a row begins.
+            let at_left = |part: &Part| f64::from(part.x.0) <= map.left() + AT_LEFT;
+            for part in map.parts(start.max(clip.0), end.min(clip.1)).filter(at_left) {
+                let inside = ((map.row_of(part) - start) / (end - start)).max(0.0) * range.size as f64;
+                let address = Address(range.address.0.saturating_add(inside as u64));
+                let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
+                answer.labels.push(Label { x: 0.0, y: part.y.0, width, text: address.to_string() });
+            }
+        }
         if let (SegmentLayout::Packed, Some(first)) = (query.layout, map.parts(start, end).next()) {
             answer.labels.push(Label {
                 x: 0.0,
@@ -81,6 +126,26 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         }
     }
     Answer::Segments(answer)
+}
+
+/// Names a group: `large pool`, `pool 1, small · stream 3`.
+fn group_name(context: Context<'_>, key: GroupKey) -> String {
+    let mut names = Vec::new();
+    if let Some((pool, is_small)) = key.pool {
+        let size = if is_small { "small" } else { "large" };
+        let name = pool_name(pool, &context.replay.pools);
+        names.push(if pool.is_private() { format!("{name}, {size}") } else { format!("{size} pool") });
+    }
+    if let Some(stream) = key.stream {
+        let mut all: Vec<Stream> = Vec::new();
+        for tag in context.snapshot.tags.iter() {
+            if !all.contains(&tag.stream) {
+                all.push(tag.stream);
+            }
+        }
+        names.push(stream_name(stream, &all));
+    }
+    names.join(" · ")
 }
 
 /// Answers [`Query::Segment`](crate::query::Query::Segment).

@@ -62,6 +62,12 @@ impl Terms {
         Ok(all)
     }
 
+    /// Returns which frames a term matches, if it is one for frames.
+    pub fn frames(&mut self, context: Context<'_>, term: &str) -> Option<Vec<bool>> {
+        let evaluated = self.evaluate(context, term).ok()?;
+        matches!(evaluated.term, Term::Frame(_)).then(|| evaluated.matches.frames().to_vec())
+    }
+
     /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.kept.values().map(|evaluated| evaluated.matches.bytes()).sum()

@@ -97,6 +97,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         width: 900.0,
         filter: vec![],
         highlight: None,
+        ..FlameQuery::default()
     };
     queries.push(Query::Flame(flame));
     for position in [0, summary.events / 3, summary.events / 2, summary.events] {

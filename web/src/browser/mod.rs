@@ -36,6 +36,20 @@ pub fn focus(id: &str) {
     }
 }
 
+/// Scrolls the element with an id into view, if it exists, no further than needed.
+pub fn reveal(id: &str) {
+    if let Some(element) = document().get_element_by_id(id) {
+        let options = web_sys::ScrollIntoViewOptions::new();
+        options.set_block(web_sys::ScrollLogicalPosition::Nearest);
+        element.scroll_into_view_with_scroll_into_view_options(&options);
+    }
+}
+
+/// Returns whether some text of the page is selected, which is what a copy is of then.
+pub fn has_selected_text() -> bool {
+    window().get_selection().ok().flatten().is_some_and(|selection| !selection.is_collapsed())
+}
+
 /// An event listener that is removed when this is dropped.
 pub struct Listener {
     target: EventTarget,

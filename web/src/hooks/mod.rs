@@ -14,6 +14,7 @@ mod identity;
 mod near;
 mod own_rules;
 mod palette;
+mod pins;
 mod range;
 mod steps;
 mod whatif;
@@ -27,7 +28,8 @@ pub use identity::use_identities;
 pub use near::{Near, use_cursor_x, use_near, use_site_name};
 pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
-pub use range::{select_range, use_range, zoom_to_range};
+pub use pins::{PinFlag, use_pin_flags, use_pin_states};
+pub use range::{select_range, use_range, window_between, zoom_to_range};
 pub use steps::compare_steps;
 pub use whatif::{
     add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves, use_remedies,

@@ -55,20 +55,24 @@ fn select(model: &ModelHandle, from: u32, to: u32) {
 
 /// Shows the selected range over the whole width.
 pub fn zoom_to_range(model: &ModelHandle) {
-    let now = model.now();
-    let Some((from, to)) = now.view.extended_range() else { return };
-    if now.view.axis == Axis::Event {
+    let Some((from, to)) = model.now().view.extended_range() else { return };
+    let handle = model.clone();
+    window_between(model, from, to, Callback::from(move |window| handle.dispatch(Action::SetWindow(window))));
+}
+
+/// Looks up the window of the x axis from one position to another, and passes it on.
+pub fn window_between(model: &ModelHandle, from: u32, to: u32, then: Callback<Window>) {
+    if model.now().view.axis == Axis::Event {
         // The last position is drawn up to the next one.
-        let window = Window { start: f64::from(from), end: f64::from(to) + 1.0 };
-        return model.dispatch(Action::SetWindow(window));
+        return then.emit(Window { start: f64::from(from), end: f64::from(to) + 1.0 });
     }
     let handle = model.clone();
     let on_start = Callback::from(move |answer| {
         let Answer::State(start) = answer else { return };
-        let model = handle.clone();
+        let then = then.clone();
         let on_end = Callback::from(move |answer| {
             if let Answer::State(end) = answer {
-                model.dispatch(Action::SetWindow(Window { start: start.time_us, end: end.time_us }));
+                then.emit(Window { start: start.time_us, end: end.time_us });
             }
         });
         ask(&handle, Query::State { position: to }, on_end);

@@ -105,6 +105,7 @@ impl Chord {
                 "ArrowUp" => "↑",
                 "ArrowDown" => "↓",
                 "Escape" => "Esc",
+                "Backslash" => "\\",
                 _ => code.strip_prefix("Key").or_else(|| code.strip_prefix("Digit")).unwrap_or(code),
             },
         });

@@ -1,8 +1,9 @@
-//! The help dialog: all keys of the commands that are available now.
+//! The help dialog: all keys of the commands that are available now, and what mouse and fingers do.
 
 use yew::prelude::*;
 
 use super::command::{Chord, Group};
+use super::gestures::live_gestures;
 use super::registry::live_commands;
 use crate::hooks::use_model;
 use crate::model::Action;
@@ -38,11 +39,26 @@ pub fn HelpDialog() -> Html {
             </section>
         }
     });
+    let pointing = live_gestures(&model).map(|of| {
+        html! {
+            <section class="help-group" key={of.place}>
+                <h3>{ of.place }</h3>
+                <dl>
+                    { for of.rows.iter().map(|gesture| html! {
+                        <div class="help-row" key={gesture.title}>
+                            <dt>{ for gesture.how.iter().map(|how| html! { <span class="gesture">{ *how }</span> }) }</dt>
+                            <dd>{ gesture.title }</dd>
+                        </div>
+                    }) }
+                </dl>
+            </section>
+        }
+    });
     html! {
-        <Modal title="Keyboard shortcuts" is_title_hidden={false} {on_close} class="help" test_id="help">
-            <div class="help-groups">{ for groups }</div>
+        <Modal title="Keys and gestures" is_title_hidden={false} {on_close} class="help" test_id="help">
+            <div class="help-groups">{ for groups }{ for pointing }</div>
             <p class="help-note">
-                { "Shortcuts use physical key positions. Shift moves and zooms faster. Click a step above the timeline to select it, Shift-click another one to compare the two. " }
+                { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }
             </p>
         </Modal>

@@ -1,7 +1,9 @@
 //! The keyboard. One registry of commands serves the keys, the command palette and the help dialog.
 
 mod command;
+mod found;
 mod fuzzy;
+mod gestures;
 mod help;
 mod keys;
 mod navigate;

@@ -1,37 +1,112 @@
 //! Commands that need more than one action.
 
-use shared::query::{Answer, Axis, EventFilter, Query};
+use shared::query::{Answer, Axis, EventFilter, LineStep, LineStepQuery, Query, Window};
 use yew::Callback;
 
 use crate::browser;
-use crate::hooks::{ModelHandle, ask};
-use crate::model::{Action, Listing, Selection};
-use crate::views::details::window_of;
+use crate::hooks::{ModelHandle, ask, window_between};
+use crate::model::{Action, Listing, Selection, Side, Split};
+use crate::views::details::{go_to_pin, pin_of_allocation, pin_of_moment, window_of};
 use crate::views::heatmap::{at_cursor, open_cell};
+use crate::views::{first_side, panel_id};
 
-/// Shows the whole lifetime of the selected allocation, or the whole trace if that is shown already or no allocation is
-/// selected.
+/// Shows the whole lifetime of the selected allocation or line, otherwise the range; the whole trace if that is shown
+/// already, and without any of them.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
-    let Selection::Allocation(id) = now.view.selection else {
-        model.dispatch(Action::FitAll);
-        return;
-    };
     let handle = model.clone();
-    ask(
-        model,
-        Query::Allocation { id },
-        Callback::from(move |answer| {
-            let Answer::Allocation(detail) = answer else { return };
-            let now = handle.now();
-            let target = window_of(&detail, now.view.axis, now.extent());
-            let before = now.view.window;
-            handle.dispatch(Action::SetWindow(target));
-            if handle.now().view.window == before {
-                handle.dispatch(Action::FitAll);
+    match now.view.selection {
+        Selection::Allocation(id) => {
+            let reply = Callback::from(move |answer| {
+                let Answer::Allocation(detail) = answer else { return };
+                let now = handle.now();
+                show_or_all(&handle, window_of(&detail, now.view.axis, now.extent()));
+            });
+            ask(model, Query::Allocation { id }, reply);
+        }
+        Selection::Line(stack) | Selection::Site(stack) => {
+            let query = LineStepQuery { stack, from: None, position: 0, forward: true };
+            let reply = Callback::from(move |answer| {
+                let Answer::LineStep(Some(LineStep { life: (from, to), .. })) = answer else { return };
+                let model = handle.clone();
+                let then = Callback::from(move |window| show_or_all(&model, window));
+                window_between(&handle, from, to, then);
+            });
+            ask(model, Query::LineStep(query), reply);
+        }
+        _ => match now.view.extended_range() {
+            Some((from, to)) => {
+                let then = Callback::from(move |window| show_or_all(&handle, window));
+                window_between(model, from, to, then);
             }
-        }),
-    );
+            None => model.dispatch(Action::FitAll),
+        },
+    }
+}
+
+/// Shows a window, or the whole trace if it is shown already.
+fn show_or_all(model: &ModelHandle, window: Window) {
+    let before = model.now().view.window;
+    model.dispatch(Action::SetWindow(window));
+    if model.now().view.window == before {
+        model.dispatch(Action::FitAll);
+    }
+}
+
+/// Selects the next or previous allocation of the selected one's line, and moves the cursor there; of a line, the next or
+/// previous one from the cursor.
+pub fn step_line(model: &ModelHandle, forward: bool) {
+    let view = &model.now().view;
+    let position = view.cursor;
+    let handle = model.clone();
+    let go = move |stack, from| {
+        let model = handle.clone();
+        let reply = Callback::from(move |answer| {
+            if let Answer::LineStep(Some(step)) = answer {
+                model.dispatch(Action::Select(Selection::Allocation(step.allocation)));
+                model.dispatch(Action::SetCursor(step.position));
+            }
+        });
+        ask(&handle, Query::LineStep(LineStepQuery { stack, from, position, forward }), reply);
+    };
+    match view.selection {
+        Selection::Line(stack) | Selection::Site(stack) => go(stack, None),
+        Selection::Allocation(id) => {
+            let reply = Callback::from(move |answer| {
+                if let Answer::Allocation(detail) = answer {
+                    go(detail.stack, Some(id));
+                }
+            });
+            ask(model, Query::Allocation { id }, reply);
+        }
+        _ => {}
+    }
+}
+
+/// Pins the selected allocation, otherwise the moment at the cursor; removes the pin if it is pinned already.
+pub fn toggle_pin(model: &ModelHandle) {
+    let view = &model.now().view;
+    let handle = model.clone();
+    let query = match view.selection {
+        Selection::Allocation(id) => Query::Allocation { id },
+        _ => Query::State { position: view.cursor },
+    };
+    let reply = Callback::from(move |answer| {
+        let pin = match answer {
+            Answer::Allocation(detail) => pin_of_allocation(&detail),
+            Answer::State(state) => pin_of_moment(handle.now().device(), &state),
+            _ => return,
+        };
+        handle.dispatch(Action::TogglePin(pin));
+    });
+    ask(model, query, reply);
+}
+
+/// Moves the cursor to the next or previous pin, and selects its allocation.
+pub fn to_pin(model: &ModelHandle, forward: bool) {
+    if let Some(pin) = model.now().view.next_pin(forward) {
+        go_to_pin(model, pin);
+    }
 }
 
 /// Moves the cursor to the next or previous event that the filters show.
@@ -151,6 +226,27 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
             }
         }),
     );
+}
+
+/// Shows two views, on a side or where there is room, or puts the second one elsewhere.
+pub fn split(model: &ModelHandle, side: Option<Side>) {
+    let now = model.now();
+    let split = match (now.view.split, side) {
+        // The view that comes first stays first.
+        (Some(split), Some(side)) if split.side.is_before() => Split { side: side.opposite(), ..split },
+        (Some(split), Some(side)) => Split { side, ..split },
+        (Some(split), None) => split,
+        (None, side) => now.view.second(side.unwrap_or_else(first_side)),
+    };
+    model.dispatch(Action::SetSplit(Some(split)));
+}
+
+/// Makes keys be for the other of two views.
+pub fn to_other_view(model: &ModelHandle) {
+    if let Some(split) = model.now().view.split {
+        model.dispatch(Action::FocusView(split.tab));
+        browser::focus(&panel_id(split.tab));
+    }
 }
 
 /// Turns the search term into a filter.

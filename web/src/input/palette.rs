@@ -1,45 +1,53 @@
-//! The command palette: every available command by name.
+//! The palette: views, commands, open files, jobs of the server and lines by name.
 
+use shared::query::{Answer, FindQuery, FoundLine, Query};
+use wasm_bindgen_futures::spawn_local;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use super::command::Command;
-use super::fuzzy;
+use super::found::{Group, Item, Job, found};
 use super::help::keys;
-use super::registry::live_commands;
-use crate::browser::after_next_frame;
-use crate::hooks::use_model;
-use crate::model::{Action, Model};
+use crate::browser::{after_next_frame, reveal};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection};
+use crate::source::{self, server};
 use crate::widgets::dialog::Modal;
 
-/// Returns the commands that match what was typed, best first.
-fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
-    let live = live_commands(model).filter(|command| command.id != "palette");
-    if typed.trim().is_empty() {
-        return live.collect();
-    }
-    let mut scored: Vec<_> =
-        live.filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command))).collect();
-    // The sort is stable: equal scores keep the registry's order.
-    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    scored.into_iter().map(|(_, command)| command).collect()
-}
+/// Matches every frame, so that all lines are listed.
+const ANY_LINE: &str = "/./";
+/// The largest number of lines among which letters are looked for: those that requested most.
+const LINES: u32 = 500;
 
-/// The command palette.
+/// The palette.
 #[component]
 pub fn CommandPalette() -> Html {
     let model = use_model();
     let typed = use_state_eq(String::new);
     let chosen = use_state_eq(|| 0_usize);
-    let commands = found(&model, &typed);
-    let last = commands.len().saturating_sub(1);
+    let jobs = use_state_eq(Vec::<Job>::new);
+    {
+        let set = jobs.setter();
+        use_effect_with(model.place.has_server(), move |has_server| {
+            if *has_server {
+                spawn_local(async move { set.set(server_jobs().await) });
+            }
+        });
+    }
+    let position = model.view.cursor;
+    let wants_lines = model.device().is_some_and(|device| device.allocations > 0);
+    let answer = use_answer(
+        wants_lines.then(|| Query::Find(FindQuery { term: ANY_LINE.to_owned(), position, first: 0, rows: LINES })),
+    );
+    let lines: &[FoundLine] = match answer.as_deref() {
+        Some(Answer::Found(found)) => &found.by_line,
+        _ => &[],
+    };
+    let groups = found(&model, &typed, &jobs, lines);
+    let items: Vec<Item> = groups.iter().flat_map(|group| group.items.iter().cloned()).collect();
+    let last = items.len().saturating_sub(1);
     let at = (*chosen).min(last);
 
-    use_effect_with(at, |at| {
-        if let Some(row) = crate::browser::document().get_element_by_id(&row_id(*at)) {
-            row.scroll_into_view_with_scroll_into_view_options(&nearest());
-        }
-    });
+    use_effect_with(at, |at| reveal(&row_id(*at)));
 
     let on_close = {
         let model = model.clone();
@@ -47,12 +55,12 @@ pub fn CommandPalette() -> Html {
     };
     let run = {
         let model = model.clone();
-        Callback::from(move |command: &'static Command| {
+        Callback::from(move |item: Item| {
             // The dialog must be closed before the command runs: it restores the focus, which the command may then
             // move.
             model.dispatch(Action::CloseDialog);
             let model = model.clone();
-            after_next_frame(move || (command.run)(&model, false));
+            after_next_frame(move || open(&model, &item));
         })
     };
     let oninput = {
@@ -65,52 +73,88 @@ pub fn CommandPalette() -> Html {
         })
     };
     let onkeydown = {
-        let (chosen, run, current) = (chosen.clone(), run.clone(), commands.get(at).copied());
+        let (chosen, run, current) = (chosen.clone(), run.clone(), items.get(at).cloned());
         Callback::from(move |event: KeyboardEvent| {
             match event.key().as_str() {
                 "ArrowDown" => chosen.set(if at >= last { 0 } else { at + 1 }),
                 "ArrowUp" => chosen.set(at.checked_sub(1).unwrap_or(last)),
-                "Enter" => {
-                    if let Some(command) = current {
-                        run.emit(command);
-                    }
-                }
+                "Enter" => current.iter().for_each(|item| run.emit(item.clone())),
                 _ => return,
             }
             event.prevent_default();
         })
     };
-    let rows = commands.iter().enumerate().map(|(i, command)| {
-        let (run, command) = (run.clone(), *command);
-        let onclick = Callback::from(move |_| run.emit(command));
+    let mut number = 0;
+    let rows = groups.iter().map(|Group { title, items }| {
+        let rows = items.iter().map(|item| {
+            let i = number;
+            number += 1;
+            row(item, i, i == at, &run)
+        });
         html! {
-            <li key={command.id} id={row_id(i)} role="option" class="palette-row" aria-selected={(i == at).to_string()}
-                {onclick} data-testid="palette-row" data-command={command.id}>
-                <span>{ command.title }</span>
-                <span class="palette-keys">{ keys(command.chords) }</span>
-            </li>
+            <div role="group" aria-label={*title} key={*title} data-testid="palette-group">
+                <div class="palette-head" role="presentation">{ *title }</div>
+                { for rows }
+            </div>
         }
     });
     html! {
-        <Modal title="Commands" is_title_hidden={true} {on_close} class="palette" test_id="palette">
+        <Modal title="Find" is_title_hidden={true} {on_close} class="palette" test_id="palette">
             <input class="palette-input" type="text" role="combobox" aria-expanded="true" aria-controls="palette-list"
-                aria-activedescendant={row_id(at)} aria-label="Find a command" placeholder="Find a command"
+                aria-activedescendant={row_id(at)} aria-label="Find a view, a command, a file, a job or a line"
+                placeholder="Find a view, a command, a file, a job or a line"
                 autocomplete="off" spellcheck="false" value={(*typed).clone()} {oninput} {onkeydown}
                 data-autofocus="" data-testid="palette-input" />
-            <ul id="palette-list" class="palette-list" role="listbox" aria-label="Commands">{ for rows }</ul>
-            if commands.is_empty() {
-                <p class="palette-none">{ "No matching command" }</p>
+            <div id="palette-list" class="palette-list" role="listbox" aria-label="Found">{ for rows }</div>
+            if items.is_empty() {
+                <p class="palette-none">{ "No matching view, command, file, job or line" }</p>
             }
         </Modal>
     }
 }
 
-fn row_id(i: usize) -> String {
-    format!("palette-row-{i}")
+fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
+    let (run, chosen) = (run.clone(), item.clone());
+    let onclick = Callback::from(move |_| run.emit(chosen.clone()));
+    let (kind, beside) = match item {
+        Item::Command(command) => (command.id, keys(command.chords)),
+        Item::File(..) => ("file", Html::default()),
+        Item::Job(_) => ("job", item.note().into()),
+        Item::Line(_) => ("line", item.note().into()),
+    };
+    html! {
+        <div key={i} id={row_id(i)} role="option" class="palette-row" aria-selected={is_chosen.to_string()}
+            {onclick} data-testid="palette-row" data-command={kind}>
+            <span class="palette-title">{ item.title().to_owned() }</span>
+            <span class="palette-keys">{ beside }</span>
+        </div>
+    }
 }
 
-fn nearest() -> web_sys::ScrollIntoViewOptions {
-    let options = web_sys::ScrollIntoViewOptions::new();
-    options.set_block(web_sys::ScrollLogicalPosition::Nearest);
-    options
+/// Does what an item stands for.
+fn open(model: &ModelHandle, item: &Item) {
+    match item {
+        Item::Command(command) => (command.run)(model, false),
+        Item::File(key, _) => model.dispatch(Action::SelectFile(*key)),
+        Item::Job(job) => source::watch(model, &job.session),
+        Item::Line(line) => {
+            model.dispatch(Action::Select(Selection::Line(line.stack)));
+            model.dispatch(Action::SetDetailsOpen(true));
+        }
+    }
+}
+
+/// Returns the newest jobs of the server; none if it does not answer.
+async fn server_jobs() -> Vec<Job> {
+    let Ok(answer) = server::get("sessions?limit=200").await else { return Vec::new() };
+    let job = |job: server::Json| Job {
+        session: job.text("id"),
+        name: Some(job.text("name")).filter(|name| !name.is_empty()).unwrap_or_else(|| job.text("id")),
+        note: format!("{} {}", job.text("state"), job.text("host")),
+    };
+    answer.list("sessions").into_iter().map(job).collect()
+}
+
+fn row_id(i: usize) -> String {
+    format!("palette-row-{i}")
 }

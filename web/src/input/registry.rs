@@ -1,14 +1,17 @@
 //! The list of all commands.
 
 use shared::link::Tab;
-use shared::query::{Axis, ColorBy, SegmentLayout};
+use shared::query::{Axis, ColorBy, SegmentGroup, SegmentLayout, SegmentOrder};
 
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
-use crate::model::{Action, Dialog, Live, Model, Selection};
+use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject};
+use crate::views::events::{copy_event, to_partner};
+use crate::views::flame::transforms;
 use crate::views::heatmap::{move_rows, zoom_rows};
+use crate::views::menu_target::open_menu_here;
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
@@ -37,8 +40,28 @@ fn has_events(model: &Model) -> bool {
     model.device().is_some_and(|device| device.events > 0)
 }
 
+/// Letters change the flame graph while a box is chosen in it.
+fn has_free_letters(model: &Model) -> bool {
+    has_events(model) && !transforms::has_box(model)
+}
+
 fn has_range(model: &Model) -> bool {
     is_ready(model) && model.view.extended_range().is_some()
+}
+
+/// Whether an allocation or a line is selected.
+fn has_line(model: &Model) -> bool {
+    is_ready(model)
+        && matches!(model.view.selection, Selection::Allocation(_) | Selection::Line(_) | Selection::Site(_))
+}
+
+fn has_pins(model: &Model) -> bool {
+    is_ready(model) && !model.view.pins.is_empty()
+}
+
+/// Whether the menu of the selection, or of the event at the cursor, has something to be about.
+fn has_subject(model: &Model) -> bool {
+    is_ready(model) && (model.view.cursor > 0 || Subject::of(model.view.selection, 0).is_some())
 }
 
 /// Arrows and letters move the window only where no list uses them.
@@ -57,6 +80,15 @@ fn is_live(model: &Model) -> bool {
 
 fn can_jump(model: &Model) -> bool {
     is_ready(model) && model.live().is_some_and(Live::can_jump)
+}
+
+fn is_split(model: &Model) -> bool {
+    is_ready(model) && model.view.split.is_some()
+}
+
+/// Whether the views don't stand in this way yet.
+fn can_split(model: &Model, is_beside: bool) -> bool {
+    is_ready(model) && model.view.split.is_none_or(|split| split.side.is_beside() != is_beside)
 }
 
 fn in_tab(model: &Model, tab: Tab) -> bool {
@@ -107,19 +139,26 @@ pub static COMMANDS: &[Command] = &[
     command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::code("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
     command(Window, "zoom-in", "Zoom in", &[Chord::faster("KeyW"), Chord::faster("ArrowUp")], can_move, |m, fast| zoom(m, true, fast)),
     command(Window, "zoom-out", "Zoom out", &[Chord::faster("KeyS"), Chord::faster("ArrowDown")], can_move, |m, fast| zoom(m, false, fast)),
-    command(Window, "fit-selection", "Fit the selection or the whole trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
-    command(Window, "fit-all", "Fit the whole trace", &[Chord::shift("KeyF")], has_events, |m, _| m.dispatch(Action::FitAll)),
+    command(Window, "fit-selection", "Fit the selection or the whole trace", &[Chord::code("KeyF")], has_free_letters, |m, _| go::fit(m)),
+    command(Window, "fit-all", "Fit the whole trace", &[Chord::shift("KeyF")], has_free_letters, |m, _| m.dispatch(Action::FitAll)),
 
     command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
     command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
-    command(Cursor, "mark-range", "Mark a range: the selection, or to the cursor", &[Chord::code("KeyM")], has_events, |m, _| go::mark_range(m)),
+    command(Cursor, "next-of-line", "Next allocation of the same line", &[Chord::char("]")], has_line, |m, _| go::step_line(m, true)),
+    command(Cursor, "previous-of-line", "Previous allocation of the same line", &[Chord::char("[")], has_line, |m, _| go::step_line(m, false)),
+    command(Cursor, "partner", "Go to the matching free or alloc", &[Chord::code("KeyE")], has_events, |m, _| to_partner(m)),
+    command(Cursor, "copy-event", "Copy the event at the cursor", &[], has_events, |m, _| copy_event(m)),
+    command(Cursor, "mark-range", "Mark a range: the selection, or to the cursor", &[Chord::code("KeyM")], has_free_letters, |m, _| go::mark_range(m)),
     command(Cursor, "extend-left", "Extend the range to the left", &[Chord::shift("ArrowLeft")], can_move, |m, _| go::extend_range(m, false)),
     command(Cursor, "extend-right", "Extend the range to the right", &[Chord::shift("ArrowRight")], can_move, |m, _| go::extend_range(m, true)),
     command(Cursor, "extend-back", "Extend the range by one event back", &[Chord::char("<")], has_events, |m, _| go::extend_by(m, -1)),
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
-    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_events, |m, _| compare_steps(m)),
+    command(Cursor, "pin", "Pin the selected allocation or the cursor, or unpin it", &[Chord::shift("KeyM")], has_events, |m, _| go::toggle_pin(m)),
+    command(Cursor, "next-pin", "Next pin", &[Chord::char("}")], has_pins, |m, _| go::to_pin(m, true)),
+    command(Cursor, "previous-pin", "Previous pin", &[Chord::char("{")], has_pins, |m, _| go::to_pin(m, false)),
+    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_free_letters, |m, _| compare_steps(m)),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
@@ -128,8 +167,8 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "pause", "Pause or resume", &[Chord::code("Space")], is_live, |m, _| m.dispatch(Action::TogglePause)),
 
     command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
-    command(Search, "next-hit", "Next match", &[Chord::char("]")], is_searching, |m, _| go::to_hit(m, true)),
-    command(Search, "previous-hit", "Previous match", &[Chord::char("[")], is_searching, |m, _| go::to_hit(m, false)),
+    command(Search, "next-hit", "Next match", &[Chord::code("KeyN")], is_searching, |m, _| go::to_hit(m, true)),
+    command(Search, "previous-hit", "Previous match", &[Chord::shift("KeyN")], is_searching, |m, _| go::to_hit(m, false)),
     command(Search, "filter-by-search", "Show only matches", &[], is_searching, |m, _| go::filter_by_search(m)),
     command(Search, "clear-filters", "Clear all filters", &[], |m| is_ready(m) && !m.view.filter.is_empty(), |m, _| m.dispatch(Action::ClearFilters)),
 
@@ -140,6 +179,11 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
+    command(View, "split", "Show two views", &[Chord::code("Backslash")], |m| is_ready(m) && m.view.split.is_none(), |m, _| go::split(m, None)),
+    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Some(Side::Right))),
+    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Some(Side::Below))),
+    command(View, "split-other", "Go to the other view", &[Chord::code("Backslash")], is_split, |m, _| go::to_other_view(m)),
+    command(View, "split-close", "Show one view", &[Chord::shift("Backslash")], is_split, |m, _| m.dispatch(Action::SetSplit(None))),
     command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
@@ -163,7 +207,27 @@ pub static COMMANDS: &[Command] = &[
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
     command(View, "category-rules", "Edit category rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Categories))),
+    command(View, "flame-focus-function", "Focus the flame graph on the function", &[Chord::code("KeyF")], |m| transforms::can_apply(m, 0), |m, _| transforms::apply(m, 0)),
+    command(View, "flame-focus-subtree", "Focus the flame graph on the subtree", &[Chord::shift("KeyF")], |m| transforms::can_apply(m, 1), |m, _| transforms::apply(m, 1)),
+    command(View, "flame-merge", "Merge the function into its caller", &[Chord::code("KeyM")], |m| transforms::can_apply(m, 2), |m, _| transforms::apply(m, 2)),
+    command(View, "flame-drop", "Drop stacks with the function", &[Chord::code("KeyD")], |m| transforms::can_apply(m, 3), |m, _| transforms::apply(m, 3)),
+    command(View, "flame-collapse-function", "Collapse the function", &[Chord::code("KeyC")], |m| transforms::can_apply(m, 4), |m, _| transforms::apply(m, 4)),
+    command(View, "flame-collapse-direct", "Collapse direct recursion", &[Chord::shift("KeyR")], |m| transforms::can_apply(m, 5), |m, _| transforms::apply(m, 5)),
+    command(View, "flame-collapse-recursion", "Collapse all recursion", &[Chord::code("KeyR")], |m| transforms::can_apply(m, 6), |m, _| transforms::apply(m, 6)),
+    command(View, "flame-collapse-library", "Collapse the library", &[Chord::shift("KeyC")], |m| transforms::can_apply(m, 7), |m, _| transforms::apply(m, 7)),
+    command(View, "flame-sandwich", "Show callers and callees of the function", &[Chord::code("KeyS")], transforms::is_function, |m, _| transforms::sandwich(m, false)),
+    command(View, "flame-sandwich-line", "Show callers and callees of the line", &[Chord::shift("KeyS")], transforms::is_function, |m, _| transforms::sandwich(m, true)),
+    command(View, "flame-differs", "Show or hide what shrank in the flame graph", &[], |m| in_tab(m, Tab::Flame) && m.view.listing == Listing::Growth, |m, _| m.dispatch(Action::SetFlameDiffers(!m.now().view.flame_differs))),
+    command(View, "segment-by-address", "Sort segments by address", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Address))),
+    command(View, "segment-by-size", "Sort segments by size", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Size))),
+    command(View, "segment-by-stream", "Sort segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Stream))),
+    command(View, "segment-by-free", "Sort segments by free share", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Free))),
+    command(View, "segment-ungrouped", "Don't group segments", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_group != SegmentGroup::None, |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::None))),
+    command(View, "segment-by-pool", "Group segments by pool", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::Pool))),
+    command(View, "segment-by-streams", "Group segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::Stream))),
+    command(View, "segment-by-both", "Group segments by pool and stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::PoolAndStream))),
     command(View, "flame-by-category", "Group the flame graph by category", &[], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameByCategory(!m.now().view.flame_by_category))),
+    command(View, "menu", "Open the menu of the selection or the event at the cursor", &[Chord::shift("F10"), Chord::code("ContextMenu")], has_subject, |m, _| open_menu_here(m)),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
@@ -174,13 +238,13 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
-    command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
+    command(Page, "next-file", "Show the next file", &[Chord::code("KeyK")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
     command(Page, "share", "Share…", &[Chord::code("KeyU")], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Share))),
     command(Page, "uploads", "My uploads", &[], |m| has_server(m) && m.has_uploads, |m, _| m.dispatch(Action::OpenDialog(Dialog::Uploads))),
     command(Page, "copy-link", "Copy link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
     command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
-    command(Page, "help", "Show keyboard shortcuts", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
-    command(Page, "palette", "Find a command", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
+    command(Page, "help", "Show keys and gestures", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
+    command(Page, "palette", "Find a view, a command, a file, a job or a line", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
     command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
@@ -218,8 +282,14 @@ mod tests {
                     Action::SetRange(Some((3, 9))),
                     Action::SetHeatmapOffsets(Some(shared::query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
+                    Action::TogglePin(crate::model::Pin::new(3, None, "p")),
+                    Action::SetListing(Listing::Growth),
+                    Action::SetSegmentGroup(SegmentGroup::Pool),
                 ]);
                 models.push(model.clone());
+                let split = Action::SetSplit(Some(model.view.second(Side::Below)));
+                models.push(crate::model::update(&model, split));
+                models.push(crate::model::update(&model, Action::SetFlameBox(vec![7])));
                 crate::model::testing::add_oom(&mut model);
                 models.push(model);
             }

@@ -5,14 +5,18 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::link::{FileHash, Read};
-use shared::query::{Axis, ColorBy, HeatmapPart, Measure, RangeOrder, SegmentLayout, Summary, Window};
+use shared::query::{
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Summary, Transform, Window,
+};
 use shared::sweep::Shown;
 use shared::units::Address;
 
+use super::menu::OpenMenu;
 use super::offer::Offer;
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Listing, Selection, Tab};
+use super::view::{Listing, Pin, Selection, Split, Tab};
 use super::whatif::WhatIfStep;
 use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
@@ -184,6 +188,10 @@ pub enum Action {
     SetDevice(u32),
     /// Shows another tab.
     SetTab(Tab),
+    /// Shows a second view, or changes where it is or what it shows; `None` shows one view.
+    SetSplit(Option<Split>),
+    /// Makes keys be for the view that shows a tab, if it is the second of two.
+    FocusView(Tab),
     /// Requests an x axis. The window follows once its ends are known on that axis (see `hooks::use_followers`).
     SetAxis(Axis),
     /// The window on the requested axis.
@@ -239,6 +247,14 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Keeps a moment or an allocation as a flag, unless the most pins are there; removes one that is there already.
+    TogglePin(Pin),
+    /// Names a pin, by its place.
+    RenamePin(usize, String),
+    /// Opens the menu of a right-click.
+    OpenMenu(OpenMenu),
+    /// Closes it.
+    CloseMenu,
     /// Sets what the lines of the range are ordered by.
     SetRangeOrder(RangeOrder),
     /// Sets whether steps are compared at their peaks, not at their ends.
@@ -277,12 +293,30 @@ pub enum Action {
     SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
+    /// Sets the order of the event list.
+    SetEventOrder(EventOrder),
+    /// Shows a column of the event list, or hides it, unless it is the last one.
+    ToggleEventColumn(EventColumn),
     /// Sets whether the heatmap shows request sizes, not addresses.
     SetHeatmapSizes(bool),
     /// Sets the part of the memory that the heatmap shows.
     SetHeatmapPart(HeatmapPart),
     /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     SetHeatmapOffsets(Option<Window>),
+    /// Adds a transform of the flame graph.
+    AddTransform(Transform),
+    /// Removes a transform by its index.
+    RemoveTransform(usize),
+    /// Sets the frame whose callers and callees the flame graph shows, and whether only its line counts.
+    SetSandwich(Option<(u32, bool)>),
+    /// Sets whether the flame graph of a growth shows what shrank too.
+    SetFlameDiffers(bool),
+    /// Chooses a box of the flame graph, by its path from the root; empty for none.
+    SetFlameBox(Vec<u32>),
+    /// Sets the order of the segments.
+    SetSegmentOrder(SegmentOrder),
+    /// Sets what the segments are grouped by.
+    SetSegmentGroup(SegmentGroup),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),

@@ -184,3 +184,21 @@ fn zooms_and_choices_of_a_view_survive_its_link() {
     let refitted = update(&model, Action::SetFitsRequested(false));
     assert_eq!((refitted.view.bytes, refitted.view.fits_requested), (None, false));
 }
+
+#[test]
+fn transforms_and_orders_survive_their_link() {
+    use shared::query::{SegmentGroup, SegmentOrder, Transform};
+    let model = after([
+        added(0, "a"),
+        read(0, &[1000]),
+        Action::AddTransform(Transform::Merge(7)),
+        Action::AddTransform(Transform::FocusSubtree(vec![3, 4, 12])),
+        Action::SetSandwich(Some((9, true))),
+        Action::SetFlameDiffers(true),
+        Action::SetSegmentOrder(SegmentOrder::Free),
+        Action::SetSegmentGroup(SegmentGroup::PoolAndStream),
+    ]);
+    let Parsed::Link(link) = Link::parse(&model.view_link().unwrap().to_string()) else { panic!("no link") };
+    let other = after([Action::LinkRead(link), added(0, "b"), read(0, &[1000])]);
+    assert_eq!(other.view, model.view);
+}

@@ -188,6 +188,14 @@ pub fn shift(view: &mut View, trim: &Trim) {
     // A range of which nothing is left is gone.
     view.range = view.range.filter(|(_, to)| *to >= trim.events);
     view.range = view.range.map(|(from, to)| (from.saturating_sub(trim.events), to - trim.events));
+    // Pins stay at what still exists. The numbers of allocations have changed.
+    view.pins.retain(|pin| pin.position >= trim.events);
+    for pin in &mut view.pins {
+        pin.position -= trim.events;
+        if trim.events > 0 {
+            pin.allocation = None;
+        }
+    }
     // A pending change of the axis is obsolete.
     view.wanted_axis = None;
 }

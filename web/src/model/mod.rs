@@ -5,6 +5,7 @@
 
 mod action;
 mod live;
+mod menu;
 mod offer;
 mod place;
 mod rebase;
@@ -18,13 +19,14 @@ mod whatif;
 
 pub use action::Action;
 pub use live::{Live, count};
+pub use menu::{OpenMenu, Subject};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
 pub use rebase::rebased;
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Selection, Tab, View, extent};
+pub use view::{Listing, Pin, Selection, Side, Split, Tab, View, extent};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
     option, with_option,

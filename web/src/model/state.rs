@@ -11,6 +11,7 @@ use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 use shared::sweep::Shown;
 
 use super::live::Live;
+use super::menu::OpenMenu;
 use super::offer::Offer;
 use super::place::Place;
 use super::shared_link::SharedLink;
@@ -291,6 +292,8 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
+    /// The menu of a right-click, while it is open.
+    pub menu: Option<OpenMenu>,
     /// Whether this browser has made links that it remembers.
     pub has_uploads: bool,
     /// Whether the details pane is shown.
@@ -316,6 +319,7 @@ impl Default for Model {
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
+            menu: None,
             has_uploads: false,
             is_details_open: true,
             notice: None,

@@ -4,8 +4,10 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
+use shared::limits::FLAME_TRANSFORMS;
+use shared::limits::LINK_PINS;
 use shared::order::Within;
-use shared::query::{Axis, Window};
+use shared::query::{Axis, EventColumn, Transform, Window};
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -16,7 +18,7 @@ mod links;
 use super::action::Action;
 use super::live::Span;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
 use crate::worker::message::Stage;
 
@@ -142,6 +144,9 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
+        Action::OpenMenu(menu) => next.menu = Some(menu),
+        Action::CloseMenu => next.menu = None,
+        Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
         Action::Notify(text) => next.notice = Some(text.into()),
@@ -154,6 +159,10 @@ pub fn update(model: &Model, action: Action) -> Model {
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
+    }
+    // It is about what was in view.
+    if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
+        next.menu = None;
     }
     next
 }
@@ -196,7 +205,9 @@ fn update_view(model: &mut Model, action: Action) {
     let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
     let view = &mut model.view;
     match action {
-        Action::SetTab(tab) => view.tab = tab,
+        Action::SetTab(tab) => view.show(tab),
+        Action::SetSplit(split) => view.split = split.filter(|split| split.tab != view.tab),
+        Action::FocusView(tab) if view.tab != tab && view.shows(tab) => view.swap_focus(),
         Action::SetAxis(axis) if axis != view.axis => {
             if view.window == whole && (has_times || axis == Axis::Event) {
                 // The whole trace is the whole trace on either axis: nothing to look up.
@@ -241,7 +252,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ShowSegment { position, address } => {
             set_cursor(view, position.min(events));
             view.selection = Selection::Segment(address);
-            view.tab = Tab::Segments;
+            view.show(Tab::Segments);
         }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
@@ -267,6 +278,11 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::RenamePin(place, name) => {
+            if let Some(pin) = view.pins.get_mut(place) {
+                *pin = Pin::new(pin.position, pin.allocation, &name);
+            }
+        }
         Action::SetRangeOrder(order) => view.range_order = order,
         Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
@@ -299,29 +315,73 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameByCategory(by_category) => {
             view.flame_by_category = by_category;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
-        Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
+        Action::SetFlameZoom(zoom) => {
+            view.flame_box.clone_from(&zoom);
+            view.flame_zoom = zoom;
+        }
         Action::SetFolds(folds) => {
             view.folds = folds;
-            view.flame_zoom.clear();
+            unfocus(view);
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
+        Action::SetEventOrder(order) => view.event_order = order,
+        Action::ToggleEventColumn(column) => toggle_column(view, column),
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
         Action::SetHeatmapPart(part) => {
             view.heatmap_part = part;
             // Offsets are those of a part.
             view.heatmap_offsets = None;
         }
+        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
+            view.flame_transforms.push(transform);
+            reroot(view);
+        }
+        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
+            view.flame_transforms.remove(index);
+            reroot(view);
+        }
+        Action::SetSandwich(sandwich) => {
+            view.flame_sandwich = sandwich;
+            reroot(view);
+        }
+        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
+        Action::SetFlameBox(path) => view.flame_box = path,
+        Action::SetSegmentOrder(order) => view.segment_order = order,
+        Action::SetSegmentGroup(group) => view.segment_group = group,
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
+}
+
+fn toggle_column(view: &mut View, column: EventColumn) {
+    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
+        Some(i) => drop(view.hidden_columns.remove(i)),
+        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
+            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+        }
+        None => {}
+    }
+}
+
+/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
+fn reroot(view: &mut View) {
+    view.flame_zoom.clear();
+    view.flame_box.clear();
+}
+
+/// Forgets the paths of the flame graph, and the transforms that have one.
+fn unfocus(view: &mut View) {
+    reroot(view);
+    view.flame_transforms.retain(|transform| !matches!(transform, Transform::FocusSubtree(_)));
 }
 
 fn is_real(window: &Window) -> bool {
@@ -333,9 +393,9 @@ fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
     if model.rules != rules {
         model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
-        model.view.flame_zoom.clear();
+        unfocus(&mut model.view);
         for file in &mut model.files {
-            file.view.flame_zoom.clear();
+            unfocus(&mut file.view);
             // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
@@ -407,6 +467,18 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
+fn toggle_pin(model: &mut Model, pin: Pin) {
+    let pins = &mut model.view.pins;
+    if let Some(place) = pins.iter().position(|known| known.is_at(&pin)) {
+        pins.remove(place);
+    } else if pins.len() < LINK_PINS {
+        pins.push(pin);
+        model.view.sort_pins();
+    } else {
+        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
+    }
+}
+
 fn mark_range(view: &mut View) {
     let at = view.cursor;
     view.range = Some(match view.range {
@@ -434,8 +506,9 @@ fn extend_range(view: &mut View, position: u32) {
 fn show_position(model: &mut Model, position: u32) {
     let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.show(&device, position);
-    (view.tab, view.selection) = (Tab::Timeline, Selection::None);
+    view.show_before(&device, position);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Shows a window of events on the timeline, with the cursor at a position.
@@ -443,7 +516,8 @@ fn show_events(model: &mut Model, position: u32, window: Window) {
     let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
     view.show_events(&device, position, window);
-    (view.tab, view.selection) = (Tab::Timeline, Selection::None);
+    view.show(Tab::Timeline);
+    view.selection = Selection::None;
 }
 
 /// Returns the window scaled around a coordinate.
@@ -474,7 +548,9 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
-    if model.dialog.is_some() {
+    if model.menu.is_some() {
+        model.menu = None;
+    } else if model.dialog.is_some() {
         model.dialog = None;
     } else if model.notice.is_some() {
         model.notice = None;
@@ -488,6 +564,14 @@ fn step_out(model: &mut Model) {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
+        view.flame_box.clone_from(&view.flame_zoom);
+    } else if view.tab == Tab::Flame && !view.flame_box.is_empty() {
+        view.flame_box.clear();
+    } else if view.tab == Tab::Flame && view.flame_sandwich.is_some() {
+        view.flame_sandwich = None;
+    } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
+        view.flame_transforms.pop();
+        reroot(view);
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {

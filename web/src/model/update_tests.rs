@@ -1,13 +1,13 @@
 //! Tests of `update`.
 
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, DeviceSummary, Moments, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
 use shared::totals::Totals;
 
 use super::*;
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary, swept};
-use crate::model::{Dialog, Listing, SharedLink, Trouble};
+use crate::model::{Dialog, Listing, SharedLink, Side, Split, Trouble};
 use crate::worker::message::{Detail, DetailState};
 
 /// A model with one open file of one second on the time axis, then some actions.
@@ -360,4 +360,37 @@ fn a_shared_trace_says_why_it_cannot_be_opened() {
         assert!(matches!(&file.phase, Phase::Failed { message } if message.contains(said)), "{trouble:?}");
         assert_eq!(model.data_state(), DataState::Error);
     }
+}
+
+#[test]
+fn two_views_never_show_the_same_and_keep_their_places() {
+    let right = Split { tab: Tab::Segments, side: Side::Right, percent: 40 };
+    let two = |more: &[Action]| {
+        let model = open([Action::SetSplit(Some(right))].into_iter().chain(more.iter().cloned()));
+        (model.view.tab, model.view.split)
+    };
+    assert_eq!(two(&[]), (Tab::Timeline, Some(right)));
+    let left = Split { tab: Tab::Timeline, side: Side::Left, percent: 40 };
+    assert_eq!(two(&[Action::FocusView(Tab::Segments)]), (Tab::Segments, Some(left)));
+    assert_eq!(two(&[Action::FocusView(Tab::Timeline)]), (Tab::Timeline, Some(right)));
+    assert_eq!(two(&[Action::FocusView(Tab::Flame)]), (Tab::Timeline, Some(right)), "it is not shown");
+    assert_eq!(two(&[Action::SetTab(Tab::Segments)]), (Tab::Segments, Some(left)), "gone to, not shown twice");
+    assert_eq!(two(&[Action::SetTab(Tab::Flame)]), (Tab::Flame, Some(right)));
+    let show = Action::ShowSegment { position: 3, address: shared::units::Address(1) };
+    assert_eq!(two(&[show, Action::ShowPosition(5)]), (Tab::Timeline, Some(right)));
+    assert_eq!(two(&[Action::SetSplit(None)]), (Tab::Timeline, None));
+    let same = Split { tab: Tab::Timeline, ..right };
+    assert_eq!(two(&[Action::SetSplit(Some(same))]), (Tab::Timeline, None));
+    let link = Link { tab: Tab::Flame, split: Some(Split { tab: Tab::Flame, ..right }), ..Link::default() };
+    assert_eq!(View::restore(&link, &summary(&[1000])).split, None, "a link that shows one twice");
+}
+
+#[test]
+fn a_column_of_the_event_list_stays() {
+    let all = EventColumn::ALL.map(Action::ToggleEventColumn);
+    let model = open(all.clone());
+    assert_eq!(model.view.hidden_columns.len(), EventColumn::ALL.len() - 1);
+    let model = open([EventColumn::Stream, EventColumn::Time].map(Action::ToggleEventColumn));
+    assert_eq!(model.view.hidden_columns, [EventColumn::Time, EventColumn::Stream], "in the order of the list");
+    assert_eq!(update(&model, Action::ToggleEventColumn(EventColumn::Time)).view.hidden_columns, [EventColumn::Stream]);
 }

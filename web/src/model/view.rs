@@ -1,10 +1,11 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
-pub use shared::link::{Listing, Selection, Tab};
+pub use shared::link::{Listing, Pin, Selection, Side, Split, Tab};
 use shared::order::Within;
 use shared::query::{
-    Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, RangeOrder, SegmentLayout, Summary, Window,
+    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentGroup,
+    SegmentLayout, SegmentOrder, Summary, Transform, Window,
 };
 
 /// The curves that are shown first.
@@ -74,6 +75,26 @@ pub struct View {
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
     pub heatmap_offsets: Option<Window>,
+    /// The pins, in the order of their positions.
+    pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
+    /// What is done to the stacks of the flame graph, in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of a growth shows what shrank too.
+    pub flame_differs: bool,
+    /// The chosen box of the flame graph, by its path from the root: what transforms are about. It is not in the link.
+    pub flame_box: Vec<u32>,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -112,6 +133,16 @@ impl Default for View {
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
+            pins: Vec::new(),
+            split: None,
+            event_order: EventOrder::default(),
+            hidden_columns: Vec::new(),
+            flame_transforms: Vec::new(),
+            flame_sandwich: None,
+            flame_differs: false,
+            flame_box: Vec::new(),
+            segment_order: SegmentOrder::Address,
+            segment_group: SegmentGroup::None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -142,9 +173,51 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
+    /// Returns whether a tab is shown, as the only view or as one of two.
+    pub fn shows(&self, tab: Tab) -> bool {
+        self.tab == tab || self.split.is_some_and(|split| split.tab == tab)
+    }
+
+    /// Shows a tab in the view that keys are for. If the other view shows it, keys are for that one then.
+    pub fn show(&mut self, tab: Tab) {
+        if self.split.is_some_and(|split| split.tab == tab) {
+            self.swap_focus();
+        } else {
+            self.tab = tab;
+        }
+    }
+
+    /// Returns a second view on a side: the timeline, or the segments beside it.
+    pub fn second(&self, side: Side) -> Split {
+        let tab = if self.tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
+        Split { tab, side, percent: 50 }
+    }
+
+    /// Makes keys be for the other of two views.
+    pub fn swap_focus(&mut self) {
+        if let Some(split) = &mut self.split {
+            std::mem::swap(&mut self.tab, &mut split.tab);
+            split.side = split.side.opposite();
+        }
+    }
+
     /// Returns the selected range, unless it is a mark without an extent.
     pub fn extended_range(&self) -> Option<(u32, u32)> {
         self.range.filter(|(from, to)| from < to)
+    }
+
+    /// Puts the pins in the order of their positions.
+    pub fn sort_pins(&mut self) {
+        self.pins.sort_by_key(|pin| (pin.position, pin.allocation));
+    }
+
+    /// Returns the next pin after the cursor, or the one before it; after the last one, the first.
+    pub fn next_pin(&self, forward: bool) -> Option<&Pin> {
+        if forward {
+            self.pins.iter().find(|pin| pin.position > self.cursor).or(self.pins.first())
+        } else {
+            self.pins.iter().rev().find(|pin| pin.position < self.cursor).or(self.pins.last())
+        }
     }
 
     /// Returns the moment that lists are of, or the two moments between which they show the growth. `peak` is the
@@ -179,14 +252,14 @@ impl View {
         let mut view = Self::first(summary);
         let device = summary.devices.get(view.device as usize);
         if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
-            view.show(device, position);
+            view.show_before(device, position);
         }
         view
     }
 
     /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
     /// the axis.
-    pub fn show(&mut self, device: &DeviceSummary, position: u32) {
+    pub fn show_before(&mut self, device: &DeviceSummary, position: u32) {
         const BEFORE: f64 = 200.0;
         const AFTER: f64 = 50.0;
         let at = f64::from(position);
@@ -211,6 +284,8 @@ impl View {
         self.selection = Selection::None;
         (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
+        self.pins.clear();
+        self.flame_box.clear();
         self.heatmap_part = HeatmapPart::All;
         self.heatmap_offsets = None;
         self.wanted_axis = None;
@@ -220,7 +295,7 @@ impl View {
             self.axis = Axis::Event;
         }
         if device.events == 0 && !device.has_times && self.tab == Tab::Timeline {
-            self.tab = Tab::Segments;
+            self.show(Tab::Segments);
         }
         self.window = extent(device, self.axis);
         self.cursor = device.decisive_oom.unwrap_or(device.peak_position);
@@ -245,6 +320,7 @@ impl View {
             (link.cursor.is_some_and(|cursor| cursor > device.events), "the cursor"),
             (is_absent, "the selection"),
             (link.range.is_some_and(|(_, end)| end > device.events), "the range"),
+            (link.pins.iter().any(|pin| pin.position > device.events), "a pin"),
         ];
         parts.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, word)| word).collect()
     }
@@ -285,10 +361,21 @@ impl View {
         view.flame_by_category = link.by_category;
         view.folds = !link.show_internal;
         view.flame_zoom.clone_from(&link.flame_zoom);
+        view.flame_box.clone_from(&link.flame_zoom);
         view.flame_as_table = link.flame_as_table;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view.heatmap_offsets = link.heatmap_offsets;
+        let is_here =
+            |pin: &&Pin| pin.position <= device.events && pin.allocation.is_none_or(|id| id < device.allocations);
+        view.pins = link.pins.iter().filter(is_here).cloned().collect();
+        view.sort_pins();
+        view.split = link.split.filter(|split| split.tab != view.tab);
+        view.event_order = link.event_order;
+        view.hidden_columns.clone_from(&link.hidden_columns);
+        view.flame_transforms.clone_from(&link.flame_transforms);
+        (view.flame_sandwich, view.flame_differs) = (link.flame_sandwich, link.flame_differs);
+        (view.segment_order, view.segment_group) = (link.segment_order, link.segment_group);
         view
     }
 
@@ -328,6 +415,15 @@ impl View {
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
+            pins: self.pins.clone(),
+            split: self.split,
+            event_order: self.event_order,
+            hidden_columns: self.hidden_columns.clone(),
+            flame_transforms: self.flame_transforms.clone(),
+            flame_sandwich: self.flame_sandwich,
+            flame_differs: self.flame_differs,
+            segment_order: self.segment_order,
+            segment_group: self.segment_group,
         }
     }
 }

@@ -119,6 +119,18 @@ impl Palette {
         if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
     }
 
+    /// Returns the colour of a change: orange for what grew, blue for what shrank, grey for what stayed, and the more of
+    /// it the larger the share that changed. The two hues differ for colour-blind eyes too.
+    pub fn change(&self, now: u64, before: u64, is_dim: bool) -> Rgb {
+        let largest = now.max(before).max(1) as f32;
+        let share = now.abs_diff(before) as f32 / largest;
+        let lightness = if self.is_dark { 0.68 } else { 0.66 };
+        let full = if now > before { Rgb::oklch(lightness, 0.15, 55.0) } else { Rgb::oklch(lightness, 0.13, 250.0) };
+        let rest = self.raised.blend(self.text_dim, 0.35);
+        let color = if now == before { rest } else { rest.blend(full, 0.35 + 0.65 * share) };
+        if is_dim { color.blend(self.background, DIM_SHARE) } else { color }
+    }
+
     /// Returns black or white, whichever has more contrast with a fill.
     pub fn text_on(&self, fill: Rgb) -> Rgb {
         let (black, white) = (Rgb(0x10, 0x12, 0x16), Rgb(255, 255, 255));
@@ -220,6 +232,23 @@ mod tests {
         }
         // Most pairs may touch.
         assert!(near < 32 * 31 / 2 / 4, "{near}");
+    }
+
+    #[test]
+    fn growth_and_shrinkage_differ_for_all_eyes() {
+        let eyes: [Eye; 3] = [|c| c, vision::protanopia, vision::deuteranopia];
+        for palette in themes() {
+            let (grew, shrank) = (palette.change(9, 0, false), palette.change(0, 9, false));
+            let stayed = palette.change(9, 9, false);
+            for eye in eyes {
+                for (a, b) in [(grew, shrank), (grew, stayed), (shrank, stayed)] {
+                    assert!(eye(a).distance(eye(b)) >= 0.08, "{} {}", a.css(), b.css());
+                }
+            }
+            for fill in [grew, shrank, stayed, palette.change(10, 9, false), palette.change(9, 10, false)] {
+                assert!(palette.text_on(fill).contrast(fill) >= 4.5, "{}", fill.css());
+            }
+        }
     }
 
     #[test]

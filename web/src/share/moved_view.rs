@@ -1,6 +1,6 @@
 //! The link to the view of a copy, from the view of the original.
 
-use shared::link::{Link, Selection};
+use shared::link::{Link, Pin, Selection};
 use shared::query::{Axis, DeviceSummary, Window};
 use shared::session::Moved;
 
@@ -66,6 +66,7 @@ pub fn link_to(
         link.device = 0;
         (link.window, link.bytes, link.cursor, link.range, link.compared) = (None, None, None, None, None);
         (link.selection, link.heatmap_offsets) = (Selection::None, None);
+        link.pins.clear();
         return link;
     };
     let position = |position: u32| {
@@ -82,6 +83,11 @@ pub fn link_to(
     link.cursor = link.cursor.filter(|cursor| is_here(*cursor)).map(position);
     link.range = link.range.filter(|(from, to)| is_here(*from) && is_here(*to));
     link.range = link.range.map(|(from, to)| (position(from), position(to)));
+    link.pins.retain(|pin| is_here(pin.position));
+    for pin in &mut link.pins {
+        *pin =
+            Pin::new(position(pin.position), pin.allocation.filter(|_| part.is_none() && start.events == 0), &pin.name);
+    }
     link.window = link.window.map(|Window { start, end }| Window { start: start + by, end: end + by });
     if part.is_some_and(|part| part.is_range) {
         // The window may be elsewhere. All of the range is shown.

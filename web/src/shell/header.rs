@@ -5,7 +5,7 @@ use yew::prelude::*;
 use super::device_menu::device_menu;
 use super::file_menu::file_menu;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Dialog};
+use crate::model::{Action, Dialog, Model, Phase};
 use crate::theme::theme_switch;
 use crate::views::search::SearchBox;
 
@@ -20,6 +20,7 @@ pub fn header(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Share)))
     };
+    let unshared = why_not_shared(model);
     html! {
         <header class="header">
             if model.files.is_empty() {
@@ -35,14 +36,37 @@ pub fn header(model: &ModelHandle) -> Html {
                 <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search"><SearchBox /></div>
             }
             <div class="header-end">
-                if is_ready {
-                    <button type="button" class="header-share" aria-haspopup="dialog" title="Share… (U)" onclick={on_share} data-testid="share-button">{ "Share" }</button>
-                }
+                <button type="button" class="header-share" aria-haspopup="dialog" title={unshared.unwrap_or("Share… (U)")} disabled={unshared.is_some()}
+                    onclick={on_share} data-testid="share-button">{ "Share" }</button>
                 { theme_switch(model) }
-                <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
+                <button type="button" class="icon-button" aria-label="Keys and gestures (?)" title="Keys and gestures (?)" onclick={on_help} data-testid="help-button">
                     <span aria-hidden="true">{ "?" }</span>
                 </button>
             </div>
         </header>
+    }
+}
+
+/// Returns why there is nothing to share; `None` if there is.
+fn why_not_shared(model: &Model) -> Option<&'static str> {
+    match model.file().map(|file| &file.phase) {
+        None => Some("Open a trace to share it"),
+        Some(Phase::Loading { .. }) => Some("It can be shared once it has been read"),
+        Some(Phase::Failed { .. }) => Some("This file can't be read, so there is nothing to share"),
+        Some(Phase::Sweep(_)) => Some("A sweep has no trace to share. Send the file itself"),
+        Some(Phase::Ready { .. }) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{added, after, read, swept};
+
+    #[test]
+    fn only_a_trace_is_shared() {
+        let why = |model: Model| why_not_shared(&model).is_some();
+        assert!(why(after([])) && why(after([added(0, "a")])) && why(after([added(0, "a"), swept(0)])));
+        assert!(!why(after([added(0, "a"), read(0, &[1000])])));
     }
 }

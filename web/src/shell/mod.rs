@@ -17,6 +17,7 @@ mod session_poll;
 mod session_row;
 mod shared_failed;
 mod sparkline;
+mod split;
 mod start_page;
 mod tabs;
 mod token_form;

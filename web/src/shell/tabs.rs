@@ -5,13 +5,10 @@ use yew::prelude::*;
 
 use super::detail_bar::detail_note;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Tab};
+use crate::model::{Action, Side, Split, Tab};
 use crate::views::findings::ordered;
-use crate::views::{TABS, TabView};
+use crate::views::{TABS, TabView, first_side, panel_id};
 use crate::widgets::icon::{Symbol, icon};
-
-/// The id of the tab panel; there is one at a time.
-pub const PANEL_ID: &str = "view";
 
 /// Renders the tabs and the button of the details pane.
 pub fn tabs(model: &ModelHandle) -> Html {
@@ -43,10 +40,59 @@ pub fn tabs(model: &ModelHandle) -> Html {
                 { for TABS.iter().map(|view| button(model, view)) }
             </div>
             { detail_note(model) }
+            { split_buttons(model) }
             <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
                 { icon(Symbol::PaneRight) }
             </button>
         </div>
+    }
+}
+
+/// Renders the buttons of a second view.
+fn split_buttons(model: &ModelHandle) -> Html {
+    let split = model.view.split;
+    let on_split = {
+        let model = model.clone();
+        Callback::from(move |_| {
+            let split = match model.now().view.split {
+                Some(_) => None,
+                None => Some(model.now().view.second(first_side())),
+            };
+            model.dispatch(Action::SetSplit(split));
+        })
+    };
+    let label = if split.is_some() { "Show one view" } else { "Show two views (\\)" };
+    let is_beside = split.is_none_or(|split| split.side.is_beside());
+    let turn = split.map(|split| {
+        let label = if is_beside { "Put the views over one another" } else { "Put the views beside one another" };
+        let side = turned(split.side);
+        let onclick = {
+            let model = model.clone();
+            Callback::from(move |_| model.dispatch(Action::SetSplit(Some(Split { side, ..split }))))
+        };
+        html! {
+            <button type="button" class="icon-button" aria-label={label} title={label} {onclick} data-testid="split-turn">
+                { icon(if is_beside { Symbol::Over } else { Symbol::Beside }) }
+            </button>
+        }
+    });
+    html! {
+        <span class="split-buttons">
+            { turn }
+            <button type="button" class="icon-button" aria-pressed={split.is_some().to_string()} aria-label={label} title={label} onclick={on_split} data-testid="split-toggle">
+                { icon(if is_beside { Symbol::Beside } else { Symbol::Over }) }
+            </button>
+        </span>
+    }
+}
+
+/// Returns the side of the other direction, with the same view first.
+pub fn turned(side: Side) -> Side {
+    match side {
+        Side::Right => Side::Below,
+        Side::Below => Side::Right,
+        Side::Left => Side::Above,
+        Side::Above => Side::Left,
     }
 }
 
@@ -57,14 +103,15 @@ fn id(tab: Tab) -> String {
 fn button(model: &ModelHandle, view: &TabView) -> Html {
     let tab = view.tab;
     let is_selected = model.view.tab == tab;
+    let is_other = model.view.split.is_some_and(|split| split.tab == tab);
     let onclick = {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetTab(tab)))
     };
     let findings = ordered(model).len();
     html! {
-        <button type="button" key={tab.name()} id={id(tab)} class="tab" role="tab" aria-selected={is_selected.to_string()}
-            aria-controls={PANEL_ID} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>
+        <button type="button" key={tab.name()} id={id(tab)} class={classes!("tab", is_other.then_some("is-other"))} role="tab" aria-selected={is_selected.to_string()}
+            aria-controls={(is_selected || is_other).then(|| panel_id(tab))} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>
             { view.title }
             if tab == Tab::Findings && findings > 0 {
                 <span class="tab-count">{ Count(findings as u64).to_string() }</span>

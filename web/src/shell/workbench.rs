@@ -2,26 +2,29 @@
 
 use yew::prelude::*;
 
-use super::detail_bar::{awaiting, detail_bar, has_preview};
+use super::detail_bar::{detail_bar, has_preview};
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
-use super::tabs::{PANEL_ID, tabs};
+use super::split::Views;
+use super::tabs::tabs;
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
-use crate::views::TABS;
+use crate::views::context_menu::ContextMenu;
+use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
+use crate::widgets::bytes_text::copy_exact;
 
 /// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
-    let tab = model.view.tab;
+    let shows = |tab| model.view.shows(tab);
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -33,7 +36,8 @@ pub fn Workbench() -> Html {
     {
         let model = model.clone();
         // A view that needs the whole trace has no picture before.
-        let is_drawn = model.data_state() == DataState::Ready || !has_preview(tab);
+        let has_none = !Tab::ALL.into_iter().any(|tab| shows(tab) && has_preview(tab));
+        let is_drawn = model.data_state() == DataState::Ready || has_none;
         let has_picture = is_drawn && model.file().is_some_and(|file| file.detail.is_some());
         use_effect_with((model.current, has_picture), move |(key, has_picture)| {
             if let Some(key) = key.filter(|_| *has_picture) {
@@ -48,13 +52,8 @@ pub fn Workbench() -> Html {
         let is_settled = is_settled.setter();
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
-    let missing = model.file().and_then(|file| file.missing_detail()).filter(|_| !has_preview(tab));
-    let view = match missing {
-        Some(detail) => awaiting(detail),
-        None => TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default(),
-    };
     html! {
-        <main class="workbench">
+        <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             { live_bar(&model) }
             { detail_bar(&model) }
             if model.device().is_some() {
@@ -64,18 +63,17 @@ pub fn Workbench() -> Html {
             { tabs(&model) }
             <FilterChips />
             // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
-            if !matches!(tab, Tab::Findings | Tab::WhatIf) {
+            if !shows(Tab::Findings) && !shows(Tab::WhatIf) {
                 <VerdictCard />
             }
             <div class="panes">
-                <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
-                    { view }
-                </div>
+                <Views />
                 <DetailsPane is_filled={*is_settled} />
             </div>
             <Status />
             if *is_settled {
                 <TextTwin />
+                <ContextMenu />
             }
         </main>
     }

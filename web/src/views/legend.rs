@@ -78,7 +78,7 @@ pub fn Legend() -> Html {
                         });
                         Some(html! {
                             <li key={i}>
-                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-testid="legend-row">
+                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ class.label.clone() }</span>
                                     { memory_text(listing, memory) }

@@ -1,6 +1,7 @@
 //! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
 pub mod category_rules;
+pub mod context_menu;
 pub mod controls;
 pub mod details;
 pub mod events;
@@ -12,9 +13,12 @@ pub mod heatmap;
 mod key;
 pub mod legend;
 mod losses;
+pub mod menu_target;
 mod moment;
 pub mod overview;
+mod pin_flags;
 mod range_band;
+mod range_button;
 pub mod search;
 pub mod segments;
 pub mod status;
@@ -24,8 +28,10 @@ pub mod timeline;
 pub mod verdict;
 pub mod whatif;
 
-use shared::link::Tab;
+use shared::link::{Side, Tab};
 use yew::prelude::*;
+
+use crate::browser::window;
 
 /// A view that fills the page.
 pub struct TabView {
@@ -47,6 +53,20 @@ pub const TABS: [TabView; Tab::ALL.len()] = [
     TabView { tab: Tab::Heatmap, title: "Heatmap", render: || html! { <heatmap::HeatmapView /> } },
     TabView { tab: Tab::WhatIf, title: "What-if", render: || html! { <whatif::WhatIfView /> } },
 ];
+
+/// Returns the id of a view's panel.
+pub fn panel_id(tab: Tab) -> String {
+    format!("view-{}", tab.name())
+}
+
+/// Pixels of the page below which a second view is put below the first.
+const NARROW: f64 = 1_200.0;
+
+/// Returns where a second view is put on this page.
+pub fn first_side() -> Side {
+    let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(NARROW);
+    if width < NARROW { Side::Below } else { Side::Right }
+}
 
 #[cfg(test)]
 mod tests {

@@ -113,14 +113,12 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
         // One pixel wide: only the root is needed.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
-            since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
             by_category: view.flame_by_category,
-            zoom: Vec::new(),
             width: 1.0,
             filter,
-            highlight: None,
+            ..FlameQuery::default()
         })),
         Tab::Events => Some(Query::Events {
             filter: EventFilter { actions: view.event_actions.clone(), terms: filter },

@@ -11,7 +11,7 @@ use super::copy::copy_text;
 pub fn bytes_text(bytes: u64) -> Html {
     let exact = bytes.to_string();
     let bytes = Bytes(bytes);
-    html! { <span class="bytes" title={bytes.exact()} data-bytes={exact}>{ bytes.to_string() }</span> }
+    html! { <span class="bytes" title={hint(&bytes.exact())} data-bytes={exact}>{ bytes.to_string() }</span> }
 }
 
 /// Renders a change: `+61.2 GiB`, `−340 MiB`, with the exact count on hover.
@@ -22,7 +22,12 @@ pub fn change_text(bytes: i64) -> Html {
         1.. => "+",
         _ => "−",
     };
-    html! { <span class="bytes" title={format!("{sign}{}", size.exact())} data-bytes={bytes.to_string()}>{ sign }{ size.to_string() }</span> }
+    html! { <span class="bytes" title={hint(&[sign, &size.exact()].concat())} data-bytes={bytes.to_string()}>{ sign }{ size.to_string() }</span> }
+}
+
+/// Says what copying a number copies.
+fn hint(exact: &str) -> String {
+    [exact, ". Copying the number copies this count."].concat()
 }
 
 /// Returns a copy handler for a region with [`bytes_text`]: if exactly one number is selected, its exact count is

@@ -39,6 +39,14 @@ pub enum Symbol {
     Delete,
     /// Keep something where it is.
     Pin,
+    /// Copy a text.
+    Copy,
+    /// Go to the other one of two.
+    Partner,
+    /// Two views beside one another.
+    Beside,
+    /// Two views over one another.
+    Over,
 }
 
 impl Symbol {
@@ -66,6 +74,10 @@ impl Symbol {
             Self::Download => "M8 2.5v8M4.75 7.5L8 10.75l3.25-3.25M2.5 13.5h11",
             Self::Delete => "M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9",
             Self::Pin => "M5.5 2.5h5M6.5 2.5v4L4 9.5h8L9.5 6.5v-4M8 9.5v5",
+            Self::Copy => "M6 5.5h7v8H6ZM10 5.5v-3H3v8h3",
+            Self::Partner => "M2.5 5.5h11l-3-3M13.5 10.5h-11l3 3",
+            Self::Beside => "M2 3h12v10H2ZM8 3v10",
+            Self::Over => "M2 3h12v10H2ZM2 8h12",
             Self::Open => "M8 10.5V2.5M4.75 5.5L8 2.25l3.25 3.25M2.5 10.5v3h11v-3",
         }
     }

@@ -2,7 +2,7 @@
 
 use protocol::whatif::Wish;
 use shared::allocator::{AllocatorConfig, Profile};
-use shared::query::term::parse_bytes;
+use shared::query::parse_bytes;
 use shared::units::Bytes;
 use shared::whatif::{AMPLE, CONTEXT, Card, Terms};
 

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::parts::{Part, fold_where};
-use super::{Overrides, Owner, Rank};
-use crate::frames::{FrameId, Symbols};
+use super::{Overrides, Owner, Rank, is_python};
+use crate::frames::{FrameId, StrId, Symbols};
 use crate::index::Index;
 
 /// Finds the frame that describes a stack best, and the runs of library frames around it. Each distinct frame is
@@ -18,6 +18,12 @@ pub struct BestFrames {
     /// The names of libraries. The first is empty: the user's own code.
     names: Vec<String>,
     numbers: FxHashMap<String, u32>,
+    /// By frame: the first frame of the same function, whatever its line.
+    function: Vec<FrameId>,
+    functions: FxHashMap<(StrId, StrId), FrameId>,
+    /// By frame: whether the symbolizer found no function.
+    nameless: Vec<bool>,
+    has_nameless: bool,
 }
 
 impl Default for BestFrames {
@@ -43,12 +49,17 @@ impl Index<&Symbols> for BestFrames {
             };
             self.ranks.push(rank);
             self.library.push(number);
+            self.function.push(*self.functions.entry((frame.name, frame.filename)).or_insert(FrameId(id)));
+            let is_nameless = matches!(&*name, "" | "??") && !is_python(&filename);
+            self.nameless.push(is_nameless);
+            self.has_nameless |= is_nameless;
         }
     }
 
     fn bytes(&self) -> usize {
         let names: usize = self.names.iter().map(|name| 2 * name.len()).sum();
-        self.ranks.capacity() * size_of::<Rank>() + self.library.capacity() * size_of::<u32>() + names
+        let per_frame = size_of::<Rank>() + 2 * size_of::<u32>() + size_of::<bool>();
+        self.ranks.capacity() * per_frame + self.functions.capacity() * 3 * size_of::<u32>() + names
     }
 }
 
@@ -56,7 +67,17 @@ impl BestFrames {
     /// Creates an index without frames, by the table of rules and what a person wants otherwise.
     pub fn with(overrides: Overrides) -> Self {
         let numbers = FxHashMap::from_iter([(String::new(), 0)]);
-        Self { overrides, ranks: Vec::new(), library: Vec::new(), names: vec![String::new()], numbers }
+        Self {
+            overrides,
+            ranks: Vec::new(),
+            library: Vec::new(),
+            names: vec![String::new()],
+            numbers,
+            function: Vec::new(),
+            functions: FxHashMap::default(),
+            nameless: Vec::new(),
+            has_nameless: false,
+        }
     }
 
     /// Returns what a person wants otherwise than the table of rules.
@@ -83,6 +104,21 @@ impl BestFrames {
     /// Returns the number of a frame's library, which [`Self::library_name`] names; 0 for the user's own code.
     pub fn library(&self, frame: FrameId) -> u32 {
         self.library.get(frame.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the first frame of the same function and file, whatever its line. It identifies the function.
+    pub fn function(&self, frame: FrameId) -> FrameId {
+        self.function.get(frame.0 as usize).copied().unwrap_or(frame)
+    }
+
+    /// Returns whether the symbolizer found no function for a frame of native code.
+    pub fn is_nameless(&self, frame: FrameId) -> bool {
+        self.nameless.get(frame.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Returns whether any frame is [nameless](Self::is_nameless).
+    pub const fn has_nameless(&self) -> bool {
+        self.has_nameless
     }
 
     /// Returns the name of a library: `torch`, `einops`, `Python`. Empty for the user's own code.

@@ -104,6 +104,11 @@ fn numbered(name: &str) -> (String, Option<u64>) {
     (stem, number)
 }
 
+/// Returns all annotations and the instants among the events, by position: name, start and end.
+pub fn named_spans(input: Replayed<'_>) -> impl Iterator<Item = (StrId, u32, u32)> {
+    marks(input).into_iter().map(|(name, mark)| (name, mark.from, mark.to.unwrap_or(mark.from)))
+}
+
 /// Returns all annotations and the instants among the events, by position.
 fn marks(Replayed { trace, tags, replay }: Replayed<'_>) -> Vec<(StrId, Mark)> {
     let position = |time_us: i64| replay.position_at_time(trace, time_us.saturating_sub(trace.start_us()) as f64);

@@ -12,6 +12,7 @@ mod marked;
 mod optimizer;
 mod pattern;
 
+pub use marked::named_spans;
 pub(super) use marked::phases as spans_of_phases;
 
 use std::fmt;
@@ -78,6 +79,11 @@ impl Steps {
             .or_else(|| found(StepSource::Annotations, marked::steps(input, symbols, |_| true)))
             .or_else(|| found(StepSource::ZeroGrad, optimizer::steps(input, symbols, traits, Traits::ZERO_GRAD)))
             .or_else(|| found(StepSource::Pattern, pattern::steps(input, symbols, traits)))
+    }
+
+    /// Returns whether they are annotations of the trace.
+    pub fn are_annotated(&self) -> bool {
+        self.source == StepSource::Annotations
     }
 
     /// Marks the last step as not whole if the program allocated nothing after a request had failed in it.

@@ -170,6 +170,13 @@ pub fn search_term(name: &str, filename: &str, line: u32) -> String {
     if parent.is_empty() { place } else { format!("{parent}/{place}") }
 }
 
+/// Returns a search term for a frame by its `file:line`; `None` if it has neither a place nor a name.
+pub fn frame_term(name: &str, location: &str) -> Option<String> {
+    let (file, line) =
+        location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))).unwrap_or((location, 0));
+    Some(search_term(name, file, line)).filter(|term| !term.is_empty())
+}
+
 /// Returns all details as plain text with exact numbers, for a report.
 fn as_text(detail: &AllocationDetail, has_times: bool, folds: bool) -> String {
     let life = lifetime(detail, has_times);
@@ -206,6 +213,9 @@ mod tests {
         assert_eq!(search_term("forward", "train.py", 3), "train.py:3");
         assert_eq!(search_term("at::empty", "??", 0), "at::empty");
         assert_eq!(search_term("at::empty", "", 7), "at::empty");
+        assert_eq!(frame_term("forward", "/x/nn/linear.py:116").as_deref(), Some("nn/linear.py:116"));
+        assert_eq!(frame_term("at::empty", "??").as_deref(), Some("at::empty"));
+        assert_eq!(frame_term("", ""), None);
     }
 
     #[test]

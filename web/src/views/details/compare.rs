@@ -4,7 +4,6 @@ use shared::query::{
     Answer, Axis, CompareStepsQuery, ComparedLine, ComparedStep, Query, StepMemory, step_growth, step_mark,
 };
 use shared::units::{Bytes, Count};
-use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};
@@ -13,6 +12,7 @@ use crate::model::{Action, Selection};
 use crate::views::controls::{choice, sends};
 use crate::widgets::bytes_text::change_text;
 use crate::widgets::chips::paint_chip;
+use crate::widgets::draft_field::DraftField;
 use crate::widgets::format::counted;
 
 /// Maximum number of lines.
@@ -48,13 +48,9 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
         let (model, steps) = (model.clone(), props.steps);
         move |is_later: bool| {
             let (model, list) = (model.clone(), list.clone());
-            Callback::from(move |event: Event| {
-                let (Some(field), Some(Answer::Steps(list))) =
-                    (event.target_dyn_into::<HtmlInputElement>(), list.as_deref())
-                else {
-                    return;
-                };
-                let wanted = field.value().parse::<u64>().ok();
+            Callback::from(move |typed: String| {
+                let Some(Answer::Steps(list)) = list.as_deref() else { return };
+                let wanted = typed.trim().parse::<u64>().ok();
                 let place = list.steps.iter().position(|step| Some(step.number) == wanted);
                 match place.and_then(|place| u32::try_from(place).ok()) {
                     Some(place) if is_later => model.dispatch(Action::CompareSteps(Some((steps.0, place)))),
@@ -69,8 +65,8 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
             })
         }
     };
-    let field = |name: &'static str, testid: &'static str, step: &ComparedStep, onchange: Callback<Event>| {
-        html! { <input type="number" min="0" aria-label={name} value={step.number.to_string()} {onchange} data-testid={testid} /> }
+    let field = |name: &'static str, test_id: &'static str, step: &ComparedStep, on_finish: Callback<String>| {
+        html! { <DraftField kind="number" {name} value={step.number.to_string()} {on_finish} {test_id} /> }
     };
     let (earlier, later) = (&found.earlier, &found.later);
     let growth = |line: &ComparedLine| step_growth(&line.earlier, &line.later, shown);
@@ -104,7 +100,7 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
                 { for found.lines.iter().filter(|line| growth(line) != 0).map(|line| {
                     html! {
                         <li key={line.stack}>
-                            <button type="button" class="legend-row" onclick={sends(&model, Action::Select(Selection::Line(line.stack)))} title={line.label.clone()} data-testid="compare-line">
+                            <button type="button" class="legend-row" onclick={sends(&model, Action::Select(Selection::Line(line.stack)))} title={line.label.clone()} data-menu={format!("l{}", line.stack)} data-testid="compare-line">
                                 { paint_chip(&palette, line.paint) }
                                 <span class="legend-label">{ line.label.clone() }</span>
                                 { mark(line) }

@@ -80,7 +80,7 @@ pub fn picks(model: &ModelHandle, title: &'static str, allocations: &[(u32, u64)
             <ul class="picks">
                 { for allocations.iter().map(|&(id, bytes)| html! {
                     <li key={id}>
-                        <button type="button" class="link" onclick={sends(model, Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
+                        <button type="button" class="link" data-menu={format!("a{id}")} onclick={sends(model, Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
                             { bytes_text(bytes) }
                         </button>
                     </li>

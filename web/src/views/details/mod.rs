@@ -7,17 +7,21 @@ mod facts;
 mod lifetime;
 mod line;
 mod nothing;
+mod pins;
 mod range;
 mod segment;
 mod site;
 
 use allocation::AllocationPane;
+pub use allocation::{frame_term, search_term};
 use class::ClassPane;
 use compare::ComparePane;
 pub use compare::{steps_query, steps_text};
 pub use lifetime::window_of;
 use line::LinePane;
 use nothing::NothingPane;
+use pins::PinsPane;
+pub use pins::{go_to_pin, pin_of_allocation, pin_of_moment};
 use range::RangePane;
 use segment::SegmentPane;
 use site::SitePane;
@@ -28,7 +32,6 @@ use crate::model::{Action, Selection, Tab};
 use crate::views::folding::stack_settings;
 use crate::views::key::Key;
 use crate::views::legend::Legend;
-use crate::widgets::bytes_text::copy_exact;
 use crate::widgets::stack_list::StackSettings;
 
 /// The details pane.
@@ -54,7 +57,7 @@ pub fn Details() -> Html {
     };
     html! {
         <ContextProvider<StackSettings> context={stack_settings(&model)}>
-        <div class="details" data-testid="details" oncopy={copy_exact()}>
+        <div class="details" data-testid="details">
             <header class="details-head">
                 <h2>{ title }</h2>
                 if selection != Selection::None {
@@ -75,6 +78,7 @@ pub fn Details() -> Html {
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
+            <PinsPane />
             // The legend helps to pick a class, or the next one.
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
                 <div class="peak-legend"><Legend /></div>

@@ -42,7 +42,7 @@ pub fn NothingPane() -> Html {
         _ => None,
     };
     // The findings tab already lists them.
-    let mut findings = if model.view.tab == Tab::Findings { Vec::new() } else { ordered(&model) };
+    let mut findings = if model.view.shows(Tab::Findings) { Vec::new() } else { ordered(&model) };
     if model.failure_on_card().is_some() {
         findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
     }

@@ -1,22 +1,30 @@
 //! The event list. It may have millions of rows, of which only the visible ones are requested.
 
 mod actions;
+mod columns;
+mod filters;
 mod glyph;
 mod lost;
 mod row;
 
 use actions::ActionToggles;
+use columns::{column_menu, fitting, head};
+use filters::FilterForm;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
-use row::Row;
-use shared::query::{Answer, EventFilter, EventRow, EventRows, ListRow, Query};
+use row::{Row, Wish};
+use shared::query::{Answer, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
 use shared::units::{Count, counted};
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_ask, use_model};
+use crate::browser::{has_selected_text, use_size};
+use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;
+use crate::widgets::chips::toggle;
+use crate::widgets::copy::copy_text;
 use crate::widgets::empty::empty;
+use crate::widgets::style::set_style;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
@@ -33,33 +41,50 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
+/// Returns the question for some rows of the list.
+fn rows_of(filter: &EventFilter, order: EventOrder, first: u32, count: u32, locate: u32) -> Query {
+    let filter = filter.clone();
+    if order == EventOrder::default() {
+        return Query::Events { filter, first, count, locate };
+    }
+    Query::SortedEvents(SortedQuery { filter, order, first, count, locate })
+}
+
 /// The events tab.
 #[component]
 pub fn Events() -> Html {
     let model = use_model();
-    let ask = use_ask();
+    let ask_once = use_ask();
     let cursor = model.view.cursor;
     let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();
     let (events, lost) = model.device().map_or((0, 0), |device| (device.events, device.lost));
     // Row numbers are event numbers only if nothing is filtered and no event is lost.
-    let is_plain = !is_filtered && lost == 0;
+    let order = model.view.event_order;
+    let is_plain = !is_filtered && lost == 0 && order == EventOrder::default();
+    let is_filtering = use_state_eq(|| false);
 
-    let located =
-        use_answer((!is_plain).then(|| Query::Events { filter: filter.clone(), first: 0, count: 0, locate: cursor }));
+    let located = use_answer((!is_plain).then(|| rows_of(&filter, order, 0, 0, cursor)));
     let (rows, at) = match located.as_deref() {
         _ if is_plain => (events, cursor.checked_sub(1)),
         Some(Answer::Events(found)) => (found.total, found.located),
         _ => (0, None),
     };
-    let list = use_virtual_list(rows, at);
+    let is_live = model.live().is_some_and(|live| live.is_open() && !live.is_paused);
+    let is_following = is_live && model.live().is_some_and(|live| live.is_following);
+    let list = use_virtual_list(rows, at, is_following);
     let (first, count) = page_around(list.visible.start, list.visible.end);
-    let page = use_answer((rows > 0 && !list.visible.is_empty()).then(|| Query::Events {
-        filter: filter.clone(),
-        first,
-        count,
-        locate: 0,
-    }));
+    let page = use_answer((rows > 0 && !list.visible.is_empty()).then(|| rows_of(&filter, order, first, count, 0)));
+    // Until the engine has sorted, the rows of the last order stay.
+    let is_sorting = matches!(page.as_deref(), Some(Answer::Events(page)) if page.order != order);
+
+    let node = use_node_ref();
+    let (width, _) = use_size(&node);
+    let (columns, template) = fitting(&model.view.hidden_columns, width);
+    {
+        let node = node.clone();
+        use_effect_with(template, move |template| set_style(&node, "--event-columns", template));
+    }
 
     // If the cursor's row is on the screen, its number is known without waiting for an answer.
     let at = page.as_deref().and_then(|page| row_of(page, cursor)).or(at);
@@ -85,7 +110,7 @@ pub fn Events() -> Html {
                     stand_on(&model, row);
                 }
             });
-            ask(Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 }, reply);
+            ask_once(rows_of(&filter, order, row, 1, 0), reply);
         })
     };
     // Without events there is nothing to wait for.
@@ -99,7 +124,14 @@ pub fn Events() -> Html {
             let is_lost = page.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
             next.saturating_add(is_lost.into())
         };
+        let model = model.clone();
         Callback::from(move |event: KeyboardEvent| {
+            let is_copy = (event.ctrl_key() || event.meta_key()) && !event.shift_key() && event.code() == "KeyC";
+            if is_copy && !has_selected_text() {
+                event.prevent_default();
+                event.stop_propagation();
+                return copy_event(&model);
+            }
             if event.ctrl_key() || event.alt_key() || event.meta_key() || rows == 0 {
                 return;
             }
@@ -119,9 +151,33 @@ pub fn Events() -> Html {
         })
     };
     // A stable callback, so that unchanged rows are not rendered again.
-    let on_pick = {
+    let on_wish = {
         let model = model.clone();
-        use_callback((), move |row: ListRow, ()| stand_on(&model, &row))
+        use_callback((), move |wish: Wish, ()| match wish {
+            Wish::Stand(row) => stand_on(&model, &row),
+            Wish::Copy(index) => copy_at(&model, index),
+            Wish::Partner(row, position) => {
+                model.dispatch(Action::SetCursor(position));
+                model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
+            }
+        })
+    };
+    let on_filter = {
+        let is_filtering = is_filtering.clone();
+        Callback::from(move |()| is_filtering.set(!*is_filtering))
+    };
+    let is_followed = is_following && !list.is_away;
+    let on_follow = {
+        let (model, list) = (model.clone(), list.clone());
+        Callback::from(move |()| {
+            if is_followed {
+                // Where the cursor stands, the list stays.
+                model.dispatch(Action::SetCursor(model.now().view.cursor.saturating_sub(1)));
+            } else {
+                list.stay();
+                model.dispatch(Action::JumpToNow);
+            }
+        })
     };
 
     let selected = match model.view.selection {
@@ -139,14 +195,22 @@ pub fn Events() -> Html {
         };
         let is_selected = selected.is_some() && event.is_some_and(|event| event.allocation == selected);
         html! {
-            <Row key={number} {number} {shown} {is_cursor} {is_selected} {has_times} {is_dark} on_pick={on_pick.clone()} />
+            <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} {is_dark}
+                on_wish={on_wish.clone()} />
         }
     });
 
     html! {
-        <section class="events" data-testid="events">
+        <section class="events" ref={node} data-testid="events">
             <div class="bar">
                 <ActionToggles />
+                <div class="toggles">
+                    if is_live {
+                        { toggle(is_followed, &on_follow, "events-follow", Some("Show new events as they come"), html! { "Follow" }) }
+                    }
+                    { toggle(*is_filtering, &on_filter, "events-filter", Some("Filter by line, size or stream"), html! { "Filter…" }) }
+                    { column_menu(&model) }
+                </div>
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
                         { format!("{} of {}", Count(rows.into()), counted(events.into(), "event")) }
@@ -156,24 +220,22 @@ pub fn Events() -> Html {
                     if lost > 0 {
                         <b class="bar-lost">{ format!(" · {} lost", Count(lost)) }</b>
                     }
+                    if is_sorting {
+                        { " · sorting…" }
+                    }
                 </span>
             </div>
+            if *is_filtering {
+                <FilterForm />
+            }
             if events == 0 {
                 { empty("No events were recorded for this device.", NO_HISTORY, true) }
             } else if rows == 0 && located.is_some() {
                 { empty("No events match the filter.", "Remove a filter to see more.", false) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
-                    aria-activedescendant={at.map(|at| format!("event-row-{at}"))} {onkeydown}>
-                    <div class="event-head event-cells" role="row" aria-rowindex="1">
-                        <span role="columnheader" class="cell-number">{ "#" }</span>
-                        <span role="columnheader" class="cell-number">{ "Time (s)" }</span>
-                        <span role="columnheader">{ "Action" }</span>
-                        <span role="columnheader" class="cell-number">{ "Size" }</span>
-                        <span role="columnheader">{ "Address" }</span>
-                        <span role="columnheader">{ "Stream" }</span>
-                        <span role="columnheader">{ "Call site" }</span>
-                    </div>
+                    aria-activedescendant={at.map(|at| format!("event-row-{at}"))} aria-busy={is_sorting.to_string()} {onkeydown}>
+                    { head(&model, &columns) }
                     { list.wrap(html_rows.collect()) }
                 </div>
             }
@@ -182,9 +244,44 @@ pub fn Events() -> Html {
 }
 
 /// Moves the cursor to just after an event and selects its subject, or to just before lost events.
-fn stand_on(model: &crate::hooks::ModelHandle, row: &ListRow) {
+fn stand_on(model: &ModelHandle, row: &ListRow) {
     model.dispatch(Action::SetCursor(row.position()));
     model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
+}
+
+/// Copies the event before the cursor.
+pub fn copy_event(model: &ModelHandle) {
+    if let Some(index) = model.now().view.cursor.checked_sub(1) {
+        copy_at(model, index);
+    }
+}
+
+/// Copies an event: a line with its exact numbers, and its stack.
+fn copy_at(model: &ModelHandle, index: u32) {
+    let handle = model.clone();
+    let reply = Callback::from(move |answer| {
+        let Answer::Text(Some(text)) = answer else { return };
+        let said = if copy_text(&text) {
+            format!("Copied event {}", Count(u64::from(index) + 1))
+        } else {
+            "The browser blocked copying.".to_owned()
+        };
+        handle.dispatch(Action::Notify(said));
+    });
+    ask(model, Query::EventText { index }, reply);
+}
+
+/// Moves the cursor to the free of the allocation that it stands behind, or from the free to the allocation.
+pub fn to_partner(model: &ModelHandle) {
+    let handle = model.clone();
+    let reply = Callback::from(move |answer| match answer {
+        Answer::Position(Some(position)) => handle.dispatch(Action::SetCursor(position)),
+        Answer::Position(None) => {
+            handle.dispatch(Action::Notify("This event has no matching free or alloc in the trace.".to_owned()))
+        }
+        _ => {}
+    });
+    ask(model, Query::Partner { position: model.now().view.cursor }, reply);
 }
 
 /// Returns the subject of an event.

@@ -1,15 +1,30 @@
 //! One row of the event list.
 
 use shared::event::Action;
-use shared::query::ListRow;
+use shared::link::column_name;
+use shared::query::{EventColumn, EventRow, ListRow, Related};
 use shared::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
+use super::columns::is_number;
 use super::glyph::glyph;
 use super::lost::cells;
 use crate::hooks::palette;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
+use crate::widgets::icon::{Symbol, icon};
+
+/// What a person wants of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// To stand on it.
+    Stand(ListRow),
+    /// Its text.
+    Copy(u32),
+    /// The other event of its allocation, by the position after that.
+    Partner(ListRow, u32),
+}
 
 /// Properties of [`Row`].
 #[derive(Properties, PartialEq)]
@@ -18,6 +33,8 @@ pub struct RowProps {
     pub number: u32,
     /// The contents; a placeholder is shown until they arrive.
     pub shown: Option<ListRow>,
+    /// The columns.
+    pub columns: Vec<EventColumn>,
     /// Whether the cursor is just after it.
     pub is_cursor: bool,
     /// Whether it is about the selected allocation.
@@ -26,8 +43,8 @@ pub struct RowProps {
     pub has_times: bool,
     /// Whether the theme is dark.
     pub is_dark: bool,
-    /// Called with the contents when the row is clicked.
-    pub on_pick: Callback<ListRow>,
+    /// Called when the row or one of its buttons is clicked.
+    pub on_wish: Callback<Wish>,
 }
 
 /// One row of the event list.
@@ -48,12 +65,16 @@ pub fn Row(props: &RowProps) -> Html {
             </div>
         };
     };
-    let onclick = {
-        let (shown, on_pick) = (shown.clone(), props.on_pick.clone());
-        Callback::from(move |_| on_pick.emit(shown.clone()))
+    let wish = |wish: Wish| {
+        let on_wish = props.on_wish.clone();
+        Callback::from(move |event: MouseEvent| {
+            event.stop_propagation();
+            on_wish.emit(wish.clone());
+        })
     };
-    let event = match shown {
-        ListRow::Event(event) => event,
+    let onclick = wish(Wish::Stand(shown.clone()));
+    let (event, related) = match shown {
+        ListRow::Event(event, related) => (event, *related),
         ListRow::Lost(loss) => {
             return html! {
                 <div {id} class="event-row is-lost" role="row" aria-rowindex={index} {onclick} data-testid="event-row">
@@ -62,26 +83,82 @@ pub fn Row(props: &RowProps) -> Html {
             };
         }
     };
-    let action = Action::from_name(&event.action);
+    let partner = related.partner.map(|position| {
+        let title = partner_title(event, position);
+        html! {
+            <button type="button" class="row-button" tabindex="-1" title={title.clone()} aria-label={title}
+                onclick={wish(Wish::Partner(shown.clone(), position))} data-testid="event-partner">
+                { icon(Symbol::Partner) }
+            </button>
+        }
+    });
     html! {
         <div {id} {class} role="row" aria-rowindex={index} aria-selected={props.is_cursor.to_string()} {onclick}
-            data-testid="event-row" data-event={event.index.to_string()}>
-            <span role="gridcell" class="cell-number">{ Count(u64::from(event.index) + 1).to_string() }</span>
-            <span role="gridcell" class="cell-number dim">{ if props.has_times { seconds(event.time_us) } else { "–".to_owned() } }</span>
-            <span role="gridcell" class="cell-action">{ glyph(&event.action) }{ event.action.clone() }</span>
-            <span role="gridcell" class="cell-number" title={Bytes(event.size).exact()}>{ Bytes(event.size).to_string() }</span>
-            <span role="gridcell" class="mono dim">{ place(action, event.address) }</span>
-            <span role="gridcell" class="dim">{ event.stream.to_string() }</span>
-            <span role="gridcell" class="cell-site" title={event.site.clone()}>
+            data-menu={format!("e{}", u64::from(event.index) + 1)} data-testid="event-row" data-event={event.index.to_string()}>
+            { for props.columns.iter().map(|column| cell(props, *column, event, related)) }
+            <span role="gridcell" class="cell-buttons">
+                <button type="button" class="row-button is-copy" tabindex="-1" title="Copy this event (Ctrl+C)" aria-label="Copy this event"
+                    onclick={wish(Wish::Copy(event.index))} data-testid="event-copy">{ icon(Symbol::Copy) }</button>
+                { partner }
+            </span>
+        </div>
+    }
+}
+
+/// Returns what the button of the other event says.
+fn partner_title(event: &EventRow, position: u32) -> String {
+    let of = if Action::from_name(&event.action) == Some(Action::Alloc) { "free" } else { "alloc" };
+    format!("Go to its {of}, event {} (E)", Count(position.into()))
+}
+
+fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Related) -> Html {
+    let text = match column {
+        EventColumn::Number => Count(u64::from(event.index) + 1).to_string(),
+        EventColumn::Time | EventColumn::Since if !props.has_times => "–".to_owned(),
+        EventColumn::Time => seconds(event.time_us),
+        EventColumn::Since => related.since_us.map_or_else(|| "–".to_owned(), milliseconds),
+        EventColumn::Action => event.action.clone(),
+        EventColumn::Size => String::new(),
+        EventColumn::Address => place(Action::from_name(&event.action), event.address),
+        EventColumn::Stream => event.stream.to_string(),
+        EventColumn::Site => event.site.clone(),
+    };
+    let key = column_name(column);
+    let class = match column {
+        EventColumn::Action => "cell-action",
+        EventColumn::Site => "cell-site",
+        EventColumn::Address => "mono dim",
+        EventColumn::Time | EventColumn::Since => "cell-number dim",
+        EventColumn::Stream => "dim",
+        _ if is_number(column) => "cell-number",
+        _ => "",
+    };
+    let title = match column {
+        EventColumn::Site => Some(text.clone()),
+        _ => None,
+    };
+    html! {
+        <span role="gridcell" {key} {class} {title} data-column={key}>
+            if column == EventColumn::Action { { glyph(&event.action) } }
+            if column == EventColumn::Size { { bytes_text(event.size) } }
+            if column == EventColumn::Site {
                 if event.allocation.is_some() {
                     { paint_chip(&palette(props.is_dark), event.paint) }
                 } else {
                     <span class="no-paint" />
                 }
-                <bdi>{ event.site.clone() }</bdi>
-            </span>
-        </div>
+                <bdi>{ text }</bdi>
+            } else {
+                { text }
+            }
+        </span>
     }
+}
+
+/// Formats microseconds as milliseconds with three decimals.
+fn milliseconds(us: f64) -> String {
+    let us = us.round().max(0.0) as u64;
+    format!("{}.{:03}", Count(us / 1_000), us % 1_000)
 }
 
 /// Formats an event's address. An out-of-memory event has none: PyTorch writes the device's free bytes in its place.
@@ -90,5 +167,15 @@ fn place(action: Option<Action>, address: Address) -> String {
         Some(Action::Oom) => format!("{} free", Bytes(address.0)),
         _ if address.0 == 0 => "–".to_owned(),
         _ => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_line_up() {
+        assert_eq!([0.0, 7.4, 1_234.0, 12_345_678.0].map(milliseconds), ["0.000", "0.007", "1.234", "12,345.678"]);
     }
 }

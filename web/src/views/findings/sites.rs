@@ -73,7 +73,7 @@ pub fn LineList() -> Html {
                     { for lines.rows.iter().map(|line| row(line.stack.to_string(), &line.memory, html! {
                         <>
                             { paint_chip(&palette, line.paint) }
-                            <button type="button" class="link" onclick={sends(&model, Action::Select(Selection::Line(line.stack)))}
+                            <button type="button" class="link" data-menu={format!("l{}", line.stack)} onclick={sends(&model, Action::Select(Selection::Line(line.stack)))}
                                 aria-pressed={(view.selection == Selection::Line(line.stack)).to_string()}
                                 title={line.label.clone()} data-testid="line">{ line.label.clone() }</button>
                         </>

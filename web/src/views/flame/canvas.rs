@@ -1,22 +1,22 @@
-//! The flame graph's canvas, which stays in view while the graph scrolls under it.
+//! The flame graph's canvas, which stays in view while the graph scrolls under it. Callers grow upwards from the function
+//! that they call.
 
 use std::rc::Rc;
 
-use shared::analysis::folding::short_name;
 use shared::order::Within;
 use shared::query::{Answer, Flame, FlameBox, Paint};
-use shared::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
 
+use super::label::label;
 use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
 use crate::browser::use_size;
-use crate::hooks::use_palette;
+use crate::hooks::{use_model, use_palette};
+use crate::model::Subject;
 use crate::render::palette::Palette;
-use crate::widgets::format::share;
-use crate::widgets::stack_list::{last_part, split_path};
+use crate::views::menu_target::use_menu_target;
 use crate::widgets::style::{pixels, set_style};
 
 const FONT_PX: f64 = 11.0;
@@ -34,8 +34,15 @@ pub struct FlameCanvasProps {
     pub tree: Rc<Tree>,
     /// The boxes of the selected stack, from the root, to be outlined.
     pub marked: Vec<usize>,
+    /// The chosen box.
+    pub chosen: Option<usize>,
+    /// Whether the graph grows upwards.
+    #[prop_or_default]
+    pub upwards: bool,
     /// Called with the index of a box that was clicked.
     pub on_pick: Callback<usize>,
+    /// Called with the index of a box that was chosen, without zooming into it.
+    pub on_choose: Callback<usize>,
     /// Called with the width in pixels, whenever it changes.
     pub on_width: Callback<f32>,
 }
@@ -43,14 +50,17 @@ pub struct FlameCanvasProps {
 /// The flame graph on a canvas.
 #[component]
 pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
+    let model = use_model();
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (width, height) = use_size(&scroller);
     let scrolled = use_state_eq(|| 0.0_f64);
     let hover = use_state_eq(|| None::<(usize, f64, f64)>);
     let palette = use_palette();
+    let handle = use_model();
     let answer = props.answer.clone();
     let tree = props.tree.clone();
-    let depth = tree.depth();
+    let (depth, upwards, chosen) = (tree.depth(), props.upwards, props.chosen);
+    let content = (depth as f64 * ROW).max(height);
 
     use_effect_with((width.to_bits(), props.on_width.clone()), move |(_, on_width)| {
         if width > 0.0 {
@@ -58,28 +68,39 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         }
     });
     {
-        let (sizer, canvas) = (sizer.clone(), canvas.clone());
-        use_effect_with((depth, width.to_bits(), height.to_bits()), move |&(depth, ..)| {
-            set_style(&sizer, "height", &pixels((depth as f64 * ROW).max(height)));
+        let (scroller, sizer, canvas) = (scroller.clone(), sizer.clone(), canvas.clone());
+        use_effect_with((depth, width.to_bits(), height.to_bits()), move |_| {
+            set_style(&sizer, "height", &pixels(content));
             set_style(&canvas, "width", &pixels(width));
             set_style(&canvas, "height", &pixels(height));
+            // The root of what grows upwards is at the bottom.
+            if let Some(scroller) = scroller.cast::<Element>().filter(|_| upwards) {
+                scroller.set_scroll_top(content as i32);
+            }
         });
     }
     {
         let (canvas, answer, tree) = (canvas.clone(), answer.clone(), tree.clone());
-        let state =
-            (width.to_bits(), height.to_bits(), scrolled.to_bits(), hover.map(|(i, ..)| i), props.marked.clone());
+        let state = (
+            width.to_bits(),
+            height.to_bits(),
+            scrolled.to_bits(),
+            hover.map(|(i, ..)| i),
+            chosen,
+            props.marked.clone(),
+        );
         let drawn = (Rc::as_ptr(&answer).addr(), Rc::as_ptr(&palette).addr());
-        use_effect_with((state, drawn), move |((_, _, scroll, hover, marked), _)| {
+        use_effect_with((state, drawn), move |((_, _, scroll, hover, chosen, marked), _)| {
             let Answer::Flame(flame) = &*answer else { return };
             let Some(canvas) = canvas.cast::<HtmlCanvasElement>() else { return };
-            let view = View { width, height, scroll: f64::from_bits(*scroll), hover: *hover, marked };
+            let scroll = f64::from_bits(*scroll);
+            let view = View { width, height, scroll, content, upwards, hover: *hover, chosen: *chosen, marked };
             draw(&canvas, flame, &tree, &palette, &view);
         });
     }
 
     let pick = {
-        let (canvas, answer, tree, scrolled) = (canvas.clone(), answer.clone(), tree, scrolled.clone());
+        let (canvas, answer, tree, scrolled) = (canvas.clone(), answer.clone(), tree.clone(), scrolled.clone());
         move |event: &MouseEvent| -> Option<(usize, f64, f64)> {
             let Answer::Flame(flame) = &*answer else { return None };
             let bounds = canvas.cast::<Element>()?.get_bounding_client_rect();
@@ -87,10 +108,24 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             if width <= 0.0 || y < 0.0 {
                 return None;
             }
-            let found = tree.pick(&flame.boxes, ((y + *scrolled) / ROW) as usize, (x / width) as f32)?;
+            let down = if upwards { content - (y + *scrolled) } else { y + *scrolled };
+            let found = tree.pick(&flame.boxes, (down.max(0.0) / ROW) as usize, (x / width) as f32)?;
             Some((found, x, y))
         }
     };
+    let find = {
+        let (node, answer, tree) = (canvas.clone(), answer.clone(), props.tree.clone());
+        let scrolled = scrolled.clone();
+        Rc::new(move |(x, y): (i32, i32)| {
+            let Answer::Flame(flame) = &*answer else { return None };
+            let bounds = node.cast::<Element>()?.get_bounding_client_rect();
+            let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
+            let found = tree.pick(&flame.boxes, ((y + *scrolled) / ROW) as usize, (x / width) as f32)?;
+            let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
+            Some(Subject::Frame { name, location, bytes, stack })
+        })
+    };
+    use_menu_target(&model, &canvas, find, Callback::noop());
     let onpointermove = {
         let (pick, hover) = (pick.clone(), hover.clone());
         Callback::from(move |event: PointerEvent| hover.set(pick(&event)))
@@ -100,10 +135,58 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         Callback::from(move |_| hover.set(None))
     };
     let onclick = {
-        let on_pick = props.on_pick.clone();
+        let (pick, on_pick) = (pick.clone(), props.on_pick.clone());
         Callback::from(move |event: MouseEvent| {
             if let Some((found, ..)) = pick(&event) {
                 on_pick.emit(found);
+            }
+        })
+    };
+    let oncontextmenu = {
+        let (pick, on_choose) = (pick.clone(), props.on_choose.clone());
+        Callback::from(move |event: MouseEvent| {
+            if let Some((found, ..)) = pick(&event) {
+                on_choose.emit(found);
+            }
+        })
+    };
+    let onkeydown = {
+        let (answer, tree, model) = (answer.clone(), tree, handle.clone());
+        let (on_pick, on_choose, scroller) = (props.on_pick.clone(), props.on_choose.clone(), scroller.clone());
+        Callback::from(move |event: KeyboardEvent| {
+            let Answer::Flame(flame) = &*answer else { return };
+            if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
+                return;
+            }
+            // Keys may come faster than pictures.
+            let at = match upwards {
+                true => 0,
+                false => tree.at_path(&flame.boxes, &model.now().view.flame_box).unwrap_or(0),
+            };
+            let (inwards, outwards) = if upwards { ("ArrowUp", "ArrowDown") } else { ("ArrowDown", "ArrowUp") };
+            let key = event.key();
+            let to = match key.as_str() {
+                "Enter" => {
+                    on_pick.emit(at);
+                    Some(at)
+                }
+                key if key == inwards => tree.children.get(at).and_then(|below| below.first().copied()),
+                key if key == outwards => tree.parent.get(at).copied().flatten(),
+                "ArrowLeft" => tree.beside(&flame.boxes, at, false),
+                "ArrowRight" => tree.beside(&flame.boxes, at, true),
+                _ => return,
+            };
+            event.prevent_default();
+            event.stop_propagation();
+            if let Some(to) = to.filter(|to| *to != at) {
+                on_choose.emit(to);
+                let top = flame.boxes.get(to).map_or(0.0, |b| row_top(f64::from(b.depth), content, upwards));
+                if let Some(scroller) = scroller.cast::<Element>() {
+                    let shown = f64::from(scroller.scroll_top());
+                    if top < shown || top + ROW > shown + height {
+                        scroller.set_scroll_top((top - height / 2.0) as i32);
+                    }
+                }
             }
         })
     };
@@ -118,20 +201,23 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     };
 
     let tip = hover.and_then(|(i, x, y)| match &*answer {
-        Answer::Flame(flame) => flame.boxes.get(i).cloned().map(|flame_box| (flame_box, flame.total, x, y)),
+        Answer::Flame(flame) => {
+            flame.boxes.get(i).cloned().map(|flame_box| (flame_box, flame.total, flame.query.differs, x, y))
+        }
         _ => None,
     });
     html! {
         <div class="flame-body">
-            <div class="flame-scroll" ref={scroller} {onscroll}>
+            <div class="flame-scroll" ref={scroller} {onscroll} {onkeydown} tabindex="0" role="group"
+                aria-label="Flame graph: arrow keys choose a box, Enter zooms into it" data-testid="flame-scroll">
                 <div class="flame-sizer" ref={sizer}>
                     <canvas ref={canvas} class="flame-canvas" role="img" data-testid="flame-canvas"
                         aria-label="Flame graph. The table view shows the same data for keyboards and screen readers."
-                        {onpointermove} {onpointerleave} {onclick} />
+                        {onpointermove} {onpointerleave} {onclick} {oncontextmenu} />
                 </div>
             </div>
-            if let Some((flame_box, total, x, y)) = tip {
-                <Tooltip {flame_box} {total} {x} {y} {width} {height} />
+            if let Some((flame_box, total, differs, x, y)) = tip {
+                <Tooltip {flame_box} {total} {differs} {x} {y} {width} {height} />
             }
         </div>
     }
@@ -141,8 +227,17 @@ struct View<'a> {
     width: f64,
     height: f64,
     scroll: f64,
+    /// Height of the whole graph.
+    content: f64,
+    upwards: bool,
     hover: Option<usize>,
+    chosen: Option<usize>,
     marked: &'a [usize],
+}
+
+/// Returns the top of a row in the whole graph.
+fn row_top(depth: f64, content: f64, upwards: bool) -> f64 {
+    if upwards { content - (depth + 1.0) * ROW } else { depth * ROW }
 }
 
 fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palette, view: &View<'_>) {
@@ -162,16 +257,24 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
     let letter = context.measure_text("n").map_or(FONT_PX * 0.55, |metrics| metrics.width());
 
     let hovered = view.hover.and_then(|i| flame.boxes.get(i));
-    let first = (view.scroll / ROW).floor() as usize;
-    let last = ((view.scroll + view.height) / ROW).ceil() as usize;
+    let (top, bottom) = (view.scroll, view.scroll + view.height);
+    let (top, bottom) = if view.upwards { (view.content - bottom, view.content - top) } else { (top, bottom) };
+    let first = (top / ROW).floor().max(0.0) as usize;
+    let last = (bottom / ROW).ceil().max(0.0) as usize;
+    let chosen = view.chosen.and_then(|i| flame.boxes.get(i));
+    let differs = flame.query.differs;
     for depth in first..last.min(tree.depth()) {
-        let y = depth as f64 * ROW - view.scroll;
+        let y = row_top(depth as f64, view.content, view.upwards) - view.scroll;
         let marked = view.marked.get(depth).filter(|_| depth > 0).and_then(|i| flame.boxes.get(*i));
         for flame_box in tree.row(&flame.boxes, depth) {
             let x0 = f64::from(flame_box.x0) * view.width;
             let x1 = f64::from(flame_box.x1) * view.width;
             let is_root = depth == 0;
-            let fill = if is_root { palette.raised } else { palette.fill(flame_box.paint) };
+            let fill = match () {
+                () if is_root => palette.raised,
+                () if differs => palette.change(flame_box.bytes, flame_box.before, flame_box.paint.has(Paint::DIM)),
+                () => palette.fill(flame_box.paint),
+            };
             // One device pixel separates neighbours, if there is room.
             let width = (x1 - x0 - 1.0 / ratio).max(0.5);
             let is_hovered = hovered.is_some_and(|h| std::ptr::eq(h, flame_box));
@@ -185,11 +288,16 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
                 context.set_line_width(line);
                 context.stroke_rect(x0 + line / 2.0, y + line / 2.0, (width - line).max(0.0), ROW - 1.0 - line);
             }
+            if chosen.is_some_and(|chosen| std::ptr::eq(chosen, flame_box)) {
+                context.set_stroke_style_str(&palette.accent.css());
+                context.set_line_width(2.0);
+                context.stroke_rect(x0 + 1.0, y + 1.0, (width - 2.0).max(1.0), ROW - 3.0);
+            }
             if width >= NAMED_PX {
                 let color = if is_root { palette.text } else { text_color(palette, flame_box, fill) };
                 context.set_fill_style_str(&color.css());
                 let room = width - 2.0 * PAD_PX;
-                let name = label(flame_box, flame.total, (room / letter) as usize);
+                let name = label(flame_box, flame.total, differs && !is_root, (room / letter) as usize);
                 // Squeezed slightly rather than drawn over the neighbour if the letters are wide.
                 let _ = context.fill_text_with_max_width(&name, x0 + PAD_PX, y + ROW / 2.0, room);
             }
@@ -199,56 +307,4 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
 
 fn text_color(palette: &Palette, flame_box: &FlameBox, fill: crate::render::color::Rgb) -> crate::render::color::Rgb {
     if flame_box.paint.has(Paint::DIM) { palette.text_dim } else { palette.text_on(fill) }
-}
-
-/// Returns as much of a box's location, name and bytes as fits in `letters`.
-fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
-    let length = |text: &str| text.chars().count();
-    let full = short_name(&flame_box.name, "");
-    let (place, _) = split_path(&flame_box.location);
-    // Frames of native code have no location. For all others it comes first, since many functions share a name such as
-    // `forward`.
-    let (place, gap) = if place == "??" || place.is_empty() { ("", "") } else { (place, " ") };
-    // In a narrow box the end of a qualified name is more useful than its namespaces.
-    let before = length(place) + gap.len();
-    let name = if before + length(full) > letters { last_part(full) } else { full };
-    let mut text = format!("{place}{gap}{name}");
-    if length(&text) <= letters {
-        let sum = format!("  {} · {}", Bytes(flame_box.bytes), share(flame_box.bytes, total));
-        if length(&text) + length(&sum) <= letters {
-            text.push_str(&sum);
-        }
-        return text;
-    }
-    // A name that is cut to almost nothing is left out.
-    if !place.is_empty() && (length(place)..before + 4).contains(&letters) {
-        return place.to_owned();
-    }
-    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::layout::tests::flame_box;
-    use super::*;
-
-    #[test]
-    fn a_label_is_as_long_as_its_room() {
-        let mut named = flame_box(1, 0.0, 1.0, 1);
-        named.name = "forward".to_owned();
-        named.location = "/torch/nn/linear.py:116".to_owned();
-        (named.bytes, named.count) = (3 << 20, 1);
-        let label = |named: &FlameBox, letters| label(named, 4 << 20, letters);
-        assert_eq!(label(&named, 60), "linear.py:116 forward  3.00 MiB · 75.0 %");
-        assert_eq!(label(&named, 30), "linear.py:116 forward");
-        assert_eq!(label(&named, 18), "linear.py:116 for…");
-        assert_eq!(label(&named, 16), "linear.py:116");
-        assert_eq!(label(&named, 4), "lin…");
-        assert_eq!(label(&named, 0), "…");
-        named.name = "at::native::linear(at::Tensor const&)".to_owned();
-        named.location = "??".to_owned();
-        assert_eq!(label(&named, 18), "at::native::linear");
-        assert_eq!(label(&named, 10), "linear");
-        assert_eq!(label(&named, 3), "li…");
-    }
 }

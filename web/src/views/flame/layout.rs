@@ -5,6 +5,9 @@ use shared::query::{FlameBox, FrameText, Quads};
 
 use crate::widgets::stack_list::{place, split_path};
 
+/// The location of a box of native code without symbols.
+const NAMELESS: &str = "no symbols";
+
 /// Height of one row of boxes in pixels.
 pub const ROW: f64 = 20.0;
 
@@ -62,6 +65,22 @@ impl Tree {
         let at = row.partition_point(|candidate| candidate.x1 <= x);
         let start = *self.rows.get(depth)?;
         row.get(at).filter(|candidate| candidate.x0 <= x).map(|_| start + at)
+    }
+
+    /// Returns the box before or after another in its row.
+    pub fn beside(&self, boxes: &[FlameBox], i: usize, is_after: bool) -> Option<usize> {
+        let other = if is_after { i + 1 } else { i.checked_sub(1)? };
+        (boxes.get(other)?.depth == boxes.get(i)?.depth).then_some(other)
+    }
+
+    /// Returns the box at the end of a path, as [`Self::zoom_path`] returns it.
+    pub fn at_path(&self, boxes: &[FlameBox], path: &[u32]) -> Option<usize> {
+        let mut at = (!path.is_empty()).then_some(0)?;
+        for number in path {
+            let mut below = self.children.get(at)?.iter().copied();
+            at = below.find(|i| boxes.get(*i).is_some_and(|b| b.frame == *number))?;
+        }
+        Some(at)
     }
 
     /// Returns the boxes from the root to `i`, inclusive.
@@ -127,6 +146,12 @@ impl Tree {
     fn step(&self, boxes: &[FlameBox], along: &mut Vec<usize>, frame: Option<&FrameText>) -> bool {
         let Some(frame) = frame else { return false };
         let (file, _) = split_path(&frame.filename);
+        if matches!(frame.name.as_str(), "" | "??") {
+            // All frames of a library without symbols are one box.
+            let is_it = |b: &FlameBox| b.location == NAMELESS && (b.name == file || matches!(file, "" | "??"));
+            let last = along.last().and_then(|i| boxes.get(*i));
+            return last.is_some_and(is_it) || self.step_to(boxes, along, is_it);
+        }
         let place = place(file, frame.line);
         self.step_to(boxes, along, |b| b.name == frame.name && split_path(&b.location).0 == place)
     }
@@ -164,6 +189,7 @@ pub(super) mod tests {
             location: String::new(),
             frame,
             bytes: ((x1 - x0) * 1000.0) as u64,
+            before: 0,
             count: 1,
             stack: None,
             paint: Paint::OTHER,
@@ -185,6 +211,18 @@ pub(super) mod tests {
             flame_box(2, 0.3, 0.6, 4),
             flame_box(2, 0.65, 0.8, 5),
         ]
+    }
+
+    #[test]
+    fn a_path_leads_to_its_box_and_rows_have_neighbours() {
+        let boxes = boxes();
+        let tree = Tree::new(&boxes);
+        for i in [1, 2, 4, 5, 6] {
+            assert_eq!(tree.at_path(&boxes, &tree.zoom_path(&boxes, i)), Some(i));
+        }
+        assert_eq!((tree.at_path(&boxes, &[]), tree.at_path(&boxes, &[1, 9])), (None, None));
+        assert_eq!((tree.beside(&boxes, 1, true), tree.beside(&boxes, 4, false)), (Some(2), None));
+        assert_eq!((tree.beside(&boxes, 0, false), tree.beside(&boxes, 6, true)), (None, None));
     }
 
     #[test]

@@ -1,22 +1,27 @@
 //! The flame tab: live allocations at the cursor by stack, as a graph and as a table.
 
 mod canvas;
+mod label;
 mod layout;
 mod table;
 mod tooltip;
+pub mod transforms;
 
 use std::rc::Rc;
 
 use canvas::FlameCanvas;
+use label::change;
 use layout::Tree;
 use shared::analysis::folding::{fold, short_name};
-use shared::query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query};
+use shared::query::{
+    Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query, Sandwich,
+};
 use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model};
-use crate::model::{Action, Dialog, Selection};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Dialog, Listing, Selection};
 use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
 use crate::views::moment::listing_control;
@@ -35,23 +40,31 @@ pub fn Flame() -> Html {
     let view = &model.view;
     let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
     let width = use_state_eq(|| FIRST_WIDTH);
-    let answer = use_answer(Some(Query::Flame(FlameQuery {
+    let half = |is_callers| view.flame_sandwich.map(|(frame, is_line)| Sandwich { frame, is_line, is_callers });
+    let question = FlameQuery {
         position: at,
         since,
-        bottom_up: view.flame_bottom_up,
+        differs: view.flame_differs && since.is_some(),
+        // Callees are below the function, whatever the direction.
+        bottom_up: view.flame_bottom_up && view.flame_sandwich.is_none(),
         folds: view.folds,
-        by_category: view.flame_by_category,
+        by_category: view.flame_by_category && view.flame_sandwich.is_none(),
+        transforms: view.flame_transforms.clone(),
+        sandwich: half(false),
         zoom: view.flame_zoom.clone(),
         width: *width,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
-    })));
+    };
+    let above = view.flame_sandwich.map(|_| {
+        Query::Flame(FlameQuery { bottom_up: true, sandwich: half(true), zoom: Vec::new(), ..question.clone() })
+    });
+    let above = use_answer(above);
+    let answer = use_answer(Some(Query::Flame(question)));
     use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
     let state = use_answer(Some(Query::State { position: at }));
-    let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
-        Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
-        _ => Tree::default(),
-    });
+    let tree = use_tree(answer.as_ref());
+    let tree_above = use_tree(above.as_ref());
     let on_width = {
         let width = width.clone();
         Callback::from(move |to| width.set(to))
@@ -69,6 +82,29 @@ pub fn Flame() -> Html {
             }
         })
     };
+    let on_choose = {
+        let (model, answer, tree) = (model.clone(), answer.clone(), tree.clone());
+        Callback::from(move |i: usize| {
+            if let Some(Answer::Flame(flame)) = answer.as_deref() {
+                model.dispatch(Action::SetFlameBox(tree.zoom_path(&flame.boxes, i)));
+            }
+        })
+    };
+    // A caller that is picked becomes the middle of the sandwich.
+    let on_caller = {
+        let (model, above) = (model.clone(), above.clone());
+        Callback::from(move |i: usize| {
+            let Some(Answer::Flame(flame)) = above.as_deref() else { return };
+            let picked = flame.boxes.get(i).filter(|picked| picked.is_function() && picked.depth > 0);
+            if let (Some(picked), Some((_, is_line))) = (picked, model.now().view.flame_sandwich) {
+                model.dispatch(Action::SetSandwich(Some((picked.frame, is_line))));
+            }
+        })
+    };
+    let chosen_box = match answer.as_deref() {
+        Some(Answer::Flame(flame)) => tree.at_path(&flame.boxes, &view.flame_box),
+        _ => None,
+    };
     let chosen = use_answer(match view.selection {
         Selection::Site(stack) => Some(Query::Site { stack, position: at }),
         Selection::Line(stack) => {
@@ -85,10 +121,17 @@ pub fn Flame() -> Html {
         _ => Vec::new(),
     };
 
+    let is_transformed = !view.flame_transforms.is_empty() || view.flame_sandwich.is_some();
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
-            if since.is_some() { "Nothing grew." } else { "Nothing is allocated here." },
-            if since.is_some() {
+            match () {
+                () if is_transformed => "No stack is left.",
+                () if since.is_some() => "Nothing grew.",
+                () => "Nothing is allocated here.",
+            },
+            if is_transformed {
+                "Remove a transform above, or move the cursor to where memory is in use."
+            } else if since.is_some() {
                 "Every stack holds as much as before, or less. Select another range or move the cursor."
             } else if view.filter.is_empty() {
                 "Move the cursor to where memory is in use, or go to the peak."
@@ -98,11 +141,27 @@ pub fn Flame() -> Html {
             false,
         ),
         Some(Answer::Flame(_)) => {
-            let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
-            if view.flame_as_table {
-                html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
-            } else {
-                html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
+            let part = |answer: Option<&Rc<Answer>>, tree: &Rc<Tree>, upwards: bool| {
+                let answer = answer.map_or_else(|| Rc::new(Answer::Position(None)), Rc::clone);
+                let (tree, on_width) = (Rc::clone(tree), on_width.clone());
+                let (on_pick, on_choose) =
+                    if upwards { (on_caller.clone(), Callback::noop()) } else { (on_pick.clone(), on_choose.clone()) };
+                let (marked, chosen) = if upwards { (Vec::new(), None) } else { (marked.clone(), chosen_box) };
+                if view.flame_as_table {
+                    html! { <FlameTable {answer} {tree} {on_pick} {on_choose} /> }
+                } else {
+                    html! { <FlameCanvas {answer} {tree} {marked} {chosen} {upwards} {on_pick} {on_choose} {on_width} /> }
+                }
+            };
+            html! {
+                <>
+                    if above.is_some() {
+                        <p class="flame-half">{ "Callers" }</p>
+                        { part(above.as_ref(), &tree_above, true) }
+                        <p class="flame-half">{ "Callees" }</p>
+                    }
+                    { part(answer.as_ref(), &tree, false) }
+                </>
             }
         }
         Some(Answer::Refused(reason)) => empty("No flame graph for this trace.", reason.clone(), false),
@@ -110,16 +169,47 @@ pub fn Flame() -> Html {
     };
     html! {
         <section class="flame" data-testid="flame">
-            <Bar />
+            { bar(&model, chosen_name(answer.as_deref(), chosen_box)) }
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
-                { heading(flame, state.as_deref(), view.filter.is_empty()) }
+                { transforms::list(&model, &flame.names) }
+                { heading(flame, state.as_deref(), view.filter.is_empty() && !is_transformed) }
                 if !view.flame_zoom.is_empty() {
                     { breadcrumbs(&model, flame, &tree) }
                 }
             }
             { body }
+            <p class="visually-hidden" aria-live="polite" data-testid="flame-chosen">
+                { chosen_text(answer.as_deref(), chosen_box) }
+            </p>
         </section>
     }
+}
+
+#[hook]
+fn use_tree(answer: Option<&Rc<Answer>>) -> Rc<Tree> {
+    use_memo(answer.cloned(), |answer| match answer.as_deref() {
+        Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
+        _ => Tree::default(),
+    })
+}
+
+/// Returns the name of the chosen box.
+fn chosen_name(answer: Option<&Answer>, chosen: Option<usize>) -> Option<String> {
+    let Some(Answer::Flame(flame)) = answer else { return None };
+    flame.boxes.get(chosen?).map(|b| short_name(&b.name, "").to_owned())
+}
+
+/// Describes the chosen box for a screen reader.
+fn chosen_text(answer: Option<&Answer>, chosen: Option<usize>) -> String {
+    let Some(Answer::Flame(flame)) = answer else { return String::new() };
+    let Some(b) = chosen.and_then(|i| flame.boxes.get(i)) else { return String::new() };
+    format!(
+        "{} {}, {}, {}",
+        short_name(&b.name, ""),
+        b.location,
+        Bytes(b.bytes),
+        share(b.bytes.max(b.before), flame.total)
+    )
 }
 
 /// Returns the boxes of a line, in all of its stacks.
@@ -146,7 +236,28 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
         Some(Answer::State(state)) if state.position == flame.query.position => Some(state.totals.requested),
         _ => None,
     };
-    let count = flame.boxes.first().map_or(0, |root| root.count);
+    let (count, after, before) = flame.boxes.first().map_or((0, 0, 0), |root| (root.count, root.bytes, root.before));
+    let matched = flame.matched.map(|bytes| {
+        html! {
+            <span class="flame-matched" data-testid="flame-matched" data-bytes={bytes.to_string()}>
+                { format!("{} matched ({})", Bytes(bytes), share(bytes, flame.total)) }
+            </span>
+        }
+    });
+    if let (Some(since), true) = (flame.query.since, flame.query.differs) {
+        let events = format!("event {} to {}", Count(since.into()), Count(flame.query.position.into()));
+        // Each stack is as wide as the larger sum, so what is beyond the other moment grew or shrank.
+        let (grew, shrank) = (flame.total.saturating_sub(before), flame.total.saturating_sub(after));
+        return html! {
+            <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}
+                data-grew={grew.to_string()} data-shrank={shrank.to_string()}>
+                <b>{ change(after, before) }</b>{ format!(", {events}: ") }
+                <span class="flame-swatch grew" aria-hidden="true" />{ format!("{} grew, ", Bytes(grew)) }
+                <span class="flame-swatch shrank" aria-hidden="true" />{ format!("{} shrank", Bytes(shrank)) }
+                { matched }
+            </p>
+        };
+    }
     if let Some(since) = flame.query.since {
         let ends = format!(
             " growth of the stacks that grew, event {} to {}",
@@ -157,6 +268,7 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
             <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
                 <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
                 <span class="dim">{ ends }</span>
+                { matched }
             </p>
         };
     }
@@ -173,12 +285,13 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
                     </span>
                 }
             }
+            { matched }
         </p>
     }
 }
 
 /// Renders the zoomed path as links back out.
-fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
+fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
         let (model, zoom) = (model.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());
@@ -202,11 +315,10 @@ fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tr
     }
 }
 
-/// The toolbar above the graph.
-#[component]
-fn Bar() -> Html {
-    let model = use_model();
+/// Renders the toolbar above the graph. `chosen` is the name of the chosen box.
+fn bar(model: &ModelHandle, chosen: Option<String>) -> Html {
     let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
+    let differs = model.view.flame_differs;
     let (by_category, as_table) = (model.view.flame_by_category, model.view.flame_as_table);
     let send = |action: Action| {
         let model = model.clone();
@@ -228,11 +340,16 @@ fn Bar() -> Html {
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
             { toggle(by_category, &send(Action::SetFlameByCategory(!by_category)), "flame-by-category",
                     Some("Show what memory is used for as the first level"), html! { "By category" }) }
-            if by_category { { category_rules_button(&model) } }
-            <button type="button" class="quiet-button" onclick={sends(&model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
+            if by_category { { category_rules_button(model) } }
+            <button type="button" class="quiet-button" onclick={sends(model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
                 { "Folding rules…" }
             </button>
-            { listing_control(&model) }
+            { listing_control(model) }
+            if model.view.listing == Listing::Growth {
+                { toggle(differs, &send(Action::SetFlameDiffers(!differs)), "flame-differs",
+                    Some("Show what shrank too, coloured by change"), html! { "Differences" }) }
+            }
+            { transforms::menu(model, chosen.as_deref()) }
         </div>
     }
 }

@@ -9,6 +9,7 @@ use shared::query::{Answer, FlameBox};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
+use super::label::change;
 use super::layout::Tree;
 use crate::hooks::use_palette;
 use crate::widgets::chips::paint_chip;
@@ -42,7 +43,7 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
         hasher.write_u64(above);
         hasher.write_u32(flame_box.frame);
         let key = hasher.finish();
-        let opens = flame_box.bytes as f64 >= OPEN_SHARE * total as f64;
+        let opens = flame_box.bytes.max(flame_box.before) as f64 >= OPEN_SHARE * total as f64;
         let is_branch = !children.is_empty();
         let is_open = is_branch && (opens != toggled.contains(&key));
         rows.push(TreeRow { index, key, is_branch, is_open });
@@ -62,6 +63,8 @@ pub struct FlameTableProps {
     pub tree: Rc<Tree>,
     /// Called with the index of the chosen box (double click or Enter).
     pub on_pick: Callback<usize>,
+    /// Called with the index of the box that the keyboard or a click moved to.
+    pub on_choose: Callback<usize>,
 }
 
 /// The tree table.
@@ -74,10 +77,13 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
         Answer::Flame(flame) => &flame.boxes,
         _ => &[],
     };
-    let total = boxes.first().map_or(0, |root| root.bytes);
+    let (total, differs) = match &*props.answer {
+        Answer::Flame(flame) => (flame.total, flame.query.differs),
+        _ => (0, false),
+    };
     let rows = Rc::new(visible_rows(boxes, &props.tree, &toggled));
     let at = rows.iter().position(|row| row.key == *focused).unwrap_or(0);
-    let list = use_virtual_list(rows.len() as u32, Some(at as u32));
+    let list = use_virtual_list(rows.len() as u32, Some(at as u32), false);
 
     let toggle = {
         let toggled = toggled.clone();
@@ -91,7 +97,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     };
     let onkeydown = {
         let (rows, tree, toggle, focused) = (rows.clone(), props.tree.clone(), toggle.clone(), focused.clone());
-        let (on_pick, page) = (props.on_pick.clone(), list.page as usize);
+        let (on_pick, on_choose, page) = (props.on_pick.clone(), props.on_choose.clone(), list.page as usize);
         Callback::from(move |event: KeyboardEvent| {
             if event.ctrl_key() || event.alt_key() || event.meta_key() {
                 return;
@@ -125,6 +131,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
             event.stop_propagation();
             if let Some(row) = rows.get(to.min(rows.len().saturating_sub(1))) {
                 focused.set(row.key);
+                on_choose.emit(row.index);
             }
         })
     };
@@ -134,9 +141,10 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
         let flame_box = boxes.get(row.index)?;
         let id = format!("flame-row-{i}");
         let onclick = {
-            let (focused, toggle) = (focused.clone(), toggle.clone());
+            let (focused, toggle, on_choose) = (focused.clone(), toggle.clone(), props.on_choose.clone());
             Callback::from(move |_| {
                 focused.set(row.key);
+                on_choose.emit(row.index);
                 if row.is_branch {
                     toggle.emit(row.key);
                 }
@@ -147,9 +155,11 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
             <div key={i} {id} role="treeitem" class={classes!("tree-row", (i as usize == at).then_some("is-cursor"))}
                 aria-level={(flame_box.depth + 1).to_string()} aria-selected={(i as usize == at).to_string()}
                 aria-expanded={row.is_branch.then(|| row.is_open.to_string())} {onclick} {ondblclick} data-testid="flame-row">
-                <span class="cell-number">{ Bytes(flame_box.bytes).to_string() }</span>
+                <span class="cell-number">
+                    { if differs { change(flame_box.bytes, flame_box.before) } else { Bytes(flame_box.bytes).to_string() } }
+                </span>
                 <span class="cell-number tree-share">
-                    { share_bar(flame_box.bytes, total) }
+                    { share_bar(flame_box.bytes.max(flame_box.before), total) }
                 </span>
                 <span class="cell-number dim">{ Count(flame_box.count.into()).to_string() }</span>
                 <span class="tree-name" title={format!("{}\n{}", flame_box.name, flame_box.location)}>
@@ -168,7 +178,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
         <div class="tree" role="tree" tabindex="0" aria-label="Live allocations by stack" {onkeydown}
             aria-activedescendant={format!("flame-row-{at}")} data-testid="flame-table">
             <div class="tree-row tree-head" aria-hidden="true">
-                <span class="cell-number">{ "Bytes" }</span><span class="cell-number">{ "Share" }</span>
+                <span class="cell-number">{ if differs { "Change" } else { "Bytes" } }</span><span class="cell-number">{ "Share" }</span>
                 <span class="cell-number">{ "Count" }</span><span class="tree-name">{ "Function" }</span>
             </div>
             { list.wrap(shown.collect()) }

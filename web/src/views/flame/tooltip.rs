@@ -4,6 +4,7 @@ use shared::query::FlameBox;
 use shared::units::Bytes;
 use yew::prelude::*;
 
+use super::label::change;
 use crate::widgets::format::{counted, share};
 use crate::widgets::style::{pixels, set_style};
 
@@ -17,6 +18,8 @@ pub struct TooltipProps {
     pub flame_box: FlameBox,
     /// Total bytes of the graph.
     pub total: u64,
+    /// Whether the graph shows a difference.
+    pub differs: bool,
     /// The pointer's x coordinate from the left edge of the visible part.
     pub x: f64,
     /// The pointer's y coordinate from its top.
@@ -53,8 +56,14 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
             }
             <div class="tip-line">
                 <b>{ Bytes(b.bytes).to_string() }</b>
-                { format!(" · {} of the graph · {}", share(b.bytes, props.total), counted(b.count.into(), "allocation")) }
+                { format!(" · {} of the graph · {}", share(b.bytes.max(b.before), props.total), counted(b.count.into(), "allocation")) }
             </div>
+            if props.differs {
+                <div class="tip-line">
+                    <b>{ change(b.bytes, b.before) }</b>
+                    { format!(" · from {} to {}", Bytes(b.before), Bytes(b.bytes)) }
+                </div>
+            }
             <div class="tip-place">{ Bytes(b.bytes).exact() }</div>
         </div>
     }

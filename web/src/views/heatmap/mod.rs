@@ -1,6 +1,6 @@
 //! The heatmap: fragmentation over time. Addresses or request sizes downwards, and how each part of them was used.
 
-mod colors;
+pub(super) mod colors;
 mod ghost;
 mod lens;
 mod picture;
@@ -23,6 +23,7 @@ use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
+use super::range_button::RangeButton;
 use super::timeline::gesture::{Gesture, PlotArea};
 use super::timeline::listen::use_gestures;
 use super::timeline::marked::use_marks;
@@ -102,6 +103,7 @@ pub fn HeatmapView() -> Html {
         model.set_rows(PlotRows { all: fit, pivot: ghost.as_ref().map(|ghost| ghost.start() as f64) });
     }
     let (palette, axis) = (Rc::clone(&palette), view.axis);
+    let range = marks.range;
     let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost });
     canvas.change(|picture| picture.scene = scene);
     use_first_picture(&model, canvas.is_shown() && (map.is_some() || !has_events));
@@ -112,9 +114,10 @@ pub fn HeatmapView() -> Html {
         tooltip: tip.clone(),
         gesture,
         rest,
+        opening: use_mut_ref(|| None),
         pointer,
     };
-    use_gestures(Rc::new(handler), plot_area);
+    use_gestures(&model, Rc::new(handler), plot_area);
 
     let empty = match answer.as_deref() {
         _ if !has_events => Some("No history was recorded for this device, so there is nothing to show over time. The Segments tab shows its final state.".to_owned()),
@@ -133,6 +136,7 @@ pub fn HeatmapView() -> Html {
                 if let Some(sentence) = empty {
                     <p class="canvas-empty">{ sentence }</p>
                 }
+                <RangeButton {range} window={view.window} plot={plot_area.plot} top={26.0} test_id="range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} />
                 </div>

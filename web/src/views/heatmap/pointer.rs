@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use shared::order::Within;
-use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapRow, Query, Window};
+use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, Query, Window};
+use shared::units::Address;
 use yew::prelude::*;
 
 use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
-use crate::model::{Action, Model};
+use crate::model::{Action, Model, Tab};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
 use crate::views::controls::place_tip;
@@ -32,9 +33,14 @@ pub struct PointerHandler {
     pub gesture: Rc<RefCell<Gesture>>,
     /// The timer that shows the tooltip again after the wheel has stopped.
     pub rest: Rc<RefCell<Option<Timeout>>>,
+    /// The click that waits for a second one.
+    pub opening: Rc<RefCell<Option<Timeout>>>,
     /// The hovering pointer's position.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
 }
+
+/// Milliseconds after a click within which a second one makes it a double click.
+const DOUBLE_MS: i32 = 250;
 
 impl Gestures for PointerHandler {
     fn gesture(&self) -> &RefCell<Gesture> {
@@ -63,7 +69,11 @@ impl Gestures for PointerHandler {
                     select_range(&self.model, range);
                 }
             }
-            Effect::Click(at) => self.click(at),
+            Effect::Click(at) => {
+                let handler = self.clone();
+                // A click leaves the view, unless it is the first of two.
+                *self.opening.borrow_mut() = Some(Timeout::new(DOUBLE_MS, move || handler.click(at)));
+            }
             Effect::Scrub(at) => self.scrub(at, plot_area),
         }
     }
@@ -95,8 +105,19 @@ impl Gestures for PointerHandler {
         }));
     }
 
-    fn fit(&self) {
-        self.model.dispatch(Action::FitAll);
+    /// Shows the segment under the pointer alone; then all of them again.
+    fn double(&self, at: (f64, f64), _: PlotArea) {
+        *self.opening.borrow_mut() = None;
+        let is_alone = matches!(self.model.now().view.heatmap_part, HeatmapPart::Segment(_));
+        let Some(Hover::Cell(cell)) = self.under(at).filter(|_| !is_alone) else {
+            if is_alone {
+                self.model.dispatch(Action::SetHeatmapPart(HeatmapPart::All));
+            }
+            return self.model.dispatch(Action::FitAll);
+        };
+        self.ask_segment(cell, |model, _, address| {
+            model.dispatch(Action::SetHeatmapPart(HeatmapPart::Segment(address)))
+        });
     }
 }
 
@@ -105,7 +126,23 @@ impl PointerHandler {
         self.canvas.read(|picture| picture.at(at))
     }
 
+    /// Asks which segment is in a cell, and at which position it has the most of what matters most there.
+    fn ask_segment(&self, cell: HeatmapCellQuery, then: impl Fn(&ModelHandle, u32, Address) + 'static) {
+        let model = self.model.clone();
+        let reply = Callback::from(move |answer| {
+            if let Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) = answer
+                && let Some(segment) = cell.segment
+            {
+                then(&model, cell.position, segment.address);
+            }
+        });
+        ask(&self.model, Query::HeatmapCell(cell), reply);
+    }
+
     fn click(&self, at: (f64, f64)) {
+        if self.model.now().view.tab != Tab::Heatmap {
+            return;
+        }
         match self.under(at) {
             Some(Hover::Cell(cell)) => open_cell(&self.model, cell),
             Some(Hover::Failure) => {

@@ -3,8 +3,9 @@
 use shared::order::Within;
 use shared::query::Window;
 
-use crate::render::scale::{Scale, pan};
+use crate::render::scale::{Scale, pan, zoom};
 use crate::views::timeline::DragKind;
+use crate::views::timeline::gesture::Wheel;
 
 /// Distance in pixels within which a press grabs an edge.
 const GRIP_PIXELS: f64 = 6.0;
@@ -109,6 +110,47 @@ impl Drag {
     }
 }
 
+/// Returns the window after a turn of the wheel, as on the timeline: it zooms around the pointer, or around the nearer end
+/// of the window if the pointer is outside of it; Shift and a sideways turn move it. `x` has the whole axis.
+pub fn wheel(x: Scale, window: Window, wheel: &Wheel, is_following: bool) -> Window {
+    if let Some(pixels) = wheel.pans() {
+        return pan(window, pixels * x.unit(), x.window);
+    }
+    let at = if is_following { x.window.end } else { x.value(wheel.at.0).within(window.start, window.end) };
+    zoom(window, wheel.factor(), at, x.window, 0.0)
+}
+
+/// The fingers on the strip. Two of them hold the ends of the window.
+#[derive(Debug, Default)]
+pub struct Fingers(Vec<(i32, f64)>);
+
+impl Fingers {
+    /// Handles a pressed pointer at a coordinate. Returns the window between two fingers.
+    pub fn down(&mut self, id: i32, x: f64, is_touch: bool) -> Option<Window> {
+        self.up(id);
+        if is_touch && self.0.len() < 2 {
+            self.0.push((id, x));
+        }
+        self.between()
+    }
+
+    /// Handles a moved pointer. Returns the window between two fingers.
+    pub fn moved(&mut self, id: i32, x: f64) -> Option<Window> {
+        self.0.iter_mut().find(|finger| finger.0 == id)?.1 = x;
+        self.between()
+    }
+
+    /// Handles a released pointer.
+    pub fn up(&mut self, id: i32) {
+        self.0.retain(|finger| finger.0 != id);
+    }
+
+    fn between(&self) -> Option<Window> {
+        let [(_, a), (_, b)] = self.0[..] else { return None };
+        Some(Window { start: a.min(b), end: a.max(b) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +190,31 @@ mod tests {
         assert_eq!(drag(DragKind::Pan, 300.0, 350.0), window(250.0, 450.0));
         assert_eq!(drag(DragKind::Pan, 700.0, 650.0), window(150.0, 350.0));
         assert_eq!(drag(DragKind::Zoom, 600.0, 660.0), window(590.0, 650.0));
+    }
+
+    #[test]
+    fn a_wheel_means_what_it_means_on_the_timeline() {
+        let turn = |at, dx, dy, is_shift| {
+            wheel(x(), w(200.0, 400.0), &Wheel { at: (at, 0.0), dx, dy, is_shift, ..Wheel::default() }, false)
+        };
+        assert_eq!(turn(310.0, 0.0, -240.0, false), w(250.0, 350.0));
+        assert_eq!(turn(910.0, 0.0, -240.0, false), w(300.0, 400.0), "the window stays where it is");
+        assert_eq!(turn(310.0, 0.0, 50.0, true), w(250.0, 450.0));
+        assert_eq!(turn(310.0, -50.0, 3.0, false), w(150.0, 350.0));
+        let end = Wheel { at: (310.0, 0.0), dy: -240.0, ..Wheel::default() };
+        assert_eq!(wheel(x(), w(600.0, 1000.0), &end, true), w(800.0, 1000.0), "the newest event stays");
+    }
+
+    #[test]
+    fn two_fingers_hold_the_ends_of_the_window() {
+        let mut fingers = Fingers::default();
+        assert_eq!(fingers.down(0, 5.0, false), None, "a mouse is no finger");
+        assert_eq!(fingers.down(1, 300.0, true), None);
+        assert_eq!(fingers.down(2, 200.0, true), Some(w(200.0, 300.0)));
+        assert_eq!(fingers.moved(1, 500.0), Some(w(200.0, 500.0)));
+        assert_eq!(fingers.moved(7, 1.0), None);
+        fingers.up(2);
+        assert_eq!(fingers.moved(1, 600.0), None);
     }
 
     #[test]

@@ -10,22 +10,24 @@ use std::rc::Rc;
 
 use shared::query::{Answer, Axis, Query};
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent};
+use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
 pub use self::outside::OutsideCurves;
 
-use self::brush::{Drag, Dragged, Grip, grip};
+use self::brush::{Drag, Dragged, Fingers, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
 use crate::hooks::{
-    CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_range,
+    CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
+    use_range,
 };
 use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
-use crate::views::timeline::{DragKind, drag_kind};
+use crate::views::range_button::RangeButton;
+use crate::views::timeline::{DragKind, drag_kind, is_on_button, wheel_of};
 use crate::views::whatif::use_lines_over;
 use crate::widgets::style::set_style;
 
@@ -46,10 +48,16 @@ pub fn Overview() -> Html {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
+    let pins = use_pin_flags(&model);
+    // What fills the window has been zoomed to.
+    let shown_range = range.filter(|range| {
+        let window = model.view.window;
+        range.start > window.start || range.end < window.end - window.length() * 0.02
+    });
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, axis, extent, newest, window, cursor, range, runs }
+            Scene { answer, palette, axis, extent, newest, window, cursor, range, pins, runs }
         });
     });
     use_brush(&model, &canvas);
@@ -61,6 +69,7 @@ pub fn Overview() -> Html {
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
                 }
+                <RangeButton range={shown_range} window={model.extent()} plot={plot(size)} top={3.0} test_id="overview-range-zoom" />
             </div>
         </section>
     }
@@ -72,6 +81,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     let (model, canvas, ask) = (model.clone(), canvas.clone(), use_ask());
     use_effect_with((), move |()| {
         let drag: Rc<RefCell<Option<Drag>>> = Rc::default();
+        let fingers: Rc<RefCell<Fingers>> = Rc::default();
         let shown: Rc<Cell<&'static str>> = Rc::new(Cell::new(""));
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
@@ -81,6 +91,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
                     ask: Rc::clone(&ask),
                     canvas: canvas.clone(),
                     drag: drag.clone(),
+                    fingers: fingers.clone(),
                     shown: shown.clone(),
                 };
                 let host = host.clone();
@@ -91,8 +102,8 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     });
 }
 
-const NAMES: [&str; 7] =
-    ["mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
+const NAMES: [&str; 8] =
+    ["wheel", "mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
 
 /// The function returned by [`use_ask`].
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
@@ -103,25 +114,38 @@ struct PointerHandler {
     ask: Ask,
     canvas: Canvas<OverviewPicture>,
     drag: Rc<RefCell<Option<Drag>>>,
+    fingers: Rc<RefCell<Fingers>>,
     /// The current cursor style, so that it is set only when it changes.
     shown: Rc<Cell<&'static str>>,
 }
 
 impl PointerHandler {
     fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+        let Some(mouse) = event.dyn_ref::<MouseEvent>().filter(|_| !is_on_button(event)) else { return };
         let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);
         let at = self.canvas.point((mouse.client_x(), mouse.client_y())).0;
         let plot = plot(self.canvas.size());
         let now = self.model.now();
         let x = Scale::new(now.extent(), plot.x, plot.right());
         match name {
+            "wheel" => {
+                let Some(turned) = event.dyn_ref::<WheelEvent>() else { return };
+                event.prevent_default();
+                let follows = now.live().is_some_and(|live| live.is_following);
+                let window = brush::wheel(x, now.view.window, &wheel_of(turned, (at, 0.0)), follows);
+                self.model.dispatch(Action::SetWindow(window));
+            }
             // The browser would scroll by the middle button.
             "mousedown" if mouse.button() == 1 => event.prevent_default(),
             "pointerdown" if matches!(mouse.button(), 0 | 1) => {
                 // A finger selects a range here, and moves the window on the timeline.
                 let is_touch = event.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
                 let kind = if is_touch { DragKind::Range } else { drag_kind(mouse) };
+                if let Some(window) = self.fingers.borrow_mut().down(pointer.unwrap_or(0), x.value(at), is_touch) {
+                    *self.drag.borrow_mut() = None;
+                    self.canvas.change(|picture| picture.preview = None);
+                    return self.model.dispatch(Action::SetWindow(window));
+                }
                 *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at, kind));
                 if let Some(pointer) = pointer {
                     // Fails if the pointer is already gone: nothing to capture then.
@@ -129,6 +153,9 @@ impl PointerHandler {
                 }
             }
             "pointermove" => {
+                if let Some(window) = self.fingers.borrow_mut().moved(pointer.unwrap_or(0), x.value(at)) {
+                    return self.model.dispatch(Action::SetWindow(window));
+                }
                 let dragged = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
                 let held = *self.drag.borrow();
                 let over = held.map_or_else(|| grip(x, now.view.window, at), |drag| drag.grip());
@@ -142,6 +169,7 @@ impl PointerHandler {
                 }
             }
             "pointerup" => {
+                self.fingers.borrow_mut().up(pointer.unwrap_or(0));
                 let Some(mut drag) = self.drag.borrow_mut().take() else { return };
                 if let Some(Dragged::Range(range)) = drag.to(x, at) {
                     self.canvas.change(|picture| picture.preview = None);
@@ -155,11 +183,19 @@ impl PointerHandler {
                 }
             }
             "pointercancel" => {
+                self.fingers.borrow_mut().up(pointer.unwrap_or(0));
                 *self.drag.borrow_mut() = None;
                 self.canvas.change(|picture| picture.preview = None);
             }
             "pointerleave" => self.model.set_pointer(None),
-            "dblclick" => self.model.dispatch(Action::FitAll),
+            "dblclick" => {
+                let at = x.value(at);
+                let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.range));
+                self.model.dispatch(match range.filter(|range| (range.start..=range.end).contains(&at)) {
+                    Some(range) => Action::SetWindow(range),
+                    None => Action::FitAll,
+                });
+            }
             _ => {}
         }
     }

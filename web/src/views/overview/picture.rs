@@ -7,6 +7,7 @@ use shared::order::Within;
 use shared::query::{Answer, Axis, Overview, Paint, Window};
 use shared::units::Bytes;
 
+use crate::hooks::PinFlag;
 use crate::render::canvas::{Picture, Size};
 use crate::render::color::Rgb;
 use crate::render::painter::Painter;
@@ -15,7 +16,7 @@ use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::whatif::RunLines;
-use crate::views::{losses, range_band};
+use crate::views::{losses, pin_flags, range_band};
 
 /// Room for the label of the height, equal to the timeline's.
 const GUTTER: f64 = 68.0;
@@ -42,6 +43,8 @@ pub struct Scene {
     pub cursor: Option<f64>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The pins.
+    pub pins: Rc<[PinFlag]>,
     /// The reserved memory of what-if runs.
     pub runs: Option<RunLines>,
 }
@@ -209,6 +212,7 @@ fn over(
         surface.vertical(at, 1.0, plot.bottom(), palette.oom.into());
         surface.polygon(&[(at, 1.0), (at + 8.0, 4.0), (at, 7.0)], palette.oom.into());
     }
+    pin_flags::draw(surface, x, plot, &scene.pins, false, palette);
     if let Some(at) = scene.cursor.map(|cursor| x.pixel(cursor)) {
         surface.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
         let top = plot.y - 8.0;
@@ -318,6 +322,7 @@ mod tests {
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
             range: None,
+            pins: Rc::default(),
             runs: None,
         };
         let mut log = SurfaceLog::default();

@@ -1,19 +1,25 @@
-//! The search box of the header: highlights matches in every view, counts them, steps through them, and turns the term
-//! into a filter on request. Nothing is ever hidden without a filter chip that shows it.
+//! The search box of the header: highlights matches in every view, counts and lists them, steps through them, and turns
+//! the term into a filter on request. Nothing is ever hidden without a filter chip that shows it.
 
 mod help;
+mod list;
+mod rows;
 
 use help::help;
+use list::{LIST_ID, Shown, list, row_id};
+use rows::{ROWS, Row, actions, first_around};
 use shared::query::term::Term;
-use shared::query::{Answer, Hit, Query, SearchResult};
+use shared::query::{Answer, FindQuery, Hit, Query, SearchResult};
 use shared::units::{Bytes, Count};
-use web_sys::HtmlInputElement;
+use wasm_bindgen::JsCast;
+use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
-use crate::browser::Timeout;
-use crate::hooks::{use_answer, use_ask, use_model};
+use crate::browser::{Timeout, document, reveal};
+use crate::hooks::{palette, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
+use crate::widgets::icon::{Symbol, icon};
 
 /// The id of the input, for the command that focuses it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
@@ -35,6 +41,34 @@ pub fn SearchBox() -> Html {
     // The term that the box sent last: any other term comes from elsewhere.
     let sent = use_mut_ref(|| term.clone());
     let answer = use_answer(term.clone().map(|term| Query::Search { term }));
+    // The list is open while the box has the focus, until Esc closes it.
+    let is_open = use_state_eq(|| false);
+    let chosen = use_state_eq(|| None::<Row>);
+    let node = use_node_ref();
+    let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
+    let position = model.view.cursor;
+    let found = use_answer(
+        term.clone()
+            .filter(|_| *is_open)
+            .map(|term| Query::Find(FindQuery { term, position, first: first_around(number), rows: ROWS })),
+    );
+    let rows = match found.as_deref() {
+        Some(Answer::Found(found)) => rows::rows(found),
+        _ => Vec::new(),
+    };
+    // The row of the match, or the one that the arrow keys have reached, stays in view.
+    let current = (*chosen).or_else(|| match (found.as_deref(), number) {
+        (Some(Answer::Found(found)), Some(number)) => {
+            let at = number.checked_sub(found.query.first + 1)? as usize;
+            (at < found.hits.len()).then_some(Row::Allocation(at))
+        }
+        _ => None,
+    });
+    use_effect_with((current, rows.len()), |(current, _)| {
+        if let Some(row) = current {
+            reveal(&row_id(*row));
+        }
+    });
 
     // The term may also be changed by a link, Esc, or "Search this line".
     {
@@ -63,8 +97,11 @@ pub fn SearchBox() -> Html {
     };
     let oninput = {
         let (typed, timer, set_term) = (typed.clone(), timer.clone(), set_term.clone());
+        let (is_open, chosen) = (is_open.clone(), chosen.clone());
         Callback::from(move |event: InputEvent| {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
+            is_open.set(true);
+            chosen.set(None);
             let (text, set_term) = (input.value(), set_term.clone());
             typed.set(text.clone());
             *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || set_term.emit(text)));
@@ -92,6 +129,34 @@ pub fn SearchBox() -> Html {
             );
         })
     };
+    let choose = {
+        let (model, found, hit, chosen) = (model.clone(), found.clone(), hit.clone(), chosen.clone());
+        Callback::from(move |row: Row| {
+            let Some(Answer::Found(found)) = found.as_deref() else { return };
+            if let Row::Allocation(i) = row
+                && let Some(row) = found.hits.get(i)
+            {
+                let number = found.query.first + i as u32 + 1;
+                let (allocation, position) = (row.allocation, row.position);
+                hit.set(Some(Hit { allocation, position, number, of: found.allocations.0 }));
+                chosen.set(None);
+            } else {
+                chosen.set(Some(row));
+            }
+            actions(found, row).into_iter().for_each(|action| model.dispatch(action));
+        })
+    };
+    // Allocations are stepped through by time, beyond those that are listed. Where nothing else matches, the rows are.
+    let walk = {
+        let (step, choose, chosen, rows) = (step.clone(), choose.clone(), chosen.clone(), rows.clone());
+        Callback::from(move |forward: bool| match rows.first() {
+            Some(Row::Allocation(_)) | None => {
+                chosen.set(None);
+                step.emit(forward);
+            }
+            Some(_) => rows::step(&rows, *chosen, forward).into_iter().for_each(|row| choose.emit(row)),
+        })
+    };
     let filter = {
         let (model, typed, unread, timer) = (model.clone(), typed.clone(), unread.clone(), timer.clone());
         Callback::from(move |()| {
@@ -110,16 +175,32 @@ pub fn SearchBox() -> Html {
         })
     };
     let onkeydown = {
-        let (step, filter, set_term) = (step.clone(), filter.clone(), set_term.clone());
+        let (walk, filter, set_term, choose) = (walk.clone(), filter.clone(), set_term.clone(), choose.clone());
         let (typed, term, is_helping) = (typed.clone(), term.clone(), is_helping.clone());
+        let (is_open, chosen, rows) = (is_open.clone(), chosen.clone(), rows.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
             match event.key().as_str() {
                 "Enter" if event.ctrl_key() || event.meta_key() => filter.emit(()),
                 // Enter before the debounce has elapsed starts the search.
                 "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
-                "Enter" => step.emit(!event.shift_key()),
+                "Enter" => match *chosen {
+                    // Reached by the arrow keys.
+                    Some(row @ (Row::Line(_) | Row::Segment(_) | Row::Mark(_))) if !rows_only(&rows) => {
+                        choose.emit(row)
+                    }
+                    Some(row @ Row::Allocation(_)) => choose.emit(row),
+                    _ => walk.emit(!event.shift_key()),
+                },
+                "ArrowDown" | "ArrowUp" if *is_open => {
+                    chosen.set(rows::step(&rows, current, event.key() == "ArrowDown"))
+                }
+                "ArrowDown" => is_open.set(true),
                 "Escape" if *is_helping => is_helping.set(false),
+                "Escape" if *is_open && !typed.is_empty() => {
+                    is_open.set(false);
+                    chosen.set(None);
+                }
                 "Escape" if !typed.is_empty() => {
                     typed.set(String::new());
                     set_term.emit(String::new());
@@ -157,9 +238,31 @@ pub fn SearchBox() -> Html {
         Some(Answer::Refused(sentence)) if term.is_some() => Some(sentence.clone()),
         _ => None,
     };
-    let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
     let error = (*unread).clone().or_else(|| result.and_then(|result| result.error.clone()));
     let can_step = error.is_none() && result.is_some_and(|result| result.count > 0);
+    let onfocusin = {
+        let is_open = is_open.clone();
+        Callback::from(move |event: FocusEvent| {
+            // Buttons beside it don't open the list.
+            if event.target_dyn_into::<HtmlInputElement>().is_some() {
+                is_open.set(true);
+            }
+        })
+    };
+    let onfocusout = {
+        let (is_open, chosen, node) = (is_open.clone(), chosen.clone(), node.clone());
+        Callback::from(move |event: FocusEvent| {
+            let to = event.related_target().and_then(|to| to.dyn_into::<Node>().ok());
+            let is_inside = node.get().is_some_and(|node| to.is_some() && node.contains(to.as_ref()));
+            // While another window has the focus, the box is still the active element.
+            let is_kept = document().active_element().is_some_and(|active| active.id() == SEARCH_INPUT_ID);
+            if !is_inside && !is_kept {
+                is_open.set(false);
+                chosen.set(None);
+            }
+        })
+    };
+    let is_listed = *is_open && term.is_some() && error.is_none() && !*is_helping;
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
         html! {
@@ -170,13 +273,15 @@ pub fn SearchBox() -> Html {
         }
     };
     html! {
-        <div class="search">
+        <div class="search" ref={node} {onfocusin} {onfocusout}>
             <div class={classes!("search-box", error.is_some().then_some("has-error"), refused.is_some().then_some("is-waiting"))}>
                 <svg class="search-icon" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
                     <path d="M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 9.3 13 13" />
                 </svg>
                 <input id={SEARCH_INPUT_ID} class="search-input" type="text" autocomplete="off" spellcheck="false"
-                    placeholder="Search frames, >100MiB, 0x7f…, stream:7" aria-label="Search allocations"
+                    placeholder="Search frames, size>100MiB, 0x7f…, stream:7" aria-label="Search" role="combobox"
+                    aria-haspopup="listbox" aria-autocomplete="list" aria-expanded={is_listed.to_string()}
+                    aria-controls={is_listed.then_some(LIST_ID)} aria-activedescendant={current.filter(|_| is_listed).map(row_id)}
                     aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
                     value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
                 <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
@@ -195,19 +300,38 @@ pub fn SearchBox() -> Html {
                         title="Show only matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
                 }
                 <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
-                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ "?" }</button>
+                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
             </div>
             if *is_helping {
                 { help(&on_example, close_help) }
+            } else if is_listed {
+                { list(&Shown {
+                    result,
+                    found: match found.as_deref() {
+                        Some(Answer::Found(found)) if Some(&found.query.term) == term.as_ref() => Some(found),
+                        _ => None,
+                    },
+                    refused: refused.as_deref(),
+                    chosen: *chosen,
+                    selection: model.view.selection,
+                    palette: &palette(model.is_dark()),
+                    has_times: model.device().is_some_and(|device| device.has_times),
+                    on_choose: &choose,
+                }) }
             }
         </div>
     }
 }
 
+/// Returns whether no allocation is listed, so that Enter walks through the other rows.
+fn rows_only(rows: &[Row]) -> bool {
+    !matches!(rows.first(), Some(Row::Allocation(_)))
+}
+
 /// Renders the result: `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
 fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     if result.count == 0 {
-        return html! { "No matches" };
+        return html! { <span title={result.none.clone()}>{ "No matches" }</span> };
     }
     let of = Count(result.count.into()).to_string();
     let number = match number {

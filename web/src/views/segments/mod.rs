@@ -2,31 +2,39 @@
 
 mod ghost;
 mod picture;
+mod ruler;
+mod strip;
 pub(super) mod tooltip;
 
 use std::rc::Rc;
 
 use shared::order::Within;
-use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
+use shared::query::{
+    Answer, Query, SegmentGroup, SegmentLayout, SegmentOrder, Segments as SegmentsAnswer, SegmentsQuery, Window,
+};
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
+use web_sys::{Event, HtmlElement, HtmlSelectElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
-use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
+use self::picture::{Hover, MARGIN, Scene, SegmentsPicture, TOP};
+use self::strip::Strip;
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
+use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
+/// The factor by which a double-click magnifies.
+const CLOSER: f32 = 4.0;
 
 /// Returns the stack of the selected line.
 const fn line_of(selection: Selection) -> Option<u32> {
@@ -55,12 +63,14 @@ pub fn Segments() -> Html {
     let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());
 
     let size = canvas.size();
-    let room = (size.height - 2.0 * MARGIN).max(0.0);
+    let room = (size.height - TOP - MARGIN).max(0.0);
     let width = (size.width - 2.0 * MARGIN).max(0.0);
     let question = (room > 0.0 && width > 0.0).then(|| {
         Query::Segments(SegmentsQuery {
             position: model.view.cursor,
             layout: model.view.segment_layout,
+            order: model.view.segment_order,
+            group: model.view.segment_group,
             width: width as f32,
             height: room as f32,
             // More than the view on both sides, in steps, so that scrolling shows something at once and rarely requests
@@ -128,6 +138,9 @@ pub fn Segments() -> Html {
                 </div>
                 <div ref={spacer} class="segments-spacer" />
             </div>
+            if let Selection::Segment(address) = model.view.selection {
+                <Strip {address} />
+            }
         </section>
     }
 }
@@ -144,6 +157,14 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
                 { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
                 { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
+            { menu("segment-order", "Sort by", &ORDERS, model.view.segment_order, {
+                let model = model.clone();
+                Callback::from(move |order| model.dispatch(Action::SetSegmentOrder(order)))
+            }) }
+            { menu("segment-group", "Group by", &GROUPS, model.view.segment_group, {
+                let model = model.clone();
+                Callback::from(move |group| model.dispatch(Action::SetSegmentGroup(group)))
+            }) }
             <div class="choices" role="group" aria-label="Colours">
                 { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", !by_class, paint(false)) }
                 { choice("paint-class", "As timeline", "Use the timeline's colours", by_class, paint(true)) }
@@ -162,14 +183,55 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     }
 }
 
+/// The orders of segments with their names.
+const ORDERS: [(SegmentOrder, &str); 4] = [
+    (SegmentOrder::Address, "address"),
+    (SegmentOrder::Size, "size"),
+    (SegmentOrder::Stream, "stream"),
+    (SegmentOrder::Free, "free share"),
+];
+/// The groups of segments with their names.
+const GROUPS: [(SegmentGroup, &str); 4] = [
+    (SegmentGroup::None, "nothing"),
+    (SegmentGroup::Pool, "pool"),
+    (SegmentGroup::Stream, "stream"),
+    (SegmentGroup::PoolAndStream, "pool and stream"),
+];
+
+/// Renders a menu of exclusive choices.
+fn menu<T: Copy + PartialEq + 'static>(
+    testid: &'static str,
+    label: &'static str,
+    names: &'static [(T, &'static str); 4],
+    now: T,
+    choose: Callback<T>,
+) -> Html {
+    let onchange = Callback::from(move |event: Event| {
+        let select = event.target_dyn_into::<HtmlSelectElement>();
+        let chosen = select.and_then(|select| usize::try_from(select.selected_index()).ok());
+        if let Some((value, _)) = chosen.and_then(|i| names.get(i)) {
+            choose.emit(*value);
+        }
+    });
+    html! {
+        <label class="toolbar-field">
+            <span>{ label }</span>
+            <select class="toolbar-select" data-testid={testid} {onchange}>
+                { for names.iter().map(|(value, name)| html! { <option selected={*value == now}>{ *name }</option> }) }
+            </select>
+        </label>
+    }
+}
+
 /// Renders the legend of state colours.
 fn key() -> Html {
-    const STATES: [(&str, &str); 5] = [
+    const STATES: [(&str, &str); 6] = [
         ("allocated", "allocated"),
         ("pending", "waiting"),
         ("cached", "cached"),
         ("rounding", "rounding"),
         ("unmapped", "unmapped"),
+        ("pin", "pins a mostly free segment"),
     ];
     html! {
         <span class="state-key">
@@ -228,10 +290,22 @@ struct PointerHandler {
 #[hook]
 fn use_listeners(handler: &PointerHandler) {
     let handler = handler.clone();
+    let find = {
+        let handler = handler.clone();
+        Rc::new(move |client| {
+            let hover = handler.under(handler.canvas.point(client))?;
+            let cursor = handler.model.now().view.cursor;
+            Some(match hover.allocation {
+                Some(id) => Subject::Selection(Selection::Allocation(id)),
+                None => Subject::Segment(cursor, hover.segment.address),
+            })
+        })
+    };
+    use_menu_target(&handler.model, &handler.canvas.host(), find, Callback::noop());
     use_effect_with((), move |()| {
         let mut held = Vec::new();
         if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
-            for name in ["click", "pointermove", "pointerleave", "wheel"] {
+            for name in ["click", "dblclick", "pointermove", "pointerleave", "wheel"] {
                 let handler = handler.clone();
                 held.push(Listener::new(&host, name, move |event| handler.handle(name, &event)));
             }
@@ -252,6 +326,12 @@ impl PointerHandler {
                     Some(hover) => Selection::Segment(hover.segment.address),
                     None => Selection::None,
                 }));
+            }
+            // Zooms to the segment, and back to all of them.
+            "dblclick" => {
+                let zoom = self.model.now().view.segment_zoom;
+                let closer = if zoom <= 1.0 && self.under(at).is_some() { CLOSER } else { 1.0 / zoom };
+                self.zoom(closer, at);
             }
             "pointermove" => self.point_at(Some(at)),
             "pointerleave" => self.point_at(None),

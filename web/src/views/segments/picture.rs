@@ -4,18 +4,25 @@ use std::rc::Rc;
 
 use raster::{Pixels, Shape, Style, Transform};
 use shared::link::Selection;
-use shared::query::{Answer, Paint, Quads, SegmentRow, Segments, Window};
+use shared::query::{Answer, Paint, Quads, SegmentHeading, SegmentRow, Segments, Window};
+use shared::units::Bytes;
 
 use super::ghost::Ghost;
+use super::ruler;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::pick::pick;
 use crate::render::shape::{Quad, iter};
-use crate::render::surface::{Align, Area, Font, Surface, fit_end};
+use crate::render::surface::{Align, Area, Font, Surface, fit, fit_end};
+use crate::widgets::format::{counted, share};
 
 /// Room around the map, in CSS pixels.
 pub const MARGIN: f64 = 12.0;
+/// Height of the ruler, in CSS pixels.
+pub const RULER: f64 = 18.0;
+/// Where the map begins downwards.
+pub const TOP: f64 = RULER + 8.0;
 
 /// What is under the pointer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +33,8 @@ pub struct Hover {
     pub paint: Paint,
     /// The neighbours of the gap, if a single gap is drawn there.
     pub gap: Option<GapShape>,
+    /// Whether it is one of the blocks that pin a mostly free segment.
+    pub is_pin: bool,
     /// The segment.
     pub segment: SegmentRow,
 }
@@ -77,7 +86,7 @@ impl Scene {
     }
 
     fn transform(&self, ratio: f64) -> Transform {
-        let y = (MARGIN - self.scroll) * ratio;
+        let y = (TOP - self.scroll) * ratio;
         Transform { x: (ratio as f32, (MARGIN * ratio) as f32), y: (ratio as f32, y.round() as f32) }
     }
 
@@ -92,7 +101,8 @@ impl Scene {
         let block = found.map(|(_, quad)| quad);
         let paint = block.map_or(Paint::CACHED, |quad| quad.paint);
         let allocation = block.map(|quad| quad.id).filter(|id| *id != Quads::NONE);
-        Some(Hover { allocation, paint, gap, segment })
+        let is_pin = allocation.is_some_and(|id| map.pins.id.contains(&id));
+        Some(Hover { allocation, paint, gap, is_pin, segment })
     }
 }
 
@@ -210,7 +220,7 @@ impl Picture for SegmentsPicture {
 /// Draws labels, and outlines around what is under the pointer and what is selected.
 fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<Hover>, size: Size) {
     let palette = &scene.palette;
-    let top = MARGIN - scene.scroll;
+    let top = TOP - scene.scroll;
     for label in &map.labels {
         let y = f64::from(label.y) + top + 10.0;
         if y < -10.0 || y > size.height + 10.0 {
@@ -225,11 +235,29 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
             surface.text(&text, (left, y), Align::Start, Font::Label, palette.text_dim.into());
         }
     }
+    for heading in &map.headings {
+        let y = f64::from(heading.y) + top + 12.0;
+        if y < -12.0 || y > size.height + 12.0 {
+            continue;
+        }
+        surface.text(&heading.name, (MARGIN, y), Align::Start, Font::Strong, palette.text.into());
+        let from = MARGIN + surface.text_width(&heading.name, Font::Strong) + 12.0;
+        let sums = heading_sums(heading);
+        if let Some(sums) = fit(surface, &sums, Font::Label, size.width - MARGIN - from) {
+            surface.text(&sums, (from, y), Align::Start, Font::Label, palette.text_dim.into());
+        }
+    }
     let area = |x: (f32, f32), y: (f32, f32)| {
         let (x0, x1) = (f64::from(x.0) + MARGIN, f64::from(x.1) + MARGIN);
         let (y0, y1) = (f64::from(y.0) + top, f64::from(y.1) + top);
         Area { x: x0, y: y0, width: (x1 - x0).max(3.0), height: y1 - y0 }
     };
+    for quad in iter(&map.pins) {
+        let pin = area(quad.x, quad.y);
+        // A block thinner than its outline gets a visible one around it.
+        let wide = Area { x: pin.x - 1.0, y: pin.y - 1.0, width: pin.width + 2.0, height: pin.height + 2.0 };
+        surface.outline(wide, 1.0, palette.text.into());
+    }
     if let Some(id) = hover.and_then(|hover| hover.allocation) {
         for quad in iter(&map.blocks).filter(|quad| quad.id == id) {
             surface.fill(area(quad.x, quad.y), palette.text.at(0.22));
@@ -263,10 +291,26 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
         }
         _ => {}
     }
+    let looked_at = hover.map(|hover| hover.segment).or_else(|| selected_row(map, scene.selection));
+    ruler::draw(surface, map, looked_at.as_ref(), size, palette);
+}
+
+/// Returns the selected segment, if it is visible.
+fn selected_row(map: &Segments, selection: Selection) -> Option<SegmentRow> {
+    let Selection::Segment(address) = selection else { return None };
+    let holds = |row: &&SegmentRow| address >= row.address && address.0 - row.address.0 < row.size.max(1);
+    map.segments.iter().find(holds).copied()
+}
+
+/// Formats the sums of a group: `12 segments · 3.2 GiB · 45 % free`.
+fn heading_sums(heading: &SegmentHeading) -> String {
+    let free = heading.reserved.saturating_sub(heading.active);
+    let (segments, reserved) = (counted(heading.segments.into(), "segment"), Bytes(heading.reserved));
+    format!("{segments} · {reserved} · {} free", share(free, heading.reserved))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use shared::diagnosis::FailedRequest;
     use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
     use shared::totals::Totals;
@@ -274,6 +318,10 @@ mod tests {
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;
+
+    pub(in super::super) fn map() -> Segments {
+        scene(Selection::None).map().expect("a map").clone()
+    }
 
     fn scene(selection: Selection) -> Scene {
         let (mut blocks, mut outlines) = (Quads::default(), Quads::default());
@@ -302,12 +350,17 @@ mod tests {
                 filter: Vec::new(),
                 highlight: None,
                 line: None,
+                ..SegmentsQuery::default()
             },
             height: 20.0,
             blocks,
             outlines,
             segments: vec![row],
             labels: vec![Label { x: 0.0, y: 0.0, width: 140.0, text: "0x1000 2.00 KiB".to_owned() }],
+            headings: Vec::new(),
+            pins: Quads::default(),
+            per_byte: None,
+            left: 148.0,
             totals: Totals::default(),
         };
         Scene {
@@ -323,12 +376,12 @@ mod tests {
     #[test]
     fn points_pick_blocks_gaps_and_nothing() {
         let scene = scene(Selection::None);
-        let at = |x, y| scene.at((x + MARGIN, y + MARGIN)).map(|hover| (hover.allocation, hover.paint));
+        let at = |x, y| scene.at((x + MARGIN, y + TOP)).map(|hover| (hover.allocation, hover.paint));
         assert_eq!(at(10.0, 5.0), Some((Some(3), Paint::slot(4))));
         assert_eq!(at(55.0, 5.0), Some((Some(4), Paint::PENDING)));
         assert_eq!(at(80.0, 5.0), Some((None, Paint::CACHED)));
         assert_eq!(at(80.0, 30.0), None);
-        let gap = |x| scene.at((x + MARGIN, 5.0 + MARGIN)).and_then(|hover| hover.gap);
+        let gap = |x| scene.at((x + MARGIN, 5.0 + TOP)).and_then(|hover| hover.gap);
         assert_eq!(gap(80.0), Some(GapShape { before: Some(4), after: None }));
         assert_eq!(gap(55.0), None);
     }
@@ -373,7 +426,7 @@ mod tests {
         let size = Size { width: 124.0 + 2.0 * MARGIN, height: 100.0, ratio: 1.0 };
         over(&mut log, &scene, scene.map().unwrap(), None, size);
         let red = Palette::light().oom.css();
-        assert!(log.0.contains(&format!("outline 87,10 49x24 by 2 {red}")), "{:#?}", log.0);
+        assert!(log.0.contains(&format!("outline 87,24 49x24 by 2 {red}")), "{:#?}", log.0);
         assert!(log.0.iter().any(|line| line.contains("1.00 KiB failed; this gap has 512 B")));
     }
 
@@ -397,6 +450,29 @@ mod tests {
     }
 
     #[test]
+    fn headings_and_pins_are_drawn() {
+        let mut map = map();
+        map.pins.push((50.0, 50.5), (0.0, 20.0), Paint::OTHER, 4);
+        map.headings.push(SegmentHeading {
+            y: 24.0,
+            pool: None,
+            is_small: false,
+            stream: None,
+            name: "large pool".to_owned(),
+            segments: 2,
+            reserved: 4096,
+            active: 1024,
+        });
+        let scene = Scene { answer: Rc::new(Answer::Segments(map)), ..scene(Selection::None) };
+        let mut log = SurfaceLog::default();
+        over(&mut log, &scene, scene.map().unwrap(), None, Size { width: 400.0, height: 100.0, ratio: 1.0 });
+        assert!(log.0.iter().any(|line| line.contains("\"large pool\" at 12,62")), "{:#?}", log.0);
+        assert!(log.0.iter().any(|line| line.contains("\"2 segments · 4.00 KiB · 75.0 % free\"")), "{:#?}", log.0);
+        assert!(log.0.contains(&format!("outline 61,25 5x22 by 1 {}", Palette::light().text.css())), "{:#?}", log.0);
+        assert!(scene.at((55.0 + MARGIN, 5.0 + TOP)).is_some_and(|hover| hover.is_pin));
+    }
+
+    #[test]
     fn the_selection_is_outlined() {
         let frames = |selection| {
             let scene = scene(selection);
@@ -406,8 +482,8 @@ mod tests {
             log.0.into_iter().filter(|line| line.starts_with("outline")).collect::<Vec<_>>()
         };
         let ink = Palette::light().text.css();
-        assert_eq!(frames(Selection::Allocation(3)), [format!("outline 10,10 54x24 by 2 {ink}")]);
-        assert_eq!(frames(Selection::Segment(Address(5000))), [format!("outline 10,10 104x24 by 2 {ink}")]);
+        assert_eq!(frames(Selection::Allocation(3)), [format!("outline 10,24 54x24 by 2 {ink}")]);
+        assert_eq!(frames(Selection::Segment(Address(5000))), [format!("outline 10,24 104x24 by 2 {ink}")]);
         assert_eq!(frames(Selection::Segment(Address(9000))), [""; 0]);
     }
 }

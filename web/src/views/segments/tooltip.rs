@@ -45,6 +45,9 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
                 { fact("Segment", Bytes(segment.size).to_string()) }
                 { fact("Active in segment", Bytes(segment.active).to_string()) }
             </dl>
+            if hover.is_pin {
+                <div class="canvas-tip-more">{ "Keeps a mostly free segment from being given back" }</div>
+            }
             <div class="canvas-tip-more">{ place(segment, model.device()) }</div>
         </>
     }

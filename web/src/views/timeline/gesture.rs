@@ -100,21 +100,39 @@ pub struct Wheel {
     pub dy: f64,
     /// Shift: pans.
     pub is_shift: bool,
-    /// Ctrl or Alt: zooms the height.
+    /// Alt: zooms the height.
     pub is_height: bool,
+    /// Ctrl: a trackpad reports a pinch like this.
+    pub is_pinch: bool,
 }
 
 /// Wheel movement in pixels that doubles or halves.
 const WHEEL_OCTAVE: f64 = 240.0;
+/// The same for a pinch, which is reported in small numbers: two fingers at twice the distance are about so many.
+const PINCH_OCTAVE: f64 = 70.0;
+/// A pinch moves at most so far in an event; a wheel with Ctrl moves further.
+const PINCH_MOST: f64 = 50.0;
+
+impl Wheel {
+    /// Returns the factor by which the movement scales a length.
+    pub fn factor(&self) -> f64 {
+        let is_pinch = self.is_pinch && self.dy.abs() < PINCH_MOST;
+        (self.dy.within(-600.0, 600.0) / if is_pinch { PINCH_OCTAVE } else { WHEEL_OCTAVE }).exp2()
+    }
+
+    /// Returns the pixels by which the movement pans; `None` if it zooms.
+    pub fn pans(&self) -> Option<f64> {
+        let is_sideways = self.dx.abs() > self.dy.abs();
+        (self.is_shift || is_sideways).then(|| if is_sideways { self.dx } else { self.dy }.round())
+    }
+}
 
 /// Returns the effect of a wheel movement.
 pub fn wheel(plot_area: &PlotArea, wheel: Wheel) -> Effect {
-    let is_sideways = wheel.dx.abs() > wheel.dy.abs();
-    if wheel.is_shift || is_sideways {
-        let pixels = if is_sideways { wheel.dx } else { wheel.dy };
-        return Effect::Window(pan(plot_area.window, pixels.round() * plot_area.x().unit(), plot_area.extent));
+    if let Some(pixels) = wheel.pans() {
+        return Effect::Window(pan(plot_area.window, pixels * plot_area.x().unit(), plot_area.extent));
     }
-    let factor = (wheel.dy.within(-600.0, 600.0) / WHEEL_OCTAVE).exp2();
+    let factor = wheel.factor();
     if wheel.is_height {
         let bytes = zoom(plot_area.bytes, factor, plot_area.y().value(wheel.at.1), plot_area.fit, 512.0);
         return Effect::Bytes((bytes.length() < plot_area.fit.length()).then_some(bytes));
@@ -213,6 +231,11 @@ impl Gesture {
             Mode::Pinch => self.pinch(plot_area),
             Mode::Nothing | Mode::Press => Vec::new(),
         }
+    }
+
+    /// Ends the gesture without an effect: a long press has opened a menu.
+    pub fn cancel(&mut self) {
+        *self = Self::default();
     }
 
     /// Handles a released or cancelled pointer.
@@ -329,6 +352,15 @@ mod tests {
         assert_eq!(sideways, Effect::Window(w(1900.0, 2900.0)));
         let taller = Wheel { at: (600.0, 420.0), dy: -240.0, is_height: true, ..Wheel::default() };
         assert_eq!(wheel(&plot_area(), taller), Effect::Bytes(Some(w(0.0, 2000.0))));
+        let spread = Wheel { at: (600.0, 100.0), dy: -35.0, is_pinch: true, ..Wheel::default() };
+        let Effect::Window(pinched) = wheel(&plot_area(), spread) else { panic!("a pinch zooms the axis") };
+        assert!((pinched.length() - 1000.0 * 0.5_f64.sqrt()).abs() < 1e-6, "{pinched:?}");
+        let turned = Wheel { dy: -240.0, ..spread };
+        assert_eq!(
+            wheel(&plot_area(), turned),
+            Effect::Window(w(2250.0, 2750.0)),
+            "a wheel with Ctrl zooms as without"
+        );
         let out = Wheel { at: (600.0, 420.0), dy: 240.0, is_height: true, ..Wheel::default() };
         assert_eq!(wheel(&plot_area(), out), Effect::Bytes(None));
     }

@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
+use web_sys::{Element, Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
 use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
 use crate::browser::Listener;
+use crate::hooks::ModelHandle;
+use crate::model::Subject;
+use crate::views::menu_target::use_menu_target;
 use crate::widgets::style::set_style;
 
 /// Milliseconds without a turn of the wheel before the tooltip is shown again.
@@ -32,8 +35,12 @@ pub trait Gestures {
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea);
     /// Hides the tooltip while the wheel moves the picture.
     fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea);
-    /// Handles a double click.
-    fn fit(&self);
+    /// Handles a double click at a point: zooms to what is under it, or shows everything.
+    fn double(&self, at: (f64, f64), plot_area: PlotArea);
+    /// Returns what the menu at a point is about; `None` if there is nothing.
+    fn subject(&self, _at: (f64, f64), _plot_area: PlotArea) -> Option<Subject> {
+        None
+    }
 }
 
 const NAMES: [&str; 8] =
@@ -42,10 +49,15 @@ const NAMES: [&str; 8] =
 /// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
 /// page.
 #[hook]
-pub fn use_gestures(picture: Rc<dyn Gestures>, plot_area: PlotArea) {
+pub fn use_gestures(model: &ModelHandle, picture: Rc<dyn Gestures>, plot_area: PlotArea) {
     // Listeners live as long as the component; they read the plot area of the last render here.
     let now = use_mut_ref(|| plot_area);
     *now.borrow_mut() = plot_area;
+    {
+        let (find, hold) = (Rc::clone(&picture), Rc::clone(&picture));
+        let find = Rc::new(move |client| find.subject(find.point(client), plot_area));
+        use_menu_target(model, &picture.host(), find, Callback::from(move |()| hold.gesture().borrow_mut().cancel()));
+    }
     use_effect_with((), move |()| {
         let mut held = Vec::new();
         if let Some(element) = picture.host().cast::<HtmlElement>() {
@@ -63,6 +75,9 @@ pub fn use_gestures(picture: Rc<dyn Gestures>, plot_area: PlotArea) {
 
 fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
     let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+    if is_on_button(event) {
+        return;
+    }
     let at = picture.point((mouse.client_x(), mouse.client_y()));
     let id = event.dyn_ref::<PointerEvent>().map_or(0, PointerEvent::pointer_id);
     let gesture = picture.gesture();
@@ -98,9 +113,15 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
             set_style(&picture.host(), "cursor", "");
         }
         "pointerleave" => picture.point_at(None, plot_area),
-        "dblclick" => picture.fit(),
+        "dblclick" => picture.double(at, plot_area),
         _ => {}
     }
+}
+
+/// Returns whether an event is for a button over the picture, and not for the picture.
+pub fn is_on_button(event: &Event) -> bool {
+    let element = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+    element.is_some_and(|element| element.closest("button").ok().flatten().is_some())
 }
 
 /// Returns what a drag from a press does: it selects a range, with Shift or the middle button it moves the window, and
@@ -116,7 +137,8 @@ pub fn drag_kind(event: &MouseEvent) -> DragKind {
     }
 }
 
-fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
+/// Returns the movement of a wheel at a point.
+pub fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
     // Firefox reports lines for a mouse wheel.
     let unit = if event.delta_mode() == WheelEvent::DOM_DELTA_LINE { 16.0 } else { 1.0 };
     Wheel {
@@ -124,6 +146,7 @@ fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
         dx: event.delta_x() * unit,
         dy: event.delta_y() * unit,
         is_shift: event.shift_key(),
-        is_height: event.ctrl_key() || event.alt_key(),
+        is_height: event.alt_key(),
+        is_pinch: event.ctrl_key(),
     }
 }

@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::lanes::Rows;
 use super::marks::{Marks, Oom, Steps};
-use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_range};
+use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_pin_flags, use_range};
 use crate::model::Selection;
 
 /// Columns of the overview that flags and annotations are read from; its totals are not used here.
@@ -73,6 +73,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
         range: use_range(model),
+        pins: use_pin_flags(model),
     }
 }
 

@@ -9,13 +9,14 @@ use shared::units::Bytes;
 
 use super::gesture::PlotArea;
 use super::lanes::{self, Lane, Rows, Span};
+use crate::hooks::PinFlag;
 use crate::render::canvas::Size;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface, fit};
 use crate::render::ticks;
-use crate::views::losses;
+use crate::views::{losses, pin_flags};
 
 /// Room for the labels of bytes.
 const GUTTER: f64 = 68.0;
@@ -57,6 +58,8 @@ pub struct Marks {
     pub lifetime: Option<Window>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The pins.
+    pub pins: Rc<[PinFlag]>,
 }
 
 impl Marks {
@@ -149,6 +152,7 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
             surface.fill(Area { y: bar.y + 1.0, height: 2.0, ..bar }, palette.accent.into());
         }
     }
+    pin_flags::draw(surface, x, plot, &marks.pins, true, palette);
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
         // Its handle is in the strip that moves it, above the names of spans.
         let top = CURSOR_STRIP - 11.0;

@@ -2,6 +2,7 @@
 
 mod bands;
 mod curves;
+pub(super) mod double;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
@@ -27,7 +28,7 @@ pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
 use self::hover::{Hover, Thing};
-pub use self::listen::drag_kind;
+pub use self::listen::{drag_kind, is_on_button, wheel_of};
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
@@ -36,6 +37,7 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
+use super::range_button::RangeButton;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
@@ -183,6 +185,7 @@ pub fn Timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
                     <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
+                <RangeButton range={marks.range} {window} {plot} top={26.0} test_id="range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>

@@ -4,19 +4,22 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use shared::order::Within;
-use shared::query::{Answer, Window};
+use shared::query::{Answer, Paint, Query, Window};
 use yew::prelude::*;
 
+use super::double::{band_at, window_on};
 use super::gesture::{Effect, Gesture, PlotArea};
-use super::hover::Hover;
+use super::hover::{Hover, Thing};
 use super::listen::{Gestures, REST_MS, use_gestures};
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, select_range};
-use crate::model::{Action, Selection};
+use crate::hooks::{ModelHandle, ask, select_range};
+use crate::model::{Action, Selection, Subject};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
+use crate::views::details::{go_to_pin, window_of};
+use crate::views::pin_flags;
 
 /// Handles pointer and wheel events.
 #[derive(Clone)]
@@ -50,7 +53,7 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
             }
         });
     }
-    use_gestures(Rc::new(handler.clone()), plot_area);
+    use_gestures(&handler.model, Rc::new(handler.clone()), plot_area);
 }
 
 impl PointerHandler {
@@ -94,6 +97,13 @@ impl PointerHandler {
         annotation.is_some()
     }
 
+    /// Returns the place of the pin whose flag is at a point.
+    fn pin_at(&self, at: (f64, f64), plot_area: PlotArea) -> Option<usize> {
+        let pins = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.pins)))?;
+        let place = pin_flags::at(plot_area.x(), plot_area.plot, &pins, at)?;
+        pins.get(place).map(|pin| pin.number - 1)
+    }
+
     fn click(&self, at: (f64, f64)) {
         let Some(hover) = self.under(at) else { return };
         let selection = self.canvas.read(|picture| {
@@ -131,6 +141,13 @@ impl Gestures for PointerHandler {
     }
 
     fn press(&self, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> bool {
+        if let Some(place) = self.pin_at(at, plot_area) {
+            let view = self.model.now();
+            if let Some(pin) = view.view.pins.get(place) {
+                go_to_pin(&self.model, pin);
+            }
+            return true;
+        }
         self.select_span(at, is_shift, plot_area)
     }
 
@@ -188,15 +205,50 @@ impl Gestures for PointerHandler {
         self.hovered.set(hover);
     }
 
-    /// Handles a double click: shows the lifetime of the selected allocation, or everything.
-    fn fit(&self) {
-        let life = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.marks.lifetime));
-        match life {
-            Some(life) if matches!(self.model.now().view.selection, Selection::Allocation(_)) => {
-                let margin = (life.length() * 0.1).max(2.0);
-                self.model.dispatch(Action::SetWindow(Window { start: life.start - margin, end: life.end + margin }));
+    /// Zooms to the block, the band, the annotation or the step under the pointer.
+    fn double(&self, at: (f64, f64), plot_area: PlotArea) {
+        let x = plot_area.x().value(at.0);
+        let to = |thing: Window| self.model.dispatch(Action::SetWindow(window_on(thing, x, &plot_area)));
+        let hover = self.annotation(at, plot_area).or_else(|| self.under(at));
+        let band = |paint: Option<Paint>, id: u32| {
+            self.canvas.read(|picture| {
+                let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
+                band_at(timeline, x, |quad| paint.map_or(quad.id == id, |paint| quad.paint.base() == paint.base()))
+            })
+        };
+        let found = match hover.map(|hover| hover.thing) {
+            Some(Thing::Allocation(id)) => {
+                let model = self.model.clone();
+                let reply = Callback::from(move |answer| {
+                    let Answer::Allocation(detail) = answer else { return };
+                    let now = model.now();
+                    let life = window_of(&detail, now.view.axis, now.extent());
+                    model.dispatch(Action::SetWindow(window_on(life, x, &plot_area)));
+                });
+                return ask(&self.model, Query::Allocation { id }, reply);
             }
-            _ => self.model.dispatch(Action::FitAll),
+            Some(Thing::Class(id)) => band(None, id),
+            Some(Thing::Sum(paint)) => band(Some(paint), 0),
+            Some(Thing::Annotation(i)) => self.canvas.read(|picture| {
+                picture.scene.as_ref().and_then(|scene| scene.marks.span(i as usize).map(|(span, _)| *span))
+            }),
+            _ => None,
+        };
+        match found {
+            Some(thing) => to(thing),
+            None => self.model.dispatch(Action::FitAll),
         }
+    }
+
+    fn subject(&self, at: (f64, f64), _: PlotArea) -> Option<Subject> {
+        let hover = self.under(at)?;
+        let selection = self.canvas.read(|picture| {
+            let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
+            Some(hover.thing.selection(timeline))
+        });
+        let is_block = matches!(hover.thing, Thing::Allocation(_) | Thing::Class(_) | Thing::Sum(_));
+        let of_block = selection.filter(|_| is_block).and_then(|selection| Subject::of(selection, hover.position));
+        // Elsewhere it is about the moment.
+        of_block.or_else(|| (hover.position > 0).then_some(Subject::Event(hover.position)))
     }
 }

@@ -17,6 +17,8 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
+use crate::views::range_button::RangeButton;
+use crate::views::timeline::double::window_on;
 use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
 use crate::views::timeline::listen::{Gestures, use_gestures};
 use crate::views::timeline::marked::use_marks;
@@ -67,12 +69,14 @@ pub fn Chart(props: &ChartProps) -> Html {
         counted(runs as u64, "run"),
         Bytes(most)
     );
+    let range = marks.range;
     canvas.change(|picture| picture.scene = Some(Scene { axis: asked.axis, lines, plot_area, marks, palette }));
     let pointer = Pointer { model: model.clone(), canvas: canvas.clone(), gesture };
-    use_gestures(Rc::new(pointer), plot_area);
+    use_gestures(&model, Rc::new(pointer), plot_area);
     html! {
         <div ref={canvas.host()} class="canvas-host whatif-chart" role="img" aria-label={label} data-testid="whatif-chart">
             { canvas.html() }
+            <RangeButton {range} window={view.window} {plot} top={26.0} test_id="range-zoom" />
         </div>
     }
 }
@@ -169,8 +173,14 @@ impl Gestures for Pointer {
 
     fn hide_tooltip(&self, _: (f64, f64), _: PlotArea) {}
 
-    fn fit(&self) {
-        self.model.dispatch(Action::FitAll);
+    /// Zooms to the selected range under the pointer, otherwise shows everything.
+    fn double(&self, at: (f64, f64), plot_area: PlotArea) {
+        let x = plot_area.x().value(at.0);
+        let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.marks.range));
+        self.model.dispatch(match range.filter(|range| (range.start..=range.end).contains(&x)) {
+            Some(range) => Action::SetWindow(window_on(range, x, &plot_area)),
+            None => Action::FitAll,
+        });
     }
 }
 

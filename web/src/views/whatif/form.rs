@@ -3,13 +3,13 @@
 use shared::finding::ALLOC_CONF;
 use shared::units::Bytes;
 use shared::whatif::CARDS;
-use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};
 use crate::model::{MOST_RUNS, WhatIfStep, Wish, option, with_option};
 use crate::widgets::copy::CopyButton;
+use crate::widgets::draft_field::DraftField;
 
 /// The id of the list of cards that inputs refer to.
 pub const CARDS_ID: &str = "whatif-cards";
@@ -94,8 +94,8 @@ pub fn Settings() -> Html {
                     { for TYPED.into_iter().map(|(name, title, placeholder)| html! {
                         <label key={name} {title}>
                             <span>{ name }</span>
-                            <input type="text" inputmode="decimal" autocomplete="off" {placeholder} value={option(&draft.conf, name).to_owned()}
-                                onchange={writes(&model, move |wish, text| wish.conf = with_option(&wish.conf, name, &text))} data-testid={name} />
+                            <DraftField {placeholder} value={option(&draft.conf, name).to_owned()} test_id={name}
+                                on_finish={finishes(&model, move |wish, text| wish.conf = with_option(&wish.conf, name, &text))} />
                         </label>
                     }) }
                     <label>
@@ -115,7 +115,7 @@ pub fn Settings() -> Html {
                             <label key={name} {title}>
                                 <span>{ name }</span>
                                 <input type="text" autocomplete="off" {list} {placeholder} value={field(&mut draft.clone()).clone()}
-                                    onchange={writes(&model, move |wish, text| *field(wish) = text)} data-testid={format!("whatif-{}", name.split(' ').next().unwrap_or_default().to_ascii_lowercase())} />
+                                    oninput={writes(&model, move |wish, text| *field(wish) = text)} data-testid={format!("whatif-{}", name.split(' ').next().unwrap_or_default().to_ascii_lowercase())} />
                             </label>
                         }
                     }) }
@@ -144,12 +144,18 @@ pub fn change(model: &ModelHandle, change: impl FnOnce(&mut Wish)) {
 }
 
 /// Returns a callback that writes the text of an input into the draft.
-fn writes<E: AsRef<Event> + 'static>(model: &ModelHandle, write: impl Fn(&mut Wish, String) + 'static) -> Callback<E> {
+fn writes(model: &ModelHandle, write: impl Fn(&mut Wish, String) + 'static) -> Callback<InputEvent> {
     let model = model.clone();
-    Callback::from(move |event: E| {
-        let input = event.as_ref().target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+    Callback::from(move |event: InputEvent| {
+        let input = event.target_dyn_into::<HtmlInputElement>();
         if let Some(text) = input.map(|input| input.value()) {
             change(&model, |wish| write(wish, text));
         }
     })
+}
+
+/// Returns a callback that writes a finished text into the draft.
+fn finishes(model: &ModelHandle, write: impl Fn(&mut Wish, String) + 'static) -> Callback<String> {
+    let model = model.clone();
+    Callback::from(move |text| change(&model, |wish| write(wish, text)))
 }

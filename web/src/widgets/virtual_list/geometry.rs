@@ -42,6 +42,11 @@ impl Geometry {
         (self.content() - self.viewport).max(0.0)
     }
 
+    /// Returns whether the last row is below the view.
+    pub fn is_above_end(&self, top: f64) -> bool {
+        top < self.last_top() - Self::ROW
+    }
+
     /// Returns the first visible pixel of the content for a scrollbar position.
     pub fn top_of(&self, scroll: f64) -> f64 {
         let range = (self.scroll_height() - self.viewport).max(0.0);
@@ -115,6 +120,7 @@ mod tests {
         assert_eq!(SMALL.visible(33.0), 1..13);
         assert_eq!(SMALL.top_of(1e9), 1790.0);
         assert_eq!(SMALL.visible(1790.0), 89..100);
+        assert!(SMALL.is_above_end(1760.0) && !SMALL.is_above_end(1775.0) && !SMALL.is_above_end(1790.0));
     }
 
     #[test]

@@ -19,11 +19,15 @@ use crate::browser::Listener;
 use crate::browser::use_size;
 
 /// The state that a list needs to render.
+#[derive(Clone)]
 pub struct VirtualList {
     /// The rows that are at least partly visible.
     pub visible: Range<u32>,
     /// The number of rows that a page key moves by.
     pub page: u32,
+    /// Whether the person has scrolled away from the end.
+    pub is_away: bool,
+    away: UseStateSetter<bool>,
     scroller: NodeRef,
     sizer: NodeRef,
     layer: NodeRef,
@@ -31,6 +35,11 @@ pub struct VirtualList {
 }
 
 impl VirtualList {
+    /// Forgets that the person has scrolled away from the end.
+    pub fn stay(&self) {
+        self.away.set(false);
+    }
+
     /// Renders the scroller around the visible rows.
     pub fn wrap(&self, rows: Html) -> Html {
         html! {
@@ -43,14 +52,18 @@ impl VirtualList {
     }
 }
 
-/// Tracks the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view.
+/// Tracks the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view; in a list that
+/// grows (`is_growing`) only until the person scrolls away from the end.
 #[hook]
-pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
+pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> VirtualList {
     let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (_, viewport) = use_size(&scroller);
     let geometry = Geometry { rows, viewport };
     let wanted = use_state_eq(|| 0.0);
     let top = geometry.clamp(*wanted);
+    let is_away = use_state_eq(|| false);
+    let away = is_away.setter();
+    let reveal = reveal.filter(|_| !(is_growing && *is_away));
     // Where this code put the scrollbar: a scroll event at this position is its own echo.
     let placed = use_mut_ref(|| 0.0_f64);
 
@@ -84,13 +97,17 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     }
 
     let on_scroll = {
-        let set = wanted.setter();
+        let (set, away) = (wanted.setter(), away.clone());
         let placed = placed.clone();
         Callback::from(move |event: Event| {
             let Some(element) = event.target_dyn_into::<Element>() else { return };
             let scroll = f64::from(element.scroll_top());
-            if (scroll - *placed.borrow()).abs() < 2.0 && geometry.is_scaled() {
+            let is_echo = (scroll - *placed.borrow()).abs() < 2.0;
+            if is_echo && geometry.is_scaled() {
                 return;
+            }
+            if !is_echo {
+                away.set(geometry.is_above_end(geometry.top_of(scroll)));
             }
             *placed.borrow_mut() = scroll;
             set.set(geometry.top_of(scroll));
@@ -102,7 +119,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     let latest = use_mut_ref(|| Rc::new(Cell::new((geometry, top)))).borrow().clone();
     latest.set((geometry, top));
     {
-        let set = wanted.setter();
+        let (set, away) = (wanted.setter(), away.clone());
         use_effect_with((scroller.clone(), geometry.is_scaled()), move |(scroller, is_scaled)| {
             let mut undo = None;
             if let (Some(element), true) = (scroller.cast::<Element>(), *is_scaled) {
@@ -121,6 +138,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
                     let to = geometry.clamp(top + event.delta_y() * unit);
                     // Several notches may arrive before the next render.
                     latest.set((geometry, to));
+                    away.set(geometry.is_above_end(to));
                     set.set(to);
                 }));
             }
@@ -128,5 +146,14 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
         });
     }
 
-    VirtualList { visible: geometry.visible(top), page: geometry.page(), scroller, sizer, layer, on_scroll }
+    VirtualList {
+        visible: geometry.visible(top),
+        page: geometry.page(),
+        is_away: *is_away,
+        away,
+        scroller,
+        sizer,
+        layer,
+        on_scroll,
+    }
 }

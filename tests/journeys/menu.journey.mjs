@@ -1,0 +1,189 @@
+// A person right-clicks a thing: copies what it is, filters to it, hides it, and goes on from there.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { address, addressSays, at, bytesIn, goTo, movesFrom, openSample, pointUntil, press, says, status, text, until } from './workbench.mjs';
+
+/** The name of an allocation. */
+const NAME = /b[0-9a-f]+_\d+/;
+
+const items = (page) => at(page, 'popup-menu').getByRole('menuitem').evaluateAll((all) => all.map((item) => item.dataset.testid.replace('menu-', '')));
+const open = (page) => until('the menu is open', () => items(page), (all) => all.length > 0);
+const closed = (page) => until('the menu is closed', () => at(page, 'popup-menu').count(), (count) => count === 0);
+const clipboard = (page) => page.tab.evaluate(() => navigator.clipboard.readText());
+const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
+
+/** Chooses an item, and returns what it copied. */
+async function copies(page, item) {
+  await page.tab.evaluate(() => navigator.clipboard.writeText(''));
+  await at(page, `menu-${item}`).click();
+  await closed(page);
+  return until('something is copied', () => clipboard(page));
+}
+
+test('a block has a menu: its stack, line and exact size are copied', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  const point = [box.x + 0.6 * box.width, box.y + 0.8 * box.height];
+  await page.tab.mouse.move(...point);
+  await page.tab.mouse.wheel(0, -1200);
+  await until('a part is shown', async () => (await address(page)).get('w'));
+  const heights = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7].map((y) => [0.6, y]);
+  const [name] = NAME.exec(await pointUntil(page, 'timeline-canvas', heights, NAME));
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  const pane = at(page, 'detail-allocation');
+  await pane.waitFor();
+  assert.equal(await pane.locator('h2').innerText(), name);
+  const [requested] = await bytesIn(pane.locator('.fact', { has: page.tab.locator('dt:text-is("Requested")') }).first());
+
+  const again = () => page.tab.mouse.down({ button: 'right' }).then(() => page.tab.mouse.up({ button: 'right' }));
+  await again();
+  assert.deepEqual(await open(page), ['copy-stack', 'copy-line', 'copy-size', 'filter', 'hide', 'select-line', 'open-segment', 'pin']);
+  await page.screenshot('menu-block');
+  assert.equal(await copies(page, 'copy-size'), String(requested), 'all of its digits');
+  await again();
+  await open(page);
+  const stack = await copies(page, 'copy-stack');
+  await again();
+  await open(page);
+  const line = await copies(page, 'copy-line');
+  assert.ok(stack.split('\n').includes(line), `${line} in ${stack}`);
+  assert.match(line, /\.py:\d+:/);
+
+  // Filter to it, and hide it: the two are what there is.
+  const { requested: all } = await status(page);
+  const byKey = async () => {
+    await press(page, 'Shift+F10');
+    return open(page);
+  };
+  await byKey();
+  await at(page, 'menu-filter').click();
+  const term = await until('the filter', async () => (await address(page)).get('f'));
+  await says(page, 'details', NAME);
+  assert.ok(!(await byKey()).includes('filter'), 'it is filtered to that already');
+  await press(page, 'Escape');
+  await closed(page);
+  await page.tab.getByRole('button', { name: /^Remove filter/ }).first().click();
+  await addressSays(page, 'f', null);
+  await byKey();
+  await at(page, 'menu-hide').click();
+  await addressSays(page, 'f', `-${term}`);
+  assert.equal((await status(page)).requested, all, 'totals stay those of everything');
+  await page.screenshot('menu-hidden');
+});
+
+test('the menu is worked by keys, and the focus returns', async (t) => {
+  const page = await openPage(t);
+  const opened = await openSample(page);
+  await at(page, 'legend-row').first().click();
+  const line = await until('a line', async () => (await address(page)).get('sel'), (sel) => /^l\d+$/.test(sel ?? ''));
+  await at(page, 'tab-timeline').focus();
+  await press(page, 'Shift+F10');
+  const all = await open(page);
+  assert.ok(!all.includes('select-line') && all.includes('copy-stack'), `${line} is selected: ${all}`);
+  assert.equal(await focused(page), `menu-${all[0]}`);
+  await press(page, 'ArrowDown');
+  assert.equal(await focused(page), `menu-${all[1]}`);
+  await press(page, 'End');
+  assert.equal(await focused(page), `menu-${all.at(-1)}`);
+  await press(page, 'ArrowDown');
+  assert.equal(await focused(page), `menu-${all[0]}`, 'and round');
+  await press(page, 'h');
+  assert.equal(await focused(page), 'menu-hide', 'the first letter');
+  // Keys mean nothing behind it.
+  await press(page, '4', 'p');
+  assert.equal((await status(page)).position, opened.position);
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+  await press(page, 'Escape');
+  await closed(page);
+  assert.equal(await focused(page), 'tab-timeline');
+  assert.equal((await address(page)).get('sel'), line, 'Esc closes the menu alone');
+
+  // Of an event of the list, by the menu key.
+  await goTo(page, 'Events');
+  await press(page, 'p');
+  await movesFrom(page, opened.position);
+  const grid = page.tab.getByRole('grid', { name: 'Events' });
+  await grid.focus();
+  await press(page, 'ContextMenu');
+  const role = await at(page, 'popup-menu').getAttribute('role').catch(() => null);
+  assert.equal(role, 'menu');
+  await open(page);
+  await press(page, 'Tab');
+  await closed(page);
+});
+
+test('lines, events, flame boxes and segments have one, with what applies', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'legend-row').first().click({ button: 'right' });
+  assert.deepEqual(await open(page), ['copy-stack', 'copy-line', 'copy-size', 'filter', 'hide', 'select-line']);
+  await at(page, 'menu-select-line').click();
+  await until('the line is selected', async () => (await address(page)).get('sel'), (sel) => /^l\d+$/.test(sel ?? ''));
+
+  await goTo(page, 'Events');
+  await at(page, 'event-row').first().click({ button: 'right' });
+  const event = await open(page);
+  assert.ok(event.includes('copy-size') && event.includes('pin'), `${event}`);
+  await press(page, 'Escape');
+  await closed(page);
+
+  await goTo(page, 'Flame');
+  const flame = await at(page, 'flame-canvas').boundingBox();
+  await page.tab.mouse.click(flame.x + flame.width * 0.3, flame.y + 18 * 2.5, { button: 'right' });
+  const frame = await open(page);
+  assert.ok(frame.includes('copy-size') && frame.includes('filter') && !frame.includes('open-segment'), `${frame}`);
+  await page.screenshot('menu-flame');
+  await page.tab.mouse.click(flame.x + 4, flame.y - 30);
+  await closed(page);
+
+  await goTo(page, 'Segments');
+  const map = await at(page, 'segments-canvas').boundingBox();
+  await page.tab.mouse.click(map.x + map.width * 0.3, map.y + map.height * 0.4, { button: 'right' });
+  const segment = await open(page);
+  assert.ok(segment.includes('copy-size') && segment.includes('open-segment'), `${segment}`);
+  await at(page, 'menu-open-segment').click();
+  await at(page, 'details').getByRole('heading', { name: 'Segment', exact: true }).waitFor();
+});
+
+test('a finger that rests opens the menu, and its press ends there', async (t) => {
+  const page = await openPage(t);
+  const opened = await openSample(page);
+  const pressed = (type) => at(page, 'timeline-canvas').evaluate((host, type) => {
+    const box = host.getBoundingClientRect();
+    host.setPointerCapture = () => {};
+    host.dispatchEvent(new PointerEvent(type, {
+      pointerId: 5, pointerType: 'touch', isPrimary: true, bubbles: true, cancelable: true,
+      clientX: box.left + 0.5 * box.width, clientY: box.top + 0.85 * box.height,
+    }));
+  }, type);
+  await pressed('pointerdown');
+  await open(page);
+  await pressed('pointerup');
+  assert.equal((await status(page)).position, opened.position, 'no click');
+  await press(page, 'Escape');
+  await closed(page);
+  // A tap still is one.
+  await pressed('pointerdown');
+  await pressed('pointerup');
+  await movesFrom(page, opened.position);
+  assert.equal(await at(page, 'popup-menu').count(), 0);
+});
+
+test('a number that is copied is exact', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await goTo(page, 'Findings');
+  const number = at(page, 'lines').locator('.bytes').first();
+  await number.waitFor();
+  assert.match(await number.getAttribute('title'), /^[\d,]+ bytes?.*copies this count/);
+  await number.evaluate((element) => getSelection().selectAllChildren(element));
+  await press(page, 'Control+c');
+  const exact = await number.getAttribute('data-bytes');
+  await until('the exact count', () => clipboard(page), (copied) => copied === exact);
+  assert.notEqual(await text(page, 'lines'), '');
+});

@@ -1,0 +1,65 @@
+//! The pins of the view with what is known of their moments.
+
+use std::rc::Rc;
+
+use shared::limits::LINK_PINS;
+use shared::query::{Answer, Axis, Query, StateAt};
+use yew::prelude::*;
+
+use super::{ModelHandle, use_answer};
+
+/// A pin on the x axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinFlag {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its coordinate.
+    pub x: f64,
+    /// Its name.
+    pub name: String,
+}
+
+/// Returns the state at each pin; `None` until it is known.
+#[hook]
+pub fn use_pin_states(model: &ModelHandle) -> [Option<Rc<Answer>>; LINK_PINS] {
+    let pins = &model.view.pins;
+    let query = |i: usize| pins.get(i).map(|pin| Query::State { position: pin.position });
+    // Hooks are called in the same number at every render.
+    let answers =
+        [use_answer(query(0)), use_answer(query(1)), use_answer(query(2)), use_answer(query(3)), use_answer(query(4))];
+    let mut i = 0;
+    answers.map(|answer| {
+        i += 1;
+        // The answer may be of the pin that was here before.
+        let position = pins.get(i - 1).map(|pin| pin.position);
+        answer.filter(|answer| state(answer).is_some_and(|state| Some(state.position) == position))
+    })
+}
+
+/// Returns the pins on the current axis, those whose place is known.
+#[hook]
+pub fn use_pin_flags(model: &ModelHandle) -> Rc<[PinFlag]> {
+    let states = use_pin_states(model);
+    let axis = model.view.axis;
+    model
+        .view
+        .pins
+        .iter()
+        .zip(&states)
+        .enumerate()
+        .filter_map(|(i, (pin, answer))| {
+            let x = match axis {
+                Axis::Event => f64::from(pin.position),
+                Axis::Time => state(answer.as_deref()?)?.time_us,
+            };
+            Some(PinFlag { number: i + 1, x, name: pin.name.clone() })
+        })
+        .collect()
+}
+
+fn state(answer: &Answer) -> Option<&StateAt> {
+    match answer {
+        Answer::State(state) => Some(state),
+        _ => None,
+    }
+}

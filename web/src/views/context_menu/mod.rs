@@ -1,0 +1,178 @@
+//! The menu of a right-click: on blocks, lines, events, flame boxes and segments.
+
+mod items;
+
+use shared::query::{AllocationDetail, Answer, LineQuery, Moments, Query, StateAt};
+use shared::units::{Bytes, Count};
+use yew::prelude::*;
+
+use self::items::{Act, Item, Known, items};
+use super::controls::site_line;
+use super::details::{frame_term, pin_of_allocation, pin_of_moment};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection, Subject};
+use crate::widgets::copy::copy_text;
+use crate::widgets::popup_menu::PopupMenu;
+
+/// The menu, while one is open.
+#[component]
+pub fn ContextMenu() -> Html {
+    let model = use_model();
+    let subject = model.menu.as_ref().map(|menu| menu.subject.clone());
+    let cursor = model.view.cursor;
+    // The event tells which allocation it is about, which is asked for next.
+    let state = use_answer(match &subject {
+        Some(Subject::Event(position)) => Some(Query::State { position: *position }),
+        _ => None,
+    });
+    let event = match (state.as_deref(), &subject) {
+        (Some(Answer::State(state)), Some(Subject::Event(position))) if state.position == *position => Some(state),
+        _ => None,
+    };
+    let of_event = event.and_then(|state| state.event.as_ref()?.allocation);
+    let query = match &subject {
+        Some(Subject::Selection(Selection::Allocation(id))) => Some(Query::Allocation { id: *id }),
+        Some(Subject::Selection(Selection::Line(stack))) => Some(Query::Line(LineQuery {
+            stack: *stack,
+            moments: Moments { at: cursor, since: None },
+            range: None,
+            filter: Vec::new(),
+        })),
+        Some(Subject::Selection(Selection::Site(stack))) => Some(Query::Site { stack: *stack, position: cursor }),
+        Some(Subject::Segment(position, address)) => Some(Query::Segment { address: *address, position: *position }),
+        Some(Subject::Frame { stack: Some(stack), .. }) => Some(Query::Site { stack: *stack, position: cursor }),
+        Some(Subject::Event(_)) => of_event.map(|id| Query::Allocation { id }),
+        _ => None,
+    };
+    let is_asking = query.is_some();
+    let answer = use_answer(query);
+    // Previews have no details, and a segment may be gone: nothing to show, and nothing that Esc would have to close.
+    let is_nothing = [&state, &answer]
+        .into_iter()
+        .any(|answer| matches!(answer.as_deref(), Some(Answer::Refused(_) | Answer::Segment(None))));
+    {
+        let model = model.clone();
+        use_effect_with(is_nothing, move |is_nothing| {
+            if *is_nothing {
+                model.dispatch(Action::CloseMenu);
+            }
+        });
+    }
+    let (Some(menu), Some(subject)) = (&model.menu, subject) else { return Html::default() };
+    let known = match (&subject, answer.as_deref()) {
+        (Subject::Selection(Selection::Allocation(id)), Some(Answer::Allocation(detail))) if detail.id == *id => {
+            of_allocation(&model, detail)
+        }
+        (Subject::Selection(Selection::Line(stack)), Some(Answer::Line(line))) if line.query.stack == *stack => Known {
+            title: line.label.clone(),
+            bytes: Some(line.memory.now.bytes),
+            select: Some(Selection::Line(line.stack)),
+            ..Known::of_stack(&line.frames)
+        },
+        (Subject::Selection(Selection::Site(stack)), Some(Answer::Site(site))) if site.stack == *stack => Known {
+            title: site.label.clone(),
+            bytes: Some(site.live.0),
+            select: Some(Selection::Line(site.stack)),
+            ..Known::of_stack(&site.frames)
+        },
+        (Subject::Segment(position, _), Some(Answer::Segment(Some(segment)))) => Known {
+            title: format!("Segment {}", segment.row.address),
+            bytes: Some(segment.row.size),
+            segment: Some((*position, segment.row.address)),
+            ..Known::of_stack(&segment.frames)
+        },
+        (Subject::Event(_), found) => {
+            let Some(state) = event else { return Html::default() };
+            match found {
+                Some(Answer::Allocation(detail)) if Some(detail.id) == of_event => of_event_of(&model, state, detail),
+                _ if of_event.is_some() => return Html::default(),
+                _ => of_moment(&model, state),
+            }
+        }
+        (Subject::Frame { name, location, bytes, stack }, found) => {
+            let mut known = match found {
+                Some(Answer::Site(site)) if Some(site.stack) == *stack => {
+                    Known { select: Some(Selection::Line(site.stack)), ..Known::of_stack(&site.frames) }
+                }
+                _ if is_asking => return Html::default(),
+                _ => Known::default(),
+            };
+            // The box's own frame, not the stack's line.
+            known.title.clone_from(name);
+            known.bytes = Some(*bytes);
+            known.term = frame_term(name, location);
+            known.line = known.term.is_some().then(|| {
+                let is_unknown = matches!(location.as_str(), "" | "??");
+                if is_unknown { name.clone() } else { format!("{location}:{name}") }
+            });
+            known
+        }
+        // The answer is on its way.
+        _ => return Html::default(),
+    };
+    let found = items(&known, &model.view.filter, model.view.selection, &model.view.pins);
+    if found.is_empty() {
+        return Html::default();
+    }
+    let rows: Vec<(&'static str, AttrValue, AttrValue)> =
+        found.iter().map(|item| (item.id, item.label.into(), item.hint.clone().into())).collect();
+    let on_pick = {
+        let model = model.clone();
+        Callback::from(move |i: usize| {
+            model.dispatch(Action::CloseMenu);
+            if let Some(item) = found.get(i) {
+                act(&model, item);
+            }
+        })
+    };
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseMenu))
+    };
+    html! { <PopupMenu key={format!("{:?}", menu.at)} at={menu.at} title={known.title} {rows} {on_pick} {on_close} /> }
+}
+
+fn act(model: &ModelHandle, item: &Item) {
+    match &item.act {
+        Act::Send(actions) => actions.iter().for_each(|action| model.dispatch(action.clone())),
+        Act::Copy(text) => {
+            let said = if copy_text(text) { "Copied." } else { "The browser blocked copying." };
+            model.dispatch(Action::Notify(said.to_owned()));
+        }
+    }
+}
+
+fn of_allocation(model: &ModelHandle, detail: &AllocationDetail) -> Known {
+    let position = detail.allocated_at.unwrap_or(0);
+    // The segment is shown at a moment at which the block is in it: the cursor's, if it is.
+    let cursor = model.view.cursor;
+    let is_live = cursor >= position && detail.free_completed_at.is_none_or(|end| cursor < end);
+    Known {
+        title: format!("{} {}", Bytes(detail.requested), site_line(&detail.alloc_stack)),
+        bytes: Some(detail.requested),
+        select: Some(Selection::Line(detail.stack)),
+        segment: Some((if is_live { cursor } else { position }, detail.address)),
+        pin: Some(pin_of_allocation(detail)),
+        ..Known::of_stack(&detail.alloc_stack)
+    }
+}
+
+/// An event's own size and moment, and the stack and line of the allocation that it makes or frees.
+fn of_event_of(model: &ModelHandle, state: &StateAt, detail: &AllocationDetail) -> Known {
+    let of_moment = of_moment(model, state);
+    Known { title: of_moment.title, bytes: of_moment.bytes, pin: of_moment.pin, ..of_allocation(model, detail) }
+}
+
+fn of_moment(model: &ModelHandle, state: &StateAt) -> Known {
+    let pin = Some(pin_of_moment(model.device(), state));
+    let Some(event) = &state.event else { return Known { pin, ..Known::default() } };
+    let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
+    Known {
+        title: format!("Event {}: {} {}", Count(u64::from(event.index) + 1), event.action, Bytes(event.size)),
+        line: Some(event.site.clone()).filter(|site| !site.is_empty()),
+        bytes: Some(event.size),
+        segment: is_segment.then_some((state.position, event.address)),
+        pin,
+        ..Known::default()
+    }
+}

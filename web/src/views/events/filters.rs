@@ -1,0 +1,101 @@
+//! Fields that filter the list by line, size and stream. They write the same terms as the search box.
+
+use shared::query::term::Term;
+use web_sys::{HtmlInputElement, HtmlSelectElement};
+use yew::prelude::*;
+
+use crate::hooks::use_model;
+use crate::model::Action;
+
+/// What is typed into the fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// A function, a file or a line.
+    pub line: String,
+    /// The smallest size.
+    pub least: String,
+    /// The largest size.
+    pub most: String,
+    /// The stream as a term names it; empty for any.
+    pub stream: String,
+}
+
+impl Fields {
+    /// Returns the terms, or a sentence if one can't be read.
+    pub fn terms(&self) -> Result<Vec<String>, String> {
+        let of = |start: &str, text: &str| {
+            Some(text.trim()).filter(|text| !text.is_empty()).map(|text| format!("{start}{text}"))
+        };
+        let terms =
+            [of("", &self.line), of("size>=", &self.least), of("size<=", &self.most), of("stream:", &self.stream)];
+        let terms: Vec<String> = terms.into_iter().flatten().collect();
+        terms.iter().try_for_each(|term| Term::parse(term).map(|_| ()))?;
+        Ok(terms)
+    }
+}
+
+/// The form.
+#[component]
+pub fn FilterForm() -> Html {
+    let model = use_model();
+    let (line, least, most, stream) = (use_node_ref(), use_node_ref(), use_node_ref(), use_node_ref());
+    let error = use_state_eq(|| None::<String>);
+    let onsubmit = {
+        let (model, error) = (model.clone(), error.clone());
+        let (line, least, most, stream) = (line.clone(), least.clone(), most.clone(), stream.clone());
+        Callback::from(move |event: SubmitEvent| {
+            event.prevent_default();
+            let inputs = [&line, &least, &most].map(|node| node.cast::<HtmlInputElement>());
+            let typed = |i: usize| inputs[i].as_ref().map(HtmlInputElement::value).unwrap_or_default();
+            let select = stream.cast::<HtmlSelectElement>();
+            let chosen = select.as_ref().map(HtmlSelectElement::value).unwrap_or_default();
+            match (Fields { line: typed(0), least: typed(1), most: typed(2), stream: chosen }).terms() {
+                Ok(terms) => {
+                    terms.into_iter().for_each(|term| model.dispatch(Action::AddFilter(term)));
+                    error.set(None);
+                    inputs.iter().flatten().for_each(|input| input.set_value(""));
+                    if let Some(select) = select {
+                        select.set_selected_index(0);
+                    }
+                }
+                Err(sentence) => error.set(Some(sentence)),
+            }
+        })
+    };
+    let streams = model.device().map(|device| device.streams.clone()).unwrap_or_default();
+    html! {
+        <form class="event-filters" {onsubmit} aria-label="Filter events" data-testid="events-filter-form">
+            <label class="toolbar-field"><span>{ "Line" }</span>
+                <input ref={line} type="text" class="toolbar-input" placeholder="function or file:line" autocomplete="off" spellcheck="false" data-testid="filter-line" /></label>
+            <label class="toolbar-field"><span>{ "Size from" }</span>
+                <input ref={least} type="text" class="toolbar-input is-short" placeholder="1 MiB" autocomplete="off" data-testid="filter-least" /></label>
+            <label class="toolbar-field"><span>{ "to" }</span>
+                <input ref={most} type="text" class="toolbar-input is-short" placeholder="1 GiB" autocomplete="off" data-testid="filter-most" /></label>
+            if streams.len() > 1 {
+                <label class="toolbar-field"><span>{ "Stream" }</span>
+                    <select ref={stream} class="toolbar-select" data-testid="filter-stream">
+                        <option value="">{ "any" }</option>
+                        { for streams.iter().map(|stream| html! { <option value={stream.to_string()}>{ stream.to_string() }</option> }) }
+                    </select></label>
+            }
+            <button type="submit" class="toolbar-button" data-testid="filter-add">{ "Filter" }</button>
+            if let Some(error) = &*error {
+                <span class="search-error" role="alert">{ error.clone() }</span>
+            }
+        </form>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_write_terms_of_the_search_box() {
+        let fields =
+            Fields { line: " model.py:5 ".into(), least: "1mb".into(), most: "2 GiB".into(), stream: "default".into() };
+        assert_eq!(fields.terms().unwrap(), ["model.py:5", "size>=1mb", "size<=2 GiB", "stream:default"]);
+        assert!(Fields::default().terms().unwrap().is_empty());
+        assert!(Fields { least: "much".into(), ..Fields::default() }.terms().is_err());
+    }
+}

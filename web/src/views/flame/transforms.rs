@@ -1,0 +1,178 @@
+//! Transforms of the graph: the menu for the chosen box, and the list of those that were applied.
+
+use shared::link::Tab;
+use shared::query::{FlameBox, Transform};
+use yew::prelude::*;
+
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Model};
+use crate::views::controls::sends;
+use crate::widgets::menu::Menu;
+
+/// By [`Transform::parts`]: the test id, what the menu says, the key, and what an applied one is called.
+const KINDS: [(&str, &str, &str, &str); 8] = [
+    ("focus-function", "Focus on function", "F", "Focus"),
+    ("focus-subtree", "Focus on subtree", "Shift F", "Subtree"),
+    ("merge", "Merge function into caller", "M", "Merged"),
+    ("drop", "Drop stacks with function", "D", "Dropped"),
+    ("collapse-function", "Collapse function", "C", "Collapsed"),
+    ("collapse-direct", "Collapse direct recursion", "Shift R", "Direct recursion"),
+    ("collapse-recursion", "Collapse all recursion", "R", "Recursion"),
+    ("collapse-library", "Collapse library", "Shift C", "Library"),
+];
+/// The kind that a subtree has.
+const SUBTREE: usize = 1;
+/// The kind that a library has.
+const LIBRARY: usize = 7;
+
+/// Returns whether a box is chosen in the flame graph.
+pub fn has_box(model: &Model) -> bool {
+    model.shared_summary().is_some() && model.view.tab == Tab::Flame && !model.view.flame_box.is_empty()
+}
+
+/// Returns whether a kind of transform can be applied to the chosen box.
+pub fn can_apply(model: &Model, kind: usize) -> bool {
+    let Some(&number) = model.view.flame_box.last().filter(|_| has_box(model)) else { return false };
+    match number {
+        _ if kind == SUBTREE => true,
+        FlameBox::CATEGORY.. => false,
+        FlameBox::COLLAPSED.. => kind != LIBRARY,
+        FlameBox::FOLDED.. => kind == LIBRARY,
+        _ => true,
+    }
+}
+
+/// Returns whether callers and callees can be shown of the chosen box.
+pub fn is_function(model: &Model) -> bool {
+    has_box(model) && model.view.flame_box.last().is_some_and(|number| *number < FlameBox::FOLDED)
+}
+
+/// Applies a kind of transform to the chosen box.
+pub fn apply(model: &ModelHandle, kind: usize) {
+    if let Some(transform) = Transform::of(kind, &model.now().view.flame_box) {
+        model.dispatch(Action::AddTransform(transform));
+    }
+}
+
+/// Shows the callers and callees of the chosen box.
+pub fn sandwich(model: &ModelHandle, is_line: bool) {
+    let frame = model.now().view.flame_box.last().copied();
+    model.dispatch(Action::SetSandwich(frame.map(|frame| (frame, is_line))));
+}
+
+/// Renders the menu of the chosen box.
+pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
+    let rows =
+        KINDS.iter().enumerate().filter(|(kind, _)| can_apply(model, *kind)).map(|(kind, (id, text, key, _))| {
+            let onclick = {
+                let model = model.clone();
+                Callback::from(move |_: MouseEvent| apply(&model, kind))
+            };
+            row(&format!("flame-{id}"), text, key, onclick)
+        });
+    let halves = [
+        (false, "flame-sandwich", "Callers and callees", "S"),
+        (true, "flame-sandwich-line", "Callers and callees of the line", "Shift S"),
+    ];
+    let halves = halves.into_iter().filter(|_| is_function(model)).map(|(is_line, id, text, key)| {
+        let onclick = {
+            let model = model.clone();
+            Callback::from(move |_: MouseEvent| sandwich(&model, is_line))
+        };
+        row(id, text, key, onclick)
+    });
+    html! {
+        <Menu label={html! { "Transform" }} name="Transform the chosen box" test_id="flame-transform">
+            <p class="flame-menu-note">
+                { name.map_or_else(|| "Choose a box first: click it, or use the arrow keys in the graph.".to_owned(), |name| format!("For {name}")) }
+            </p>
+            { for rows }
+            { for halves }
+        </Menu>
+    }
+}
+
+fn row(id: &str, text: &'static str, key: &'static str, onclick: Callback<MouseEvent>) -> Html {
+    html! {
+        <button type="button" class="menu-row flame-menu-row" {onclick} data-testid={id.to_owned()}>
+            <span>{ text }</span><kbd>{ key }</kbd>
+        </button>
+    }
+}
+
+/// Renders the transforms that were applied, each with a button that removes it. `names` says what they are about.
+pub fn list(model: &ModelHandle, names: &[String]) -> Html {
+    let view = &model.view;
+    if view.flame_transforms.is_empty() && view.flame_sandwich.is_none() {
+        return html! {};
+    }
+    let chip = |key: usize, text: String, action: Action| {
+        let label = format!("Remove: {text}");
+        html! {
+            <li class="chip" {key} data-testid="flame-chip">
+                <span class="chip-text" title={text.clone()}>{ text }</span>
+                <button type="button" class="chip-remove" onclick={sends(model, action)} aria-label={label} title="Remove">
+                    <svg viewBox="0 0 8 8" width="8" height="8" aria-hidden="true"><path d="M1 1 7 7M7 1 1 7" /></svg>
+                </button>
+            </li>
+        }
+    };
+    let name = |i: usize| names.get(i).map_or("…", String::as_str);
+    let chips = view.flame_transforms.iter().enumerate().map(|(i, transform)| {
+        let (_, _, _, done) = KINDS[transform.parts().0.min(KINDS.len() - 1)];
+        chip(i, format!("{done}: {}", name(i)), Action::RemoveTransform(i))
+    });
+    let last = view.flame_transforms.len();
+    let sandwich = view.flame_sandwich.map(|(_, is_line)| {
+        let what = if is_line { "Callers and callees of a line" } else { "Callers and callees" };
+        chip(last, format!("{what}: {}", name(last)), Action::SetSandwich(None))
+    });
+    html! {
+        <ul class="flame-chips" aria-label="Transforms">{ for chips }{ sandwich.unwrap_or_default() }</ul>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{added, after, read};
+
+    #[test]
+    fn what_can_be_applied_depends_on_the_box() {
+        let model = |path: &[u32]| {
+            let chosen = Action::SetFlameBox(path.to_vec());
+            after([added(0, "a"), read(0, &[1000]), Action::SetTab(Tab::Flame), chosen])
+        };
+        let kinds = |path: &[u32]| (0..KINDS.len()).filter(|kind| can_apply(&model(path), *kind)).collect::<Vec<_>>();
+        assert_eq!(kinds(&[]), [0; 0]);
+        assert_eq!(kinds(&[3, 7]), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(kinds(&[FlameBox::FOLDED + 1]), [1, 7]);
+        assert_eq!(kinds(&[FlameBox::COLLAPSED + 1]), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(kinds(&[FlameBox::CATEGORY]), [1]);
+        assert!(is_function(&model(&[7])) && !is_function(&model(&[FlameBox::FOLDED])));
+    }
+
+    #[test]
+    fn a_transform_is_applied_and_removed_and_forgets_paths() {
+        let path = vec![3, 7];
+        let steps = |last: &[Action]| {
+            let first =
+                [added(0, "a"), read(0, &[1000]), Action::SetTab(Tab::Flame), Action::SetFlameZoom(path.clone())];
+            after(first.into_iter().chain(last.to_vec())).view
+        };
+        let merge = Action::AddTransform(Transform::Merge(7));
+        let focus = Action::AddTransform(Transform::FocusSubtree(path.clone()));
+        assert_eq!(steps(&[]).flame_box, path);
+        let merged = steps(std::slice::from_ref(&merge));
+        assert_eq!((merged.flame_transforms.len(), merged.flame_zoom.len(), merged.flame_box.len()), (1, 0, 0));
+        // The boxes of a path are others when frames unfold.
+        let unfolded = steps(&[merge.clone(), focus.clone(), Action::SetFolds(false)]);
+        assert_eq!(unfolded.flame_transforms, [Transform::Merge(7)]);
+        assert!(
+            steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)]).flame_transforms.is_empty()
+        );
+        assert!(steps(&[merge.clone(), Action::StepOut]).flame_transforms.is_empty());
+        let many = steps(&vec![merge; 40]);
+        assert_eq!(many.flame_transforms.len(), shared::limits::FLAME_TRANSFORMS);
+    }
+}
