@@ -28,6 +28,7 @@ pub fn Key() -> Html {
         (!device.ooms.is_empty(), "failed", "request that failed"),
         (device.losses > 0, "lost", "events are missing"),
         (has_steps, "span", "annotation"),
+        (!model.view.pins.is_empty(), "pinned", "pinned moment"),
         (model.view.extended_range().is_some(), "range", "selected range"),
     ];
     let items = ALWAYS.into_iter().chain(sometimes.into_iter().filter(|item| item.0).map(|item| (item.1, item.2)));

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_stand_over_the_peak_and_the_cursor_over_all() {
+    fn the_peaks_label_stands_over_flags_and_the_cursor_over_all() {
         let gib = 1_073_741_824;
         let oom = |x: f64| Oom { x, position: x as u32, bytes: 2 * gib };
         let log = drawn(&Marks {
@@ -414,9 +414,9 @@ mod tests {
         });
         let red = Palette::dark().oom.css();
         let order: Vec<usize> = [
-            "peak 3.00 GiB",
             &format!("fill 217,4 2x216 {red}"),
             "2 × out of memory",
+            "peak 3.00 GiB",
             "fill 118,218 50x2",
             "vertical 268 from 11 to 224",
         ]
