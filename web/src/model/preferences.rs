@@ -109,7 +109,7 @@ impl Preferences {
         let mut view = self.first(summary);
         let device = summary.devices.get(view.device as usize);
         if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
-            view.show_position(device, position);
+            view.show_before(device, position);
             view.tab = Tab::Timeline;
         }
         view

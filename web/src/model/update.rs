@@ -568,7 +568,7 @@ fn extend_range(view: &mut View, position: u32) {
 fn show_position(model: &mut Model, position: u32) {
     let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;
-    view.show_positionshow_before(&device, position);
+    view.show_before(&device, position);
     view.show(Tab::Timeline);
     view.selection = Selection::None;
 }

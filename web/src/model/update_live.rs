@@ -118,7 +118,7 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         view.cursor = device.decisive_oom.unwrap_or(device.events);
         // Of a job that has ended, the failure is what matters.
         if let Some(position) = device.decisive_oom.filter(|_| !live.is_open()) {
-            view.show_positionshow_before(device, position);
+            view.show_before(device, position);
         }
     }
     if live.is_following {

@@ -246,20 +246,9 @@ impl View {
         view
     }
 
-    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
-    /// memory, otherwise the whole trace.
-    pub fn opened(summary: &Summary) -> Self {
-        let mut view = Self::first(summary);
-        let device = summary.devices.get(view.device as usize);
-        if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
-            view.show_before(device, position);
-        }
-        view
-    }
-
     /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
     /// the axis.
-    pub fn show_positionshow_before(&mut self, device: &DeviceSummary, position: u32) {
+    pub fn show_before(&mut self, device: &DeviceSummary, position: u32) {
         const BEFORE: f64 = 200.0;
         const AFTER: f64 = 50.0;
         let at = f64::from(position);
