@@ -110,6 +110,19 @@ pub const NAME_CHARS: usize = 200;
 /// Sites that may hand traces to the page without asking again. The oldest is forgotten.
 pub const TRUSTED_SITES: usize = 64;
 
+/// Bytes of a file of which the page keeps a copy in the browser for a later visit. Larger ones are opened from where they
+/// are, if the browser hands out a handle for them.
+pub const RECENT_COPY_BYTES: u64 = 512 << 20;
+
+/// Bytes of all such copies. The oldest are forgotten.
+pub const RECENT_COPIES_BYTES: u64 = 2 << 30;
+
+/// Files that the page lists as opened lately.
+pub const RECENT_FILES: usize = 20;
+
+/// Steps that Back goes through in the page. A browser keeps fewer entries of its own: Chromium some fifty.
+pub const HISTORY_STEPS: usize = 100;
+
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 

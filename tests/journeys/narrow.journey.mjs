@@ -1,8 +1,12 @@
-// A person looks at a file on a phone, or in a window beside an editor.
+// A person looks at a file on a phone, in a window beside an editor, or on a laptop at 200 %.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, goTo, openSample } from './workbench.mjs';
+import { fingersOf, tooSmall, unreachable } from './touch.mjs';
+import { address, addressSays, at, goTo, openSample, press, status, text, tip, until } from './workbench.mjs';
+
+const TABS = ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'Heatmap', 'What-if'];
+const PHONE = { width: 390, height: 844, touch: true };
 
 /** Returns what sticks out of the page at its right side, as `class (right edge)`. */
 const outside = (page) =>
@@ -26,15 +30,202 @@ async function isAbove(page, first, second) {
   assert.ok(above.y + above.height <= below.y + 1, `${JSON.stringify(above)} is above ${JSON.stringify(below)}`);
 }
 
-test('a narrow page stacks what stands side by side elsewhere', async (t) => {
-  const page = await openPage(t, { width: 390, height: 844 });
-  assert.deepEqual(await outside(page), [], 'the start page');
+/** Returns the height of the sheet: `closed`, `peek` or `open`. */
+const height = (page) =>
+  at(page, 'details-pane').evaluate((sheet) => /is-(closed|peek|open)/.exec(sheet.className)[1]);
+
+/** Waits until the sheet has a height. */
+const isNow = (page, name) => until(`the sheet is ${name}`, () => height(page), (now) => now === name);
+
+/** Returns the middle of an element. */
+async function middle(locator) {
+  const box = await locator.boundingBox();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}
+
+for (const theme of ['light', 'dark']) {
+  test(`a phone shows every view in full width, in ${theme}`, async (t) => {
+    const page = await openPage(t, { ...PHONE, theme });
+    assert.deepEqual(await outside(page), [], 'the start page');
+    await page.screenshot(`narrow-start-${theme}`);
+    await openSample(page);
+    for (const tab of TABS) {
+      await goTo(page, tab);
+      assert.deepEqual(await outside(page), [], tab);
+      await isAbove(page, page.tab.getByRole('tabpanel'), at(page, 'sheet-handle'));
+      const button = await page.tab.getByRole('tab', { name: tab }).boundingBox();
+      assert.ok(button.x >= 0 && button.x + button.width <= PHONE.width, `the tab ${tab} is in view: ${JSON.stringify(button)}`);
+      await page.screenshot(`narrow-${tab.toLowerCase()}-${theme}`);
+    }
+    await isAbove(page, at(page, 'more-menu'), page.tab.getByRole('search'));
+    await goTo(page, 'Timeline');
+    const { height } = await at(page, 'timeline-canvas').boundingBox();
+    assert.ok(height >= 340, `the picture has ${height} px`);
+  });
+}
+
+test('the details are a sheet with three heights, which loses nothing', async (t) => {
+  const page = await openPage(t, PHONE);
   await openSample(page);
-  for (const tab of ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'What-if']) {
-    await goTo(page, tab);
-    assert.deepEqual(await outside(page), [], tab);
-    await isAbove(page, page.tab.getByRole('tabpanel'), at(page, 'details-pane'));
-    await page.screenshot(`narrow-${tab.toLowerCase()}`);
+  await until('the address names the file', async () => (await address(page)).get('hash'));
+  const before = { line: await status(page), link: (await address(page)).toString() };
+  assert.equal(await height(page), 'closed');
+  assert.equal(await at(page, 'details').count(), 0);
+  const handle = at(page, 'sheet-handle');
+  assert.match(await handle.innerText(), /Details\s+event [\d,]+/);
+
+  // Pressed.
+  for (const name of ['peek', 'open', 'closed']) {
+    await handle.click();
+    await isNow(page, name);
+    assert.equal(await handle.getAttribute('aria-expanded'), String(name !== 'closed'));
+    await page.screenshot(`narrow-sheet-${name}`);
   }
-  await isAbove(page, at(page, 'help-button'), page.tab.getByRole('search'));
+  // With keys.
+  await handle.focus();
+  for (const [key, name] of [['ArrowUp', 'peek'], ['ArrowUp', 'open'], ['ArrowDown', 'peek'], ['End', 'closed'], ['Home', 'open'], ['End', 'closed']]) {
+    await press(page, key);
+    await isNow(page, name);
+  }
+  await press(page, 'i');
+  await isNow(page, 'peek');
+  await press(page, 'i');
+  await isNow(page, 'closed');
+  // With a finger: far, and with a flick.
+  const fingers = await fingersOf(page);
+  const drag = async (to) => {
+    const [x, y] = await middle(handle);
+    await fingers.drag([x, y], [x, to(y)]);
+  };
+  await drag(() => 520);
+  await isNow(page, 'peek');
+  await drag((y) => y - 90);
+  await isNow(page, 'open');
+  await drag(() => 820);
+  await isNow(page, 'closed');
+  assert.deepEqual({ line: await status(page), link: (await address(page)).toString() }, before);
+
+  // What is selected comes up, with the view still in sight.
+  await goTo(page, 'Events');
+  await page.tab.locator('[data-testid="event-row"]').nth(3).click();
+  await isNow(page, 'peek');
+  await at(page, 'details').waitFor();
+  await isAbove(page, page.tab.getByRole('tabpanel'), handle);
+  const selected = await until('the selection is in the address', async () => (await address(page)).get('sel'));
+  await handle.click();
+  await handle.click();
+  await isNow(page, 'closed');
+  assert.equal((await address(page)).get('sel'), selected);
+
+  // A wider page shows the same beside the view.
+  await page.tab.setViewportSize({ width: 1024, height: 700 });
+  await until('the sheet is gone', () => handle.count(), (count) => count === 0);
+  assert.equal((await address(page)).get('sel'), selected);
 });
+
+test('a finger hits everything', async (t) => {
+  const page = await openPage(t, PHONE);
+  assert.deepEqual(await tooSmall(page), [], 'the start page');
+  await openSample(page);
+  for (const tab of TABS) {
+    await goTo(page, tab);
+    assert.deepEqual(await tooSmall(page), [], tab);
+  }
+  await goTo(page, 'Timeline');
+  await at(page, 'sheet-handle').click();
+  await at(page, 'details').waitFor();
+  assert.deepEqual(await tooSmall(page), [], 'the details');
+  await at(page, 'sheet-handle').click();
+  await at(page, 'legend-row').first().click();
+  await at(page, 'frame').first().waitFor();
+  assert.deepEqual(await tooSmall(page), [], 'a line');
+  await press(page, 'End');
+  for (const [name, row] of [['palette', 'more-palette'], ['help', 'more-help']]) {
+    await at(page, 'more-menu').click();
+    assert.deepEqual(await tooSmall(page), [], 'the menu');
+    await at(page, row).click();
+    await at(page, name).waitFor();
+    assert.deepEqual(await tooSmall(page), [], name);
+    await page.screenshot(`narrow-${name}`);
+    await press(page, 'Escape');
+  }
+  await at(page, 'share-button').click();
+  await at(page, 'share-size').waitFor();
+  assert.deepEqual(await tooSmall(page), [], 'sharing');
+  await page.screenshot('narrow-share');
+});
+
+test('fingers pan, pinch and tap, and one that rests shows the tooltip', async (t) => {
+  const page = await openPage(t, PHONE);
+  await openSample(page);
+  const fingers = await fingersOf(page);
+  const canvas = at(page, 'timeline-canvas');
+  const box = await canvas.boundingBox();
+  const place = (x, y) => [box.x + x * box.width, box.y + y * box.height];
+  const shown = async () => (await address(page)).get('w');
+
+  await fingers.down(place(0.5, 0.5), place(0.6, 0.5));
+  await fingers.move(place(0.4, 0.5), place(0.7, 0.5));
+  await fingers.move(place(0.3, 0.5), place(0.8, 0.5));
+  await fingers.up();
+  const zoomed = await until('two fingers zoomed', shown, Boolean);
+  await fingers.drag(place(0.4, 0.5), place(0.6, 0.5));
+  await until('one finger moved it', shown, (now) => now && now !== zoomed);
+
+  // It rests: the tooltip of what is below it, and nothing is selected.
+  const { position } = await status(page);
+  let told = '';
+  for (const y of [0.85, 0.75, 0.65, 0.95]) {
+    await fingers.down(place(0.6, y));
+    await until('the finger rested', () => canvas.evaluate((host) => host.matches('[data-testid]')));
+    told = await until('the tooltip', () => tip(page), Boolean).catch(() => '');
+    if (told) {
+      const before = told;
+      await fingers.move(place(0.62, y));
+      await page.screenshot('narrow-tooltip');
+      await fingers.up();
+      assert.ok((await tip(page)) || before, 'it stays once the finger is lifted');
+      break;
+    }
+    await fingers.up();
+  }
+  assert.match(told, /[KMG]iB/);
+  assert.equal((await address(page)).get('sel'), null);
+  assert.equal((await status(page)).position, position);
+  assert.equal(await height(page), 'closed');
+
+  // A tap selects.
+  for (const y of [0.9, 0.8, 0.7]) {
+    await fingers.tap(place(0.6, y));
+    if (await until('something is selected', async () => (await address(page)).get('sel'), Boolean).catch(() => '')) break;
+  }
+  await isNow(page, 'peek');
+});
+
+for (const [width, height] of [[720, 450], [512, 350]]) {
+  test(`at 200 %, ${width}x${height}, everything is reached`, async (t) => {
+    const page = await openPage(t, { width, height });
+    assert.deepEqual(await unreachable(page), [], 'the start page');
+    assert.deepEqual(await outside(page), [], 'the start page');
+    await openSample(page);
+    for (const tab of TABS) {
+      await goTo(page, tab);
+      assert.deepEqual(await outside(page), [], tab);
+      assert.deepEqual(await unreachable(page), [], tab);
+      await page.screenshot(`narrow-${width}-${tab.toLowerCase()}`);
+    }
+    await at(page, 'sheet-handle').click();
+    await at(page, 'sheet-handle').click();
+    await at(page, 'details').waitFor();
+    await page.screenshot(`narrow-${width}-details`);
+    await press(page, 'End');
+    for (const [key, name] of [['?', 'help'], ['Control+k', 'palette'], ['u', 'share']]) {
+      await press(page, key);
+      await at(page, name).waitFor();
+      assert.deepEqual(await unreachable(page), [], name);
+      await page.screenshot(`narrow-${width}-${name}`);
+      await press(page, 'Escape');
+      await until(`${name} is closed`, () => at(page, name).count(), (count) => count === 0);
+    }
+  });
+}

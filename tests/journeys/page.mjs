@@ -28,7 +28,7 @@ export function pageUrl() {
  * When the test ends, it fails if the page wrote an error to the console, broke its own policy, or asked another
  * server for anything; a journey that means to see errors empties `page.complaints` itself.
  */
-export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '', offline = false } = {}) {
+export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '', offline = false, touch = false, forcedColors } = {}) {
   // First, so that a test without it fails at once and leaves no browser behind.
   pageUrl();
   const browser = await launch();
@@ -37,6 +37,8 @@ export async function openPage(t, { width = 1440, height = 900, theme = 'light',
     colorScheme: theme,
     reducedMotion: 'reduce',
     acceptDownloads: true,
+    hasTouch: touch,
+    forcedColors,
     offline,
   });
   const page = new Page(await context.newPage());

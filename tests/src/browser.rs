@@ -10,7 +10,7 @@ use crate::{program, workspace};
 /// Runs all journeys against the page at `url`. They print their reports to the output of this process.
 pub fn run_journeys(url: &str) -> Result<()> {
     let folder = workspace("tests/journeys");
-    ensure!(folder.join("node_modules").is_dir(), "the journeys' one package is missing; tests/run installs it");
+    ensure!(folder.join("node_modules").is_dir(), "the journeys' packages are missing; tests/run installs them");
     let driver = FakeFolder::new("journeys")?;
     let status = Command::new("node")
         .arg("run.mjs")

@@ -1,15 +1,23 @@
-//! The address bar. It is read when the page opens, and written shortly after the view changes. Each session that is
-//! shown is a step of the browser's history, and so is each trace that the page's path identifies; within one, the
-//! address changes in place.
+//! The address bar and the browser's history. The address is read when the page opens, and written shortly after the view
+//! changes. Each step of the model's history is an entry of the browser's, which keeps the step's number; within a step,
+//! the address changes in place.
+//!
+//! ```text
+//! a person's action ─► model: a new step ─► pushState ─► the browser's entry, with the step's number
+//! Back, Forward, undo ─► the browser ─► popstate with the number ─► model: goes to the step
+//! ```
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use shared::link::{Link, Parsed};
 use wasm_bindgen::JsValue;
-use web_sys::History;
+use web_sys::Url;
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
-use crate::hooks::use_model;
-use crate::model::{Action, FileEntry, Model, Phase};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::{Action, FileEntry, History, Model, Phase, Way, steps_to_go, way};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -23,97 +31,202 @@ pub fn read() -> Option<Action> {
     }
 }
 
-/// Returns the last segment of the page's path; empty at the page's root.
-fn path_there() -> String {
-    let path = window().location().pathname().unwrap_or_default();
-    path.rsplit('/').next().unwrap_or_default().to_owned()
+/// Returns the number of the browser's entry that is shown; `None` for one that the page did not make.
+fn number_there() -> Option<u32> {
+    let number = window().history().ok()?.state().ok()?.as_f64()?;
+    // Casts of floating point saturate.
+    Some(number as u32)
 }
 
-/// Returns the address of what is shown, relative to the page: the last segment of its path if that identifies a trace,
-/// and the fragment. Returns `None` while the link that the page was opened with is still pending.
-fn address(model: &Model) -> Option<String> {
+/// Returns the history that the page begins with. One that is loaded again goes on with its numbers.
+pub fn history() -> History {
+    History::starting(number_there().unwrap_or_default())
+}
+
+/// Goes to the nearest step back or forward that shows something else, through the browser's history.
+pub fn step(model: &ModelHandle, is_forward: bool) {
+    go(steps_to_go(&model.now(), is_forward));
+}
+
+fn go(steps: i32) {
+    if steps != 0
+        && let Ok(history) = window().history()
+    {
+        // Fails only in a page that is not the window's any more.
+        let _ = history.go_with_delta(steps);
+    }
+}
+
+/// Returns the page's path: its folder, and the last segment, which is empty at the page's root.
+fn path_there() -> (String, String) {
+    let path = window().location().pathname().unwrap_or_default();
+    match path.rsplit_once('/') {
+        Some((folder, last)) => (format!("{folder}/"), last.to_owned()),
+        None => (String::new(), path),
+    }
+}
+
+/// Returns the fragment for what is shown. Returns `None` while the link that the page was opened with is still pending.
+fn fragment(model: &Model) -> Option<String> {
     let Some(file) = model.file() else {
         // The fragment of a file that was shown before must go.
         return (!model.files.is_empty()).then(String::new);
     };
+    let part = source::part(file).unwrap_or_default();
     if let Some(live) = &file.live {
         let link = model.session_link(live)?;
-        return model.link.is_none().then(|| format!("#{link}"));
+        return model.link.is_none().then(|| format!("#{link}{part}"));
     }
     if let Phase::Sweep(_) = file.phase {
         return model.link.is_none().then(String::new);
     }
     let mut link = model.view_link()?;
-    if let Some(path) = file.path() {
-        return Some(format!("{path}#{link}"));
+    if file.path().is_none() {
+        link.file = Some(file.name.clone());
+        link.hash = file.hash;
     }
-    link.file = Some(file.name.clone());
-    link.hash = file.hash;
-    Some(format!("#{link}{}", source::part(file).unwrap_or_default()))
+    Some(format!("#{link}{part}"))
 }
 
-/// Returns the session that the address bar names.
-fn session_there() -> Option<String> {
-    match read() {
-        Some(Action::LinkRead(link)) => link.link.session,
-        _ => None,
-    }
+/// Returns the address of what is shown, as far as it is known yet.
+fn address(model: &Model) -> Option<String> {
+    let fragment = fragment(model)?;
+    let (folder, last) = path_there();
+    let path = match model.file().and_then(FileEntry::path) {
+        Some(path) => path,
+        // A trace that its path identifies is left for one that the fragment identifies.
+        None if model.files.iter().any(|file| file.path().as_ref() == Some(&last)) => String::new(),
+        None => last,
+    };
+    Some(format!("{folder}{path}{}{fragment}", source::parameters_for(model.file())))
 }
 
-/// Writes the view to the address bar.
-pub fn write(model: &Model) {
-    let Some(mut address) = address(model) else { return };
-    let (path, path_now) = (model.file().and_then(FileEntry::path), path_there());
-    // A trace that its path identifies is left for one that the fragment identifies.
-    let leaves = path.is_none() && model.files.iter().any(|file| file.path().as_ref() == Some(&path_now));
-    if leaves {
-        address.insert_str(0, "./");
-    } else if address.is_empty() {
-        // An empty address would leave the current one in place.
-        address = window().location().pathname().unwrap_or_default();
-    }
-    let is_other_path = leaves || path.is_some_and(|path| path != path_now);
-    let is_other = is_other_path || session_there().as_ref() != model.live().map(|live| &live.session);
-    let put = if is_other { History::push_state_with_url } else { History::replace_state_with_url };
-    if let Ok(history) = window().history() {
-        // If the browser refuses (a page opened as a file, or too many calls), only the link is lost.
-        let _ = put(&history, &JsValue::NULL, "", Some(&address));
+/// Returns the URL of what is shown, which the address bar has after a moment.
+pub fn url(model: &Model) -> String {
+    let location = window().location();
+    let there = location.href().unwrap_or_default();
+    match address(model) {
+        Some(address) => Url::new_with_base(&address, &there).map_or(there, |url| url.href()),
+        None => there,
     }
 }
 
-/// Keeps the address bar up to date.
+/// What is known of the browser's history.
+struct Bar {
+    /// The number of its present entry.
+    there: u32,
+    /// The address that the entry is to have, if it does not have it yet.
+    due: Option<String>,
+    timer: Option<Timeout>,
+}
+
+impl Bar {
+    /// Writes an entry with an address; without one, the address stays. If the browser refuses the address (a page opened
+    /// as a file), the entry is written without it; if it refuses that too (too many calls), only the step is lost.
+    fn write(&mut self, number: u32, address: Option<&str>, is_new: bool) {
+        let Ok(history) = window().history() else { return };
+        let state = JsValue::from_f64(f64::from(number));
+        let put = |address| match is_new {
+            true => history.push_state_with_url(&state, "", address),
+            false => history.replace_state_with_url(&state, "", address),
+        };
+        let _ = put(address).or_else(|_| put(None));
+        self.there = number;
+    }
+
+    /// Writes the address of the present entry, if that is due.
+    fn settle(&mut self) {
+        if let Some(address) = self.due.take() {
+            self.write(self.there, Some(&address), false);
+        }
+    }
+}
+
+/// Keeps the address bar and the browser's history up to date.
 #[hook]
 pub fn use_address_bar() {
     let model = use_model();
-    let timer = use_mut_ref(|| None::<Timeout>);
+    let bar = use_mut_ref(|| Bar { there: model.history.number(), due: None, timer: None });
     {
-        let model = model.clone();
+        let (model, bar) = (model.clone(), Rc::clone(&bar));
         use_effect_with((), move |()| {
+            let there = bar.borrow().there;
+            bar.borrow_mut().write(there, None, false);
             // A step through the browser's history, or an address that was typed or pasted over this one.
-            let listener = Listener::new(&window(), "popstate", move |_| {
-                let path = path_there();
-                if let Some(file) = model.now().files.iter().find(|file| file.path().as_ref() == Some(&path)) {
-                    model.dispatch(Action::SelectFile(file.key));
-                }
-                match read() {
-                    Some(action) => {
-                        model.dispatch(action);
-                        if let Some(session) = session_there() {
-                            source::watch(&model, &session);
-                        }
-                    }
-                    None if model.now().live().is_some() => model.dispatch(Action::ShowStart),
-                    None => {}
-                }
-            });
+            let listener = Listener::new(&window(), "popstate", move |_| went(&model, &bar));
             move || drop(listener)
         });
     }
     // A followed session changes all the time, but its address does not.
-    use_effect_with(address(&model), move |address| {
-        if address.is_some() {
+    use_effect_with((model.history.number(), address(&model)), move |(number, address)| {
+        let now = model.now();
+        if now.history.number() != *number {
+            // The next render writes it.
+            return;
+        }
+        let mut this = bar.borrow_mut();
+        let new: Vec<u32> = now.history.since(this.there).collect();
+        if new.is_empty() {
+            this.due.clone_from(address);
+            let bar = Rc::clone(&bar);
             // The new timer replaces, and so cancels, the previous one.
-            *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
+            this.timer = Some(Timeout::new(REST_MS, move || bar.borrow_mut().settle()));
+            return;
+        }
+        this.settle();
+        for number in new {
+            this.write(number, address.as_deref(), true);
         }
     });
+}
+
+/// Follows the browser to another of its entries.
+fn went(model: &ModelHandle, bar: &RefCell<Bar>) {
+    let number = number_there();
+    {
+        let mut bar = bar.borrow_mut();
+        // What was due is of the entry that was left.
+        bar.due = None;
+        if let Some(number) = number {
+            bar.there = number;
+        }
+    }
+    match number.map(|number| (number, way(&model.now(), number))) {
+        Some((number, Way::There)) => model.dispatch(Action::StepTo(number)),
+        Some((number, Way::Further(steps))) => {
+            model.dispatch(Action::StepStay(number));
+            go(steps);
+        }
+        Some((_, Way::Unknown)) | None => {
+            model.dispatch(Action::StepAdopted(number));
+            let here = model.now().history.number();
+            bar.borrow_mut().write(here, None, false);
+            open_there(model);
+        }
+    }
+}
+
+/// Shows what the address says.
+fn open_there(model: &ModelHandle) {
+    let (_, path) = path_there();
+    if let Some(file) = model.now().files.iter().find(|file| file.path().as_ref() == Some(&path)) {
+        model.dispatch(Action::SelectFile(file.key));
+    }
+    match read() {
+        Some(action) => {
+            let session = match &action {
+                Action::LinkRead(link) => link.link.session.clone(),
+                _ => None,
+            };
+            model.dispatch(action);
+            if model.now().link.is_some() {
+                source::reopen_linked(model);
+            }
+            if let Some(session) = session {
+                source::watch(model, &session);
+            }
+        }
+        None if path.is_empty() => model.dispatch(Action::ShowStart),
+        None => {}
+    }
 }

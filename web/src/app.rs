@@ -5,12 +5,15 @@ use std::rc::Rc;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers, use_identities};
-use crate::input::{CommandPalette, HelpDialog, use_keys};
+use crate::browser::{document, is_narrow, root};
+use crate::hooks::{
+    ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
+    use_preferences, use_putting_away,
+};
+use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{Notice, OfferDialog, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
 use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
@@ -19,13 +22,17 @@ use crate::views::sweep::SweepView;
 
 /// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
 pub fn start(read_trace: Option<js_sys::Function>) {
-    let (rules, place) = (remembered_rules(), source::place());
+    let (rules, place, preferences) = (remembered_rules(), source::place(), remembered_preferences());
     let mut model = Model {
         rules: Rc::new(rules.clone()),
-        theme: theme::remembered(),
+        theme: preferences.theme,
+        // On a narrow page the details would take the view's room.
+        is_details_open: preferences.is_details_open && !is_narrow(),
+        preferences,
         is_system_dark: theme::is_system_dark(),
         has_uploads: place.has_server() && !uploads::all().is_empty(),
         place,
+        history: address::history(),
         ..Model::default()
     };
     if let Some(action) = address::read() {
@@ -34,6 +41,7 @@ pub fn start(read_trace: Option<js_sys::Function>) {
     let store = Store::new(model);
     store.handle().workers().set_rules(&rules);
     if let Some(read) = read_trace {
+        store.handle().dispatch(Action::StepJoined);
         source::open_embedded(&store.handle(), &read);
     }
     if let Some(element) = document().get_element_by_id("app") {
@@ -64,6 +72,8 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
+            // What the address names is where the page begins.
+            handle.dispatch(Action::StepJoined);
             // A page in one file has no server, whatever its name.
             let shared = token_of_page().filter(|_| handle.place != Place::OneFile);
             if handle.place != Place::OneFile {
@@ -77,6 +87,7 @@ fn App(props: &AppProps) -> Html {
             if let Some(session) = linked {
                 source::watch(&handle, &session);
             }
+            source::begin_recent(&handle);
             source::open_named(&handle);
             source::offer_address(&handle);
             let messages = source::listen(&handle);
@@ -94,7 +105,7 @@ fn App(props: &AppProps) -> Html {
 
     let body = match model.file().map(|file| &file.phase) {
         None => start_page(&model),
-        Some(Phase::Loading { .. }) => loading(&model),
+        Some(Phase::Loading { .. } | Phase::Away) => loading(&model),
         Some(Phase::Failed { .. }) => failed(&model),
         Some(Phase::Sweep(sweep)) => {
             html! { <SweepView key={model.current.map_or(0, |key| key.0)} sweep={sweep.clone()} /> }
@@ -102,7 +113,7 @@ fn App(props: &AppProps) -> Html {
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
-    let header = header(&model);
+    let (header, announced) = (header(&model), announcer(&model));
     let dialog = match model.dialog {
         None => Html::default(),
         Some(Dialog::Help) => html! { <HelpDialog /> },
@@ -118,6 +129,7 @@ fn App(props: &AppProps) -> Html {
         <ContextProvider<ModelHandle> context={model}>
             { header }
             { body }
+            { announced }
             <Notice />
             { dialog }
             <DropZone />
@@ -131,14 +143,13 @@ fn App(props: &AppProps) -> Html {
 #[component]
 fn Background() -> Html {
     use_keys();
+    use_hold();
     use_address_bar();
     use_followers();
     use_diagnosis();
     use_identities();
+    source::use_recent();
+    use_preferences();
+    use_putting_away();
     Html::default()
-}
-
-/// Returns the window's title. The file comes first, since it tells tabs apart.
-fn title(model: &Model) -> String {
-    model.file().map_or_else(|| "Vramscope".to_owned(), |file| format!("{} · Vramscope", file.name))
 }

@@ -23,16 +23,18 @@ mod worker;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Draws the page. Called once, by boot.js, with functions that start a worker of the engine and one for what-if, and, in a
-/// page with a trace inside, a function that returns a promise of that trace as a file.
+/// Draws the page. Called once, by boot.js, with functions that start a worker of the engine and one for what-if; in a
+/// page with a trace inside, a function that returns a promise of that trace as a file; and elsewhere the module recent.js.
 #[wasm_bindgen]
 pub fn start_page(
     start_worker: js_sys::Function,
     start_whatif: js_sys::Function,
     read_trace: Option<js_sys::Function>,
+    recent: Option<js_sys::Object>,
 ) {
     crash::watch_page();
     worker::client::set_starter(start_worker);
     worker::set_whatif_starter(start_whatif);
+    source::set_recent(recent);
     app::start(read_trace);
 }

@@ -108,11 +108,14 @@ async function readTrace() {
   return new File(pieces, name);
 }
 
+// What keeps files for a later visit. A page from disk has no place for them.
+const recent = inside("page") ? undefined : import("./recent.js").catch(() => undefined);
+
 try {
   const page = init({ module_or_path: wasm("page", new URL("./page_bg.wasm", import.meta.url)) });
   compileEngine();
   await page;
-  start_page(startWorker, startWhatIf, inside("trace") ? readTrace : undefined);
+  start_page(startWorker, startWhatIf, inside("trace") ? readTrace : undefined, await recent);
 } catch (error) {
   crashed(String(error));
 }

@@ -2,7 +2,7 @@
 // web/src/theme sets it.
 let choice = null;
 try {
-  choice = localStorage.getItem("vramscope-theme");
+  choice = new URLSearchParams(localStorage.getItem("vramscope-preferences") ?? "").get("theme");
 } catch {
   // Storage is blocked: follow the system.
 }

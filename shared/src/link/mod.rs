@@ -10,7 +10,7 @@
 //! A link has the name of a file and the [hash](FileHash) of its bytes, not the file itself: the recipient needs the
 //! same file, and the hash says whether it is. Instead of a file, a link can name a session of the page's server, which
 //! is opened at once. A link with neither is laid over what its address opens. Credentials are never part of a link. The
-//! part `open` is not for the view: it tells the page where its server has the file.
+//! parts `open` and `job` are not for the view: they tell the page where its server has the file, and whose sessions to open.
 //!
 //! Reading is lenient, since a link must never hide the data. A link of an earlier version is [upgraded](upgrade), one
 //! version at a time. Of a link of a later version, everything is used that this version understands. What was not

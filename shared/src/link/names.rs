@@ -78,11 +78,12 @@ pub fn column_name(column: EventColumn) -> &'static str {
 }
 
 /// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 42] = [
+const WORDS: [(&str, &str); 43] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
     ("open", "the file"),
+    ("job", "the job"),
     ("dev", "the device"),
     ("tab", "the tab"),
     ("x", "the x axis"),

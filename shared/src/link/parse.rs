@@ -109,8 +109,8 @@ impl Link {
             "file" => self.file = Some(value.to_owned()),
             "hash" => self.hash = Some(FileHash::parse(value)?),
             "session" => self.session = Some(is_session(value).then(|| value.to_owned())?),
-            // It says where the page gets the file from, and nothing of the view.
-            "open" => {}
+            // They say where the page gets the file or the sessions from, and nothing of the view.
+            "open" | "job" => {}
             "dev" => self.device = value.parse().ok()?,
             "tab" => self.tab = Tab::ALL.into_iter().find(|tab| tab.name() == value)?,
             "x" => self.axis = by_name(&AXES, value)?,

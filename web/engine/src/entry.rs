@@ -1,7 +1,7 @@
 //! The engine's end of the protocol: reads its one file, or watches its one session, and answers questions about it until
 //! the worker is terminated.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
@@ -38,6 +38,8 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
     /// The user's own rules.
     static OWN_RULES: RefCell<OwnRules> = RefCell::default();
+    /// The bytes of memory that the page knows of.
+    static TOLD_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Waits for the file or the session, then for questions.
@@ -76,8 +78,24 @@ pub fn now() -> f64 {
     scope().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
 }
 
-/// Sends a message to the page.
+/// Sends a message to the page, and how much memory the worker has if that has grown.
 pub fn post(message: &FromWorker) {
+    send(message);
+    if let Some(bytes) = grown() {
+        send(&FromWorker::Memory { bytes });
+    }
+}
+
+/// Returns the bytes of the worker's memory if it has grown noticeably since they were returned last.
+fn grown() -> Option<u64> {
+    /// Smaller steps are not worth a message.
+    const NOTICEABLE: u64 = 1 << 20;
+    let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().dyn_into().ok()?;
+    let bytes = memory.buffer().unchecked_into::<ArrayBuffer>().byte_length().into();
+    TOLD_BYTES.with(|told| (bytes >= told.get() + NOTICEABLE).then(|| told.replace(bytes))).map(|_| bytes)
+}
+
+fn send(message: &FromWorker) {
     // Neither step can fail: every message can be encoded, and its buffer is new.
     let Ok(bytes) = encode(message) else { return };
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();

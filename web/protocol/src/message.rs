@@ -315,6 +315,11 @@ pub enum FromWorker {
     },
     /// The file is a sweep, and this is all of it; nothing follows.
     Sweep(Box<Shown>),
+    /// The worker's memory has grown. Sent with other messages.
+    Memory {
+        /// The memory of its WebAssembly module in bytes.
+        bytes: u64,
+    },
 }
 
 /// Encodes a message.

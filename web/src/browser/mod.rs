@@ -1,11 +1,13 @@
 //! Thin wrappers around the browser: the window, listeners and timers that end when dropped, frames, element sizes.
 //! Imports nothing else of the page.
 
+mod narrow;
 mod size;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+pub use narrow::{is_narrow, use_narrow};
 pub use size::use_size;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -36,6 +38,16 @@ pub fn focus(id: &str) {
     }
 }
 
+/// Focuses the view, or what the page shows in place of one.
+pub fn focus_view() {
+    let find = |selector| document().query_selector(selector).ok().flatten();
+    let found = find("[role=tabpanel]").or_else(|| find("main"));
+    if let Some(element) = found.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.set_attribute("tabindex", "-1");
+        let _ = element.focus();
+    }
+}
+
 /// Scrolls the element with an id into view, if it exists, no further than needed.
 pub fn reveal(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {
@@ -54,27 +66,38 @@ pub fn has_selected_text() -> bool {
 pub struct Listener {
     target: EventTarget,
     name: &'static str,
+    is_first: bool,
     call: Closure<dyn FnMut(Event)>,
 }
 
 impl Listener {
     /// Adds the listener. The handler may prevent the default action.
     pub fn new(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
-        let call = Closure::<dyn FnMut(Event)>::new(handler);
+        Self::with(target, name, false, Closure::new(handler))
+    }
+
+    /// Adds the listener so that it hears an event before the elements inside the target do, and may keep it from them.
+    pub fn first(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
+        Self::with(target, name, true, Closure::new(handler))
+    }
+
+    fn with(target: &EventTarget, name: &'static str, is_first: bool, call: Closure<dyn FnMut(Event)>) -> Self {
         let options = AddEventListenerOptions::new();
         options.set_passive(false);
+        options.set_capture(is_first);
         let _ = target.add_event_listener_with_callback_and_add_event_listener_options(
             name,
             call.as_ref().unchecked_ref(),
             &options,
         );
-        Self { target: target.clone(), name, call }
+        Self { target: target.clone(), name, is_first, call }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = self.target.remove_event_listener_with_callback(self.name, self.call.as_ref().unchecked_ref());
+        let call = self.call.as_ref().unchecked_ref();
+        let _ = self.target.remove_event_listener_with_callback_and_bool(self.name, call, self.is_first);
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use shared::query::{Summary, Window};
 use yew::prelude::*;
 
+use crate::browser::clock_ms;
 use crate::model::{Action, Model, Shared, update};
 use crate::worker::client::Workers;
 
@@ -29,6 +30,8 @@ struct Inner {
     workers: Workers,
     pointer: Cell<Option<f64>>,
     rows: Cell<Option<PlotRows>>,
+    /// When the view last took a step or went on with one. Not part of the model, which has no clock.
+    stepped_ms: Cell<f64>,
 }
 
 impl Store {
@@ -40,6 +43,7 @@ impl Store {
             workers: Workers::default(),
             pointer: Cell::new(None),
             rows: Cell::new(None),
+            stepped_ms: Cell::new(0.0),
         }))
     }
 
@@ -79,7 +83,19 @@ impl ModelHandle {
     /// Applies an action. The model changes immediately; components follow before the next frame.
     pub fn dispatch(&self, action: Action) {
         let inner = &self.store.0;
+        let (rest_ms, changes) = {
+            let history = &inner.model.borrow().history;
+            (history.rest_ms(), history.changes)
+        };
+        if rest_ms.is_some_and(|rest_ms| clock_ms() - inner.stepped_ms.get() > rest_ms) {
+            // Nothing that is drawn depends on it.
+            let rested = update(&inner.model.borrow(), Action::Rested);
+            *inner.model.borrow_mut() = Rc::new(rested);
+        }
         let next = update(&inner.model.borrow(), action);
+        if next.history.changes != changes {
+            inner.stepped_ms.set(clock_ms());
+        }
         if *inner.model.borrow().as_ref() != next {
             *inner.model.borrow_mut() = Rc::new(next);
             let changed = inner.changed.borrow().clone();

@@ -7,6 +7,7 @@
 //! about the current device; [`use_diagnosis`] keeps the diagnosis of the model up to date. [`use_followers`] does what follows from a change of the model and needs an answer first.
 
 mod answer;
+mod away;
 mod diagnosis;
 mod follow;
 mod handle;
@@ -15,12 +16,14 @@ mod near;
 mod own_rules;
 mod palette;
 mod pins;
+mod preferences;
 mod range;
 mod steps;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
 pub use answer::{ask, use_answer, use_ask};
+pub use away::use_putting_away;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
 pub use handle::{ModelHandle, PlotRows, Store, use_model};
@@ -29,6 +32,7 @@ pub use near::{Near, use_cursor_x, use_near, use_site_name};
 pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
 pub use pins::{PinFlag, use_pin_flags, use_pin_states};
+pub use preferences::{remembered_preferences, use_preferences};
 pub use range::{select_range, use_range, window_between, zoom_to_range};
 pub use steps::compare_steps;
 pub use whatif::{

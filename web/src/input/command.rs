@@ -59,6 +59,11 @@ impl Chord {
         Self { key: Key::Code(code), with_control: true, with_shift: Some(false) }
     }
 
+    /// Creates a chord of Ctrl and the key that types a letter: what is known by its letter, as Ctrl+Z is, moves with it.
+    pub const fn letter(letter: &'static str, with_shift: bool) -> Self {
+        Self { key: Key::Char(letter), with_control: true, with_shift: Some(with_shift) }
+    }
+
     /// Creates a chord of a physical key with Shift.
     pub const fn shift(code: &'static str) -> Self {
         Self { key: Key::Code(code), with_control: false, with_shift: Some(true) }
@@ -68,11 +73,13 @@ impl Chord {
     pub fn matches(self, press: &Press) -> bool {
         let is_key = match self.key {
             Key::Code(code) => press.code == code,
+            Key::Char(char) if self.with_control => press.key.eq_ignore_ascii_case(char),
             Key::Char(char) => press.key == char,
         };
         // Some layouts type characters with AltGr, which browsers report as Ctrl and Alt together.
         let is_plain = match self.key {
             Key::Code(_) => !press.has_alt && press.has_control == self.with_control,
+            Key::Char(_) if self.with_control => press.has_control && !press.has_alt,
             Key::Char(_) => press.has_alt == press.has_control,
         };
         is_key && is_plain && self.with_shift.is_none_or(|shift| shift == press.has_shift)
@@ -98,6 +105,8 @@ impl Chord {
             caps.push("Shift");
         }
         caps.push(match self.key {
+            Key::Char("z") => "Z",
+            Key::Char("y") => "Y",
             Key::Char(char) => char,
             Key::Code(code) => match code {
                 "ArrowLeft" => "←",
@@ -189,12 +198,19 @@ mod tests {
         assert!(Chord::shift("KeyF").matches(&press("KeyF", "F", "s")));
         assert!(Chord::control("KeyK").matches(&press("KeyK", "k", "c")));
         assert!(!Chord::code("KeyK").matches(&press("KeyK", "k", "c")));
+        let undo = Chord::letter("z", false);
+        assert!(undo.matches(&press("KeyY", "z", "c")), "a German keyboard has it there");
+        assert!(!undo.matches(&press("KeyZ", "z", "")) && !undo.matches(&press("KeyZ", "z", "ca")));
+        assert!(
+            !undo.matches(&press("KeyZ", "Z", "cs")) && Chord::letter("z", true).matches(&press("KeyZ", "Z", "cs"))
+        );
     }
 
     #[test]
     fn caps_read_as_the_keys_do() {
         assert_eq!(Chord::control("KeyK").caps(), ["Ctrl", "K"]);
         assert_eq!(Chord::code("Digit3").caps(), ["3"]);
+        assert_eq!(Chord::letter("z", true).caps(), ["Ctrl", "Shift", "Z"]);
         assert_eq!(Chord::faster("ArrowLeft").caps(), ["←"]);
     }
 }

@@ -56,7 +56,7 @@ pub fn HelpDialog() -> Html {
     });
     html! {
         <Modal title="Keys and gestures" is_title_hidden={false} {on_close} class="help" test_id="help">
-            <div class="help-groups">{ for groups }{ for pointing }</div>
+            <div class="help-groups" role="group" aria-label="Commands and gestures" tabindex="0">{ for groups }{ for pointing }</div>
             <p class="help-note">
                 { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }

@@ -268,8 +268,7 @@ pub fn to_next_file(model: &ModelHandle) {
 
 /// Copies the current address of the page.
 pub fn copy_link(model: &ModelHandle) {
-    crate::address::write(&model.now());
-    let is_copied = browser::window().location().href().is_ok_and(|address| crate::widgets::copy::copy_text(&address));
+    let is_copied = crate::widgets::copy::copy_text(&crate::address::url(&model.now()));
     let said = if is_copied && model.now().live().is_some() {
         "Link copied. It opens this session for anyone who can reach the server."
     } else if is_copied {

@@ -7,13 +7,13 @@ use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
-use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject};
+use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject, steps_to_go};
 use crate::views::events::{copy_event, to_partner};
 use crate::views::flame::transforms;
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::menu_target::open_menu_here;
 use crate::views::search::SEARCH_INPUT_ID;
-use crate::{source, theme};
+use crate::{address, source};
 
 /// The share of the window by which a key moves it, without and with Shift.
 const PAN: (f64, f64) = (0.1, 0.5);
@@ -230,19 +230,22 @@ pub static COMMANDS: &[Command] = &[
     command(View, "menu", "Open the menu of the selection or the event at the cursor", &[Chord::shift("F10"), Chord::code("ContextMenu")], has_subject, |m, _| open_menu_here(m)),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
-    command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
+    command(Page, "undo", "Undo: step back", &[Chord::letter("z", false), Chord::code("Backspace")], |m| steps_to_go(m, false) != 0, |m, _| address::step(m, false)),
+    command(Page, "redo", "Redo: step forward", &[Chord::letter("z", true), Chord::letter("y", false)], |m| steps_to_go(m, true) != 0, |m, _| address::step(m, true)),
+    command(Page, "open", "Open file…", &[], always, |m, _| source::pick(m)),
     command(Page, "sample", "Open sample", &[], has_server, |m, _| source::open_sample(m)),
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
     command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
+    command(Page, "close-all", "Close all files", &[], |m| m.files.len() > 1, |m, _| source::close_all(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
     command(Page, "next-file", "Show the next file", &[Chord::code("KeyK")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
     command(Page, "share", "Share…", &[Chord::code("KeyU")], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Share))),
     command(Page, "uploads", "My uploads", &[], |m| has_server(m) && m.has_uploads, |m, _| m.dispatch(Action::OpenDialog(Dialog::Uploads))),
     command(Page, "copy-link", "Copy link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
-    command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
+    command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| m.dispatch(Action::SetTheme(m.now().theme.next()))),
     command(Page, "help", "Show keys and gestures", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
     command(Page, "palette", "Find a view, a command, a file, a job or a line", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
     command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
@@ -264,6 +267,7 @@ mod tests {
     /// Models that together make every command available.
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")]), after([Action::SetHasUploads(true)])];
+        models.push(after([added(0, "a"), read(0, &[1000]), Action::StepTo(0)]));
         for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
             let mode = "within a budget of 1 %".to_owned();
             let named = Action::SessionNamed { key: crate::model::FileKey(0), name: String::new(), mode };
@@ -334,6 +338,6 @@ mod tests {
     #[test]
     fn a_sweep_offers_nothing_of_a_trace() {
         let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
-        assert_eq!(live, ["open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["undo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
     }
 }

@@ -14,6 +14,7 @@ use shared::units::Address;
 
 use super::menu::OpenMenu;
 use super::offer::Offer;
+use super::recent::{Again, Recent};
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Listing, Pin, Selection, Split, Tab};
@@ -84,6 +85,26 @@ pub enum Action {
         /// Its summary.
         summary: Shared<Summary>,
     },
+    /// The memory of a file's worker has grown.
+    FileMemory {
+        /// Which file.
+        key: FileKey,
+        /// In bytes.
+        bytes: u64,
+    },
+    /// The worker of a file was ended to free memory.
+    PutAway(FileKey),
+    /// A file that was put away is read again.
+    Returned(FileKey),
+    /// It is known how a file's bytes can be had again after the page is closed.
+    FileKept {
+        /// Which file.
+        key: FileKey,
+        /// How.
+        again: Again,
+    },
+    /// The files that were opened lately, the newest first; `None` if the browser keeps none.
+    RecentListed(Option<Shared<Vec<Recent>>>),
     /// The download of a file went on whose previews are shown.
     FileDetail {
         /// Which file.
@@ -335,6 +356,8 @@ pub enum Action {
     SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
+    /// Sets the width of the details pane in pixels; `None` for its own.
+    SetDetailsWidth(Option<u32>),
     /// Shows a short notice.
     Notify(String),
     /// Dismisses the notice.
@@ -345,4 +368,52 @@ pub enum Action {
     LinkRead(Box<Read>),
     /// Applies the link that the notice is about, although it is for another content.
     ApplyWithheld,
+
+    /// Goes to the step with a number.
+    StepTo(u32),
+    /// The browser went to the step with a number, which shows nothing else than the present.
+    StepStay(u32),
+    /// The browser went to an entry that no step has: one of its number, or a new one. What follows at once is shown there.
+    StepAdopted(Option<u32>),
+    /// What follows at once belongs to the present step: the address of the page opens what it names.
+    StepJoined,
+    /// Nothing changed for a while: the next change is a step of its own.
+    Rested,
+}
+
+impl Action {
+    /// Returns whether a person did this, so that it may be a step. Everything else follows from what a person did, or is
+    /// news of a worker.
+    pub(super) fn is_gesture(&self) -> bool {
+        !matches!(
+            self,
+            Self::FileFrom { .. }
+                | Self::FileProgress { .. }
+                | Self::FileLoaded { .. }
+                | Self::SweepLoaded { .. }
+                | Self::FileHashed { .. }
+                | Self::FileRefolded { .. }
+                | Self::FileDetail { .. }
+                | Self::FileFailed { .. }
+                | Self::FileClosed(_)
+                | Self::PutAway(_)
+                | Self::Returned(_)
+                | Self::SharedNamed { .. }
+                | Self::SharedRefused { .. }
+                | Self::SessionNamed { .. }
+                | Self::SessionStatus { .. }
+                | Self::SessionUpdated { .. }
+                | Self::Diagnosed { .. }
+                | Self::WhatIf { .. }
+                | Self::FirstPicture
+                | Self::AxisMapped(..)
+                | Self::CursorAt { .. }
+                | Self::LinkRead(_)
+                | Self::StepTo(_)
+                | Self::StepStay(_)
+                | Self::StepAdopted(_)
+                | Self::StepJoined
+                | Self::Rested
+        )
+    }
 }

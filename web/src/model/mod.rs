@@ -4,11 +4,15 @@
 //! browser. Components reach it through `hooks`, and nothing but [`update()`] changes it.
 
 mod action;
+mod away;
+mod history;
 mod live;
 mod menu;
 mod offer;
 mod place;
+mod preferences;
 mod rebase;
+mod recent;
 mod shared_link;
 mod state;
 #[cfg(test)]
@@ -18,11 +22,15 @@ mod view;
 mod whatif;
 
 pub use action::Action;
+pub use away::to_put_away;
+pub use history::{History, Way, steps_to_go, way};
 pub use live::{Live, count};
 pub use menu::{OpenMenu, Subject};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
+pub use preferences::Preferences;
 pub use rebase::rebased;
+pub use recent::{Again, Recent, recent_of};
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;

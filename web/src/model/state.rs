@@ -10,10 +10,13 @@ use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 use shared::sweep::Shown;
 
+use super::history::History;
 use super::live::Live;
 use super::menu::OpenMenu;
 use super::offer::Offer;
 use super::place::Place;
+use super::preferences::Preferences;
+use super::recent::{Again, Recent};
 use super::shared_link::SharedLink;
 use super::view::{self, View};
 use super::whatif::WhatIf;
@@ -87,6 +90,8 @@ pub enum Phase {
     },
     /// It is loaded, and is a sweep: it has no events, so that nothing of a trace is shown.
     Sweep(Shared<Shown>),
+    /// It was read, and its worker was ended to free memory. Its view is kept; it is read again once it is shown.
+    Away,
     /// It can't be read.
     Failed {
         /// The reason, in plain sentences.
@@ -125,6 +130,14 @@ pub struct FileEntry {
     pub detail: Option<Detail>,
     /// Its requests under other settings, once they were asked for.
     pub whatif: Option<Shared<WhatIf>>,
+    /// How its bytes can be had again after the page is closed.
+    pub again: Again,
+    /// The bytes of memory that its worker has; 0 without a worker.
+    pub memory: u64,
+    /// Larger for files that were looked at later.
+    pub looked_at: u32,
+    /// Whether it is being read again after it was put away, so that its view stays.
+    pub returns: bool,
 }
 
 impl FileEntry {
@@ -148,6 +161,10 @@ impl FileEntry {
             shared,
             detail,
             whatif: None,
+            again: Again::No,
+            memory: 0,
+            looked_at: 0,
+            returns: false,
         }
     }
 
@@ -306,6 +323,12 @@ pub struct Model {
     pub place: Place,
     /// What another site offers, while its dialog is open.
     pub offer: Option<Offer>,
+    /// The steps that Back and Forward go through.
+    pub history: History,
+    /// The files that were opened lately, the newest first; `None` if the browser keeps none.
+    pub recent: Option<Shared<Vec<Recent>>>,
+    /// What a person set.
+    pub preferences: Preferences,
 }
 
 impl Default for Model {
@@ -326,6 +349,9 @@ impl Default for Model {
             link: None,
             place: Place::Server,
             offer: None,
+            history: History::default(),
+            recent: None,
+            preferences: Preferences::default(),
         }
     }
 }
@@ -456,7 +482,7 @@ impl Model {
             None => DataState::Empty,
             Some(Phase::Failed { .. }) => DataState::Error,
             Some(Phase::Ready { is_pictured: true, .. } | Phase::Sweep(_)) => DataState::Ready,
-            Some(Phase::Ready { .. } | Phase::Loading { .. }) => DataState::Loading,
+            Some(Phase::Ready { .. } | Phase::Loading { .. } | Phase::Away) => DataState::Loading,
         }
     }
 }

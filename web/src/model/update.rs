@@ -21,6 +21,7 @@ use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
 use super::whatif::WhatIfStep;
+use super::{away, history};
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
@@ -32,6 +33,8 @@ const CHIPS: usize = 64;
 /// Returns the model after an action.
 pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
+    let is_gesture = action.is_gesture();
+    next.preferences.hear(&action);
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileFrom { key, origin, url } => {
@@ -56,6 +59,24 @@ pub fn update(model: &Model, action: Action) -> Model {
                 *known = summary;
             }
         }
+        Action::FileMemory { key, bytes } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.memory = bytes;
+            }
+        }
+        Action::PutAway(key) => away::put_away(&mut next, key),
+        Action::Returned(key) => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Loading { stage: Stage::Reading, done: 0, total: file.size, bytes_per_second: 0.0 };
+                file.returns = true;
+            }
+        }
+        Action::FileKept { key, again } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.again = again;
+            }
+        }
+        Action::RecentListed(recent) => next.recent = recent,
         Action::FileDetail { key, detail } => {
             if let Some(file) = entry(&mut next, key) {
                 file.detail = Some(detail);
@@ -155,11 +176,18 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::TogglePin(pin) => toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
+        // It is a preference and nothing else.
+        Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => links::follow(&mut next, link),
         Action::ApplyWithheld => links::apply_withheld(&mut next),
+        Action::StepTo(number) => step_to(&mut next, number),
+        Action::StepStay(number) => drop(history::go(&mut next, number)),
+        Action::StepAdopted(number) => history::adopt(&mut next, number),
+        Action::StepJoined => next.history.join(),
+        Action::Rested => next.history.rest(),
         other => change_view(&mut next, other),
     }
     // However its dialog was closed.
@@ -170,7 +198,29 @@ pub fn update(model: &Model, action: Action) -> Model {
     if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
         next.menu = None;
     }
+    if is_gesture {
+        history::note(model, &mut next);
+    }
     next
+}
+
+/// Goes to a step.
+fn step_to(model: &mut Model, number: u32) {
+    let Some((file, view, follows)) = history::go(model, number) else { return };
+    let Some(key) = file else { return leave(model) };
+    select_file(model, key);
+    let view = history::with_settings(view, &model.view);
+    let Some(summary) = model.shared_summary().cloned() else {
+        // It is clamped to the file once that has been read.
+        model.view = view;
+        return;
+    };
+    let mut link = view.link(summary.devices.get(view.device as usize));
+    model.view = View::restore(&link, &summary);
+    if follows {
+        (link.window, link.cursor) = (None, None);
+    }
+    sessions::follow_link(model, &link);
 }
 
 /// Applies what a person does to the view, and decides whether a session is still followed.
@@ -441,8 +491,12 @@ fn select_file(model: &mut Model, key: FileKey) {
         return;
     }
     leave(model);
-    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
+    let last = model.files.iter().map(|file| file.looked_at).max().unwrap_or_default();
     model.current = Some(key);
+    if let Some(file) = entry(model, key) {
+        file.looked_at = last.saturating_add(1);
+        model.view = file.view.clone();
+    }
 }
 
 /// Shows no file, and keeps the view of the current one.

@@ -5,6 +5,7 @@ use shared::query::{Axis, DeviceSummary, Summary};
 
 use super::{entry, links, select_file};
 use crate::model::Tab;
+use crate::model::history::with_settings;
 use crate::model::live::{Live, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
@@ -20,7 +21,9 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     let phase = Phase::Loading { stage: Stage::Waiting, done: 0, total: 0, bytes_per_second: 0.0 };
     let name = format!("session {}", session.get(..8).unwrap_or_default());
     let live = Some(Box::new(Live::new(session)));
-    model.files.push(FileEntry::new(key, name, 0, phase, live));
+    let mut file = FileEntry::new(key, name, 0, phase, live);
+    model.preferences.apply(&mut file.view);
+    model.files.push(file);
     select_file(model, key);
 }
 
@@ -99,7 +102,7 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         *view = View::restore(link, summary);
     } else if live.is_fresh {
         let tab = view.tab;
-        let first = View::first(summary);
+        let first = with_settings(View::first(summary), view);
         // Without a timeline, the default tab is another one.
         *view = if tab == Tab::Timeline { first } else { View { tab, ..first } };
     }
@@ -132,6 +135,7 @@ fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
 pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
     let link = link_to(model, key);
     let is_linked = link.is_some();
+    model.history.shift(key, &grown.trims, grown.kept);
     let has_begun = with_view(model, key, |file, view| apply(file, view, grown, link.as_ref().map(|link| &link.link)));
     if is_linked && has_begun == Some(true) {
         links::used(model);

@@ -93,11 +93,12 @@ fn each_file_keeps_its_view() {
         added(1, "b"),
         read(1, &[50]),
         Action::SetCursor(9),
+        Action::SetTab(Tab::Events),
         Action::SelectFile(FileKey(0)),
     ]);
     assert_eq!((model.view.cursor, model.view.tab), (7, Tab::Flame));
     let model = update(&model, Action::SelectFile(FileKey(1)));
-    assert_eq!((model.view.cursor, model.view.tab), (9, Tab::Timeline));
+    assert_eq!((model.view.cursor, model.view.tab), (9, Tab::Events));
     let model = update(&model, Action::FileClosed(FileKey(1)));
     assert_eq!((model.current, model.view.cursor), (Some(FileKey(0)), 7));
 }

@@ -246,17 +246,6 @@ impl View {
         view
     }
 
-    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
-    /// memory, otherwise the whole trace.
-    pub fn opened(summary: &Summary) -> Self {
-        let mut view = Self::first(summary);
-        let device = summary.devices.get(view.device as usize);
-        if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
-            view.show_position(device, position);
-        }
-        view
-    }
-
     /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
     /// the axis.
     pub fn show_position(&mut self, device: &DeviceSummary, position: u32) {

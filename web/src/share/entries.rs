@@ -102,7 +102,9 @@ pub fn EntryRows(props: &EntryRowsProps) -> Html {
             </div>
             { for pairs }
             if count > FEW {
+                <div class="share-more" role="row"><span role="cell">
                 <button type="button" class="act share-all" aria-expanded={is_open.to_string()} aria-label={format!("{label}: {name}")} {onclick} data-testid="share-all">{ label.clone() }</button>
+                </span></div>
             }
         </div>
     }

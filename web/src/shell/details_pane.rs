@@ -4,8 +4,10 @@ use shared::decimal::Decimal;
 use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
-use crate::browser::window;
+use super::sheet::Sheet;
+use crate::browser::{use_narrow, window};
 use crate::hooks::use_model;
+use crate::model::Action;
 use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
@@ -43,13 +45,32 @@ pub struct DetailsPaneProps {
     pub is_filled: bool,
 }
 
-/// The pane with its splitter.
+/// The details: a pane beside the view, or on a narrow page a sheet below it.
 #[component]
 pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
+    if use_narrow() {
+        html! { <Sheet {is_filled} /> }
+    } else {
+        html! { <SidePane {is_filled} /> }
+    }
+}
+
+/// The pane with its splitter.
+#[component]
+fn SidePane(props: &DetailsPaneProps) -> Html {
+    let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();
-    let width = use_state_eq(|| first_width(page()));
+    let width = use_state_eq(|| {
+        model.preferences.details_px.map_or_else(|| first_width(page()), |width| fitting(f64::from(width), page()))
+    });
+    // Remembered once the splitter rests.
+    let remember = {
+        let model = model.clone();
+        // Casts of floating point saturate.
+        move |width: f64| model.dispatch(Action::SetDetailsWidth(Some(width.round() as u32)))
+    };
     {
         let node = node.clone();
         use_effect_with((*width, model.is_details_open), move |(width, _)| set_style(&node, "width", &pixels(*width)));
@@ -73,6 +94,10 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
             }
         })
     };
+    let onlostpointercapture = {
+        let (width, remember) = (width.clone(), remember.clone());
+        Callback::from(move |_: PointerEvent| remember(*width))
+    };
     let onkeydown = {
         let width = width.clone();
         Callback::from(move |event: KeyboardEvent| {
@@ -82,18 +107,23 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
                 _ => return,
             };
             event.prevent_default();
-            width.set(fitting(*width + by, page()));
+            let wider = fitting(*width + by, page());
+            width.set(wider);
+            remember(wider);
         })
     };
     let ondblclick = {
-        let width = width.clone();
-        Callback::from(move |_| width.set(first_width(page())))
+        let (width, model) = (width.clone(), model.clone());
+        Callback::from(move |_| {
+            width.set(first_width(page()));
+            model.dispatch(Action::SetDetailsWidth(None));
+        })
     };
     html! {
         <>
             <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Details pane width"
                 aria-valuenow={Decimal::of(*width, 0).to_string()} aria-valuemin={Decimal::of(LEAST, 0).to_string()} tabindex="0"
-                {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
+                {onpointerdown} {onpointermove} {onlostpointercapture} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {
                     <Details />

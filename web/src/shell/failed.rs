@@ -25,6 +25,10 @@ pub fn failed(model: &ModelHandle) -> Html {
         let (model, key) = (model.clone(), file.key);
         Callback::from(move |_| source::close(&model, key))
     };
+    let on_pick = {
+        let model = model.clone();
+        Callback::from(move |_| source::pick(&model))
+    };
     let on_again = file.url.clone().map(|url| {
         let (model, file) = (model.clone(), file.clone());
         Callback::from(move |_: MouseEvent| source::fetch_again(&model, &file, &url))
@@ -47,7 +51,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                     if let Some(onclick) = on_again {
                         <button type="button" class="button is-primary" {onclick} data-testid="fetch-again">{ "Try again" }</button>
                     }
-                    <button type="button" class={other} onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
+                    <button type="button" class={other} onclick={on_pick} data-testid="open-another">{ "Open another file" }</button>
                     <button type="button" class="button" onclick={on_close} data-testid="close-failed">{ "Close" }</button>
                 </p>
             </div>

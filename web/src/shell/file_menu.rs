@@ -20,14 +20,25 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
     };
+    let on_pick = {
+        let model = model.clone();
+        Callback::from(move |_| source::pick(&model))
+    };
+    let on_close_all = {
+        let model = model.clone();
+        Callback::from(move |_| source::close_all(&model))
+    };
     html! {
         <Menu {label} name="Files" test_id="file-menu">
             { for model.files.iter().map(|file| row(model, file)) }
+            if model.files.len() > 1 {
+                <button type="button" class="menu-row" onclick={on_close_all} data-testid="menu-close-all">{ "Close all" }</button>
+            }
             <hr />
             if model.place.has_server() {
                 <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
             }
-            <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
+            <button type="button" class="menu-row" onclick={on_pick} data-testid="menu-open-file">{ "Open file…" }</button>
             if model.place.has_server() {
                 <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
                 if model.has_uploads {
@@ -65,7 +76,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
     }
 }
 
-/// Returns the progress or the size of a file.
+/// Returns the progress of a file, or its size and the memory that it takes.
 fn note(file: &FileEntry) -> String {
     match &file.phase {
         Phase::Loading { stage: Stage::Waiting, .. } => "waiting".to_owned(),
@@ -73,10 +84,14 @@ fn note(file: &FileEntry) -> String {
         Phase::Loading { done, total, .. } => {
             format!("{} %", done.saturating_mul(100).checked_div(*total).unwrap_or(0))
         }
-        Phase::Ready { .. } => match &file.live {
-            Some(live) => live.status.state.name().to_owned(),
-            None => Bytes(file.size).to_string(),
-        },
+        Phase::Ready { .. } => {
+            let what = file
+                .live
+                .as_ref()
+                .map_or_else(|| Bytes(file.size).to_string(), |live| live.status.state.name().to_owned());
+            if file.memory > 0 { format!("{what} · {} of memory", Bytes(file.memory)) } else { what }
+        }
+        Phase::Away => format!("{} · put away", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }

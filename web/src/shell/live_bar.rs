@@ -58,7 +58,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                     // While paused, the sentence beside it begins with the word.
                     <span class={live.is_paused.then_some("visually-hidden")}>{ word }</span>
                 </span>
-                <span class="live-said" role="status" data-testid="live-said">{ status_text(live, &summary) }</span>
+                <span class="live-said" data-testid="live-said">{ status_text(live, &summary) }</span>
                 { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
@@ -81,7 +81,7 @@ fn part(class: &'static str, test_id: &'static str, title: &str, words: String) 
 }
 
 /// Returns the state as a symbol, a word, and the class of its colour.
-fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
+pub(super) fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     match (live.status.state, &live.status.connection) {
         (SessionState::Ended, _) => (Symbol::Ended, "Ended", "is-ended"),
         (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "Disconnected", "is-lost"),

@@ -46,7 +46,6 @@ pub fn loading(model: &ModelHandle) -> Html {
                 </p>
                 <button type="button" class="button" onclick={on_cancel} data-testid="cancel">{ "Cancel" }</button>
             </div>
-            <p class="visually-hidden" role="status">{ what }{ " " }{ file.name.clone() }</p>
         </main>
     }
 }

@@ -1,5 +1,6 @@
 //! The frame around the views: header, menus, tabs and panes, and the pages that are shown without a trace.
 
+mod announcer;
 mod detail_bar;
 mod details_pane;
 mod device_menu;
@@ -12,17 +13,21 @@ mod notice;
 mod offer;
 mod older;
 mod password_form;
+mod recent_files;
 mod session_list;
 mod session_poll;
 mod session_row;
 mod shared_failed;
+mod sheet;
 mod sparkline;
 mod split;
 mod start_page;
 mod tabs;
+mod title;
 mod token_form;
 mod workbench;
 
+pub use announcer::announcer;
 pub use failed::failed;
 pub use header::header;
 pub use loading::loading;
@@ -30,5 +35,6 @@ pub use notice::Notice;
 pub use offer::OfferDialog;
 pub use session_list::job_dialog;
 pub use start_page::start_page;
+pub use title::title;
 pub use token_form::TokenForm;
 pub use workbench::Workbench;

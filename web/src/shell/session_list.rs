@@ -14,12 +14,17 @@ use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
 use crate::widgets::format::counted;
 
-/// Returns the code that connects a job to this server through the project's Python agent.
+/// Returns the command that runs a script and watches it on this server, and how a job attaches itself instead.
 fn attach_snippet() -> String {
-    let origin = crate::browser::window().location().origin().unwrap_or_default();
+    let location = crate::browser::window().location();
+    let origin = location.origin().unwrap_or_default();
+    // The program finds a server of its own machine by itself.
+    let is_here = ["localhost", "127.0.0.1", "[::1]"].contains(&&*location.hostname().unwrap_or_default());
+    let to = if is_here { String::new() } else { format!(" --to {origin}") };
     format!(
-        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"{origin}\")\n\n\
-         # Without a GPU, in a shell: vramscope run transformer --to {origin}\n"
+        "vramscope watch{to} train.py\n\n\
+         # Or in the job itself, after: pip install ./collector/python\nimport vramscope\nvramscope.attach(\"{origin}\")\n\n\
+         # Without a GPU: vramscope run transformer --to {origin}\n"
     )
 }
 
@@ -155,7 +160,7 @@ pub fn SessionList() -> Html {
                 </header>
                 if sessions.is_empty() {
                     <div class="sessions-none">
-                        <p>{ "No jobs connected yet. In the job you want to watch:" }</p>
+                        <p>{ "No jobs connected yet. To watch one:" }</p>
                         <div class="snippet">
                             <pre><code>{ attach_snippet() }</code></pre>
                             <CopyButton text={attach_snippet()} label="Copy" />

@@ -2,6 +2,7 @@
 
 use yew::prelude::*;
 
+use super::recent_files::{open_again, recent_files};
 use super::session_list::SessionList;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Dialog, Place};
@@ -17,6 +18,10 @@ pub fn start_page(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
     };
+    let on_pick = {
+        let model = model.clone();
+        Callback::from(move |_| source::pick(&model))
+    };
     let on_uploads = {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Uploads)))
@@ -28,6 +33,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 if let Some(name) = awaited {
                     <p class="start-link" data-testid="awaited">
                         { "This link is for “" }<strong>{ name.clone() }</strong>{ "”. Drop that file here to open it." }
+                        { for open_again(model) }
                     </p>
                 }
                 if model.place.has_server() {
@@ -40,7 +46,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                     <p class="buttons">
-                        <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
+                        <button type="button" class="button is-primary" onclick={on_pick} data-testid="open-file">{ "Open file" }</button>
                         if model.place.has_server() {
                             <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
                         }
@@ -50,6 +56,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                     </p>
                     <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
                 </div>
+                { recent_files(model) }
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "Record a snapshot" }</h2>

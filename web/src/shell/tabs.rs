@@ -1,14 +1,29 @@
 //! The tab bar.
 
 use shared::units::Count;
+use web_sys::{ScrollIntoViewOptions, ScrollLogicalPosition};
 use yew::prelude::*;
 
 use super::detail_bar::detail_note;
+use crate::browser::document;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Side, Split, Tab};
 use crate::views::findings::ordered;
 use crate::views::{TABS, TabView, first_side, panel_id};
 use crate::widgets::icon::{Symbol, icon};
+
+/// Scrolls the selected tab into view where not all tabs fit.
+#[hook]
+pub fn use_tab_in_view(tab: Tab) {
+    use_effect_with(tab, |tab| {
+        if let Some(button) = document().get_element_by_id(&id(*tab)) {
+            let options = ScrollIntoViewOptions::new();
+            options.set_block(ScrollLogicalPosition::Nearest);
+            options.set_inline(ScrollLogicalPosition::Center);
+            button.scroll_into_view_with_scroll_into_view_options(&options);
+        }
+    });
+}
 
 /// Renders the tabs and the button of the details pane.
 pub fn tabs(model: &ModelHandle) -> Html {
@@ -41,7 +56,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
             </div>
             { detail_note(model) }
             { split_buttons(model) }
-            <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
+            <button type="button" class="icon-button details-toggle" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
                 { icon(Symbol::PaneRight) }
             </button>
         </div>

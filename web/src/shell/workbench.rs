@@ -6,7 +6,7 @@ use super::detail_bar::{detail_bar, has_preview};
 use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::split::Views;
-use super::tabs::tabs;
+use super::tabs::{tabs, use_tab_in_view};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
@@ -24,6 +24,7 @@ use crate::widgets::bytes_text::copy_exact;
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
+    use_tab_in_view(model.view.tab);
     let shows = |tab| model.view.shows(tab);
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
@@ -54,6 +55,7 @@ pub fn Workbench() -> Html {
     }
     html! {
         <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
+            <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
             if model.device().is_some() {

@@ -42,9 +42,13 @@ pub fn DropZone() -> Html {
                     "drop",
                     Box::new(move |event| {
                         drop_count(0, true);
-                        let list = event.data_transfer().and_then(|data| data.files());
+                        let Some(data) = event.data_transfer() else { return };
+                        let mut handles = super::recent::handles(&data).into_iter();
+                        let list = data.files();
                         let files = list.iter().flat_map(|list| (0..list.length()).filter_map(|i| list.get(i)));
-                        super::open(&model, files.collect::<Vec<_>>());
+                        for file in files {
+                            super::open_one(&model, &file, handles.next().unwrap_or_default());
+                        }
                     }),
                 ),
             ];

@@ -10,7 +10,7 @@ use yew::Callback;
 use super::{is_identity_awaited, receive};
 use crate::browser::document;
 use crate::hooks::ModelHandle;
-use crate::model::Action;
+use crate::model::{Action, Again};
 
 /// The element that holds it, as base64.
 const ELEMENT: &str = "vramscope-trace";
@@ -31,6 +31,7 @@ pub fn open_embedded(model: &ModelHandle, read: &Function) {
     let key = model.workers().next_key();
     // Shown at once: decoding takes a moment.
     model.dispatch(Action::FileAdded { key, name: name.unwrap_or_else(|| NAME.to_owned()), size: 0 });
+    model.dispatch(Action::FileKept { key, again: Again::Here });
     let reading = read.call0(&JsValue::NULL).and_then(JsCast::dyn_into::<Promise>);
     let model = model.clone();
     spawn_local(async move {

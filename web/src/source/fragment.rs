@@ -2,11 +2,12 @@
 //! (`#open=ID/NAME`, which `vramscope FILE` prints), and every session of a job (`#job=NAME`, which `vramscope watch`
 //! prints). The address stays valid for as long as the server runs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use js_sys::decode_uri_component;
+use shared::link::Encoded;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{Url, UrlSearchParams};
 
@@ -25,6 +26,8 @@ pub(super) const FILES: &str = "/api/v1/files/";
 const ID_CHARS: usize = 64;
 /// Milliseconds between two looks at a job's sessions.
 const EVERY_MS: i32 = 1_000;
+/// Looks without a session after which the page no longer says only that it waits: half a minute.
+const MOST_WAITS: u32 = 30;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
 
@@ -40,12 +43,29 @@ pub fn open_named(model: &ModelHandle) {
     }
     if let Some(job) = parameters.get(JOB).filter(|job| !job.is_empty()) {
         model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It appears here by itself.")));
-        look(Rc::new(Job { model: model.clone(), name: job, seen: RefCell::default(), timer: RefCell::default() }));
+        let linked = model.link.as_ref().and_then(|link| link.session.clone());
+        let job = Job {
+            model: model.clone(),
+            name: job,
+            linked,
+            seen: RefCell::default(),
+            timer: RefCell::default(),
+            waited: Cell::default(),
+        };
+        let job = Rc::new(job);
+        WATCHED.set(Some(Rc::clone(&job)));
+        look(job);
     }
 }
 
-/// Returns the part of the fragment that opens a file again, if the server has it.
+/// Returns the part of the fragment that opens a file again, if the server has it, or all sessions of the job that a
+/// session was opened with.
 pub fn part(file: &FileEntry) -> Option<String> {
+    if let Some(live) = &file.live {
+        let job = WATCHED.with_borrow(Clone::clone)?;
+        let is_its = job.seen.borrow().contains(&live.session);
+        return is_its.then(|| format!("&{JOB}={}", Encoded(&job.name)));
+    }
     let (_, value) = file.url.as_ref()?.split_once(FILES)?;
     Some(format!("&{OPEN}={value}"))
 }
@@ -66,13 +86,22 @@ fn open_file(model: &ModelHandle, value: &str) {
     }
 }
 
+thread_local! {
+    /// The job that the page's address named.
+    static WATCHED: RefCell<Option<Rc<Job>>> = const { RefCell::new(None) };
+}
+
 /// A job whose sessions are opened as they appear.
 struct Job {
     model: ModelHandle,
     name: String,
+    /// The session that the address named too: the one that was looked at before the page was loaded again.
+    linked: Option<String>,
     /// The sessions that were opened. One that the person closed is not opened again.
     seen: RefCell<HashSet<String>>,
     timer: RefCell<Option<Timeout>>,
+    /// How often the server was asked.
+    waited: Cell<u32>,
 }
 
 /// Opens the new sessions of a job, and looks again until all have ended.
@@ -86,13 +115,18 @@ fn look(job: Rc<Job>) {
             is_over = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
             let is_first = job.seen.borrow().is_empty();
             let mut first: Option<FileKey> = None;
+            if is_first {
+                job.model.dispatch(Action::StepJoined);
+            }
             for id in found.iter().map(|session| session.text("id")).take(MOST) {
                 let is_new = job.seen.borrow_mut().insert(id.clone());
                 if is_new {
                     let shown = job.model.now().current;
                     watch(&job.model, &id);
                     let opened = job.model.now().current;
-                    first = first.or(opened);
+                    if first.is_none() || job.linked.as_ref() == Some(&id) {
+                        first = opened;
+                    }
                     // A rank that appears later doesn't take the place of the one that is being looked at.
                     if let Some(shown) = shown.filter(|_| !is_first) {
                         job.model.dispatch(Action::SelectFile(shown));
@@ -103,6 +137,14 @@ fn look(job: Rc<Job>) {
                 job.model.dispatch(Action::SelectFile(first));
                 job.model.dispatch(Action::DismissNotice);
             }
+        }
+        let waited = job.waited.replace(job.waited.get().saturating_add(1));
+        if waited == MOST_WAITS && job.seen.borrow().is_empty() {
+            // The server hears of a job with its first event only.
+            job.model.dispatch(Action::Notify(format!(
+                "“{}” has not used the GPU so far. If it has ended, its terminal says why. If not, it still appears here.",
+                job.name
+            )));
         }
         if !is_over {
             let next = Rc::clone(&job);

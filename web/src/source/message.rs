@@ -135,7 +135,7 @@ pub fn accept_message(model: &ModelHandle, is_remembered: bool) {
     if let Some(key) = SHOWN.take() {
         super::close(model, key);
     }
-    let key = super::open_one(model, &file);
+    let key = super::open_unkept(model, &file);
     SHOWN.set(Some(key));
     model.dispatch(Action::FileFrom { key, origin: origin.clone(), url: None });
     reply(&from, &origin, "vramscope-opened");

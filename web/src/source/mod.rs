@@ -7,6 +7,7 @@ mod fragment;
 mod message;
 mod picker;
 mod place;
+mod recent;
 mod run;
 mod sample;
 pub mod server;
@@ -22,11 +23,13 @@ pub use fragment::{open_named, part};
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;
+pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, use_recent};
 pub use run::open_run;
 pub use sample::open_sample;
 use shared::order::Within;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
-pub use url::{accept_address, fetch_again, offer_address, refuse_address};
+pub use url::{accept_address, fetch_again, offer_address, parameters_for, refuse_address};
+use wasm_bindgen::JsValue;
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -39,12 +42,19 @@ use crate::worker::message::FromWorker;
 /// Opens files, each in a worker of its own.
 pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     for file in files {
-        open_one(model, &file);
+        open_one(model, &file, JsValue::UNDEFINED);
     }
 }
 
+/// Opens a file in a worker of its own, and keeps it for a later visit: by its handle, if there is one. Returns its key.
+fn open_one(model: &ModelHandle, file: &File, handle: JsValue) -> FileKey {
+    let key = open_unkept(model, file);
+    recent::remember(key, file, handle);
+    key
+}
+
 /// Opens a file in a worker of its own. Returns its key.
-fn open_one(model: &ModelHandle, file: &File) -> FileKey {
+fn open_unkept(model: &ModelHandle, file: &File) -> FileKey {
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
     let report = {
@@ -82,6 +92,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
         FromWorker::Hashed { hash } => model.dispatch(Action::FileHashed { key, hash }),
         FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
         FromWorker::Detail(detail) => model.dispatch(Action::FileDetail { key, detail }),
+        FromWorker::Memory { bytes } => model.dispatch(Action::FileMemory { key, bytes }),
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });
@@ -124,6 +135,13 @@ pub fn close(model: &ModelHandle, key: FileKey) {
     }
     model.workers().close(key);
     model.dispatch(Action::FileClosed(key));
+}
+
+/// Closes all files, and stops watching all sessions.
+pub fn close_all(model: &ModelHandle) {
+    for file in &model.now().files {
+        close(model, file.key);
+    }
 }
 
 /// Closes the file that is shown.

@@ -4,13 +4,16 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::document;
-use crate::hooks::use_model;
+use crate::hooks::{ModelHandle, use_model};
 
 const ID: &str = "file-input";
 
-/// Opens the file dialog.
-pub fn pick() {
+/// Opens the file dialog: the one that hands out handles, where the browser has it.
+pub fn pick(model: &ModelHandle) {
     use wasm_bindgen::JsCast;
+    if super::recent::pick(model).is_some() {
+        return;
+    }
     let input = document().get_element_by_id(ID).and_then(|e| e.dyn_into::<HtmlInputElement>().ok());
     if let Some(input) = input {
         input.click();
@@ -30,7 +33,6 @@ pub fn FilePicker() -> Html {
         super::open(&model, files);
     });
     html! {
-        <input id={ID} class="visually-hidden" type="file" multiple=true tabindex="-1" aria-label="Snapshot files"
-            {onchange} data-testid="file-input" />
+        <input id={ID} hidden=true type="file" multiple=true {onchange} data-testid="file-input" />
     }
 }

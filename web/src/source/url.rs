@@ -1,10 +1,11 @@
 //! A trace at a URL that the page's address names (`?url=`). The browser fetches it if the person agrees; the page's server
 //! does not see it.
 
+use std::cell::RefCell;
+
 use js_sys::decode_uri_component;
 use shared::limits::ADDRESS_BYTES;
-use wasm_bindgen::JsValue;
-use web_sys::Url;
+use web_sys::{Url, UrlSearchParams};
 use yew::Callback;
 
 use super::fragment::FILES;
@@ -65,17 +66,40 @@ pub fn accept_address(model: &ModelHandle, offer: Offer) {
     }
 }
 
+thread_local! {
+    /// The parameters of the page's own address, from `?` on; without the URL once that was refused or closed.
+    static PARAMETERS: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Returns the parameters that the page's address has while a file is shown. The URL of a trace stands in the address of that
+/// trace only: a page that is loaded again with another file does not ask about it.
+pub fn parameters_for(file: Option<&FileEntry>) -> String {
+    let first = PARAMETERS
+        .with_borrow_mut(|known| known.get_or_insert_with(|| window().location().search().unwrap_or_default()).clone());
+    let is_its = file.and_then(|file| file.url.as_ref()).is_some_and(|url| !is_own(url));
+    if is_its { first } else { without_url(&first) }
+}
+
+fn without_url(parameters: &str) -> String {
+    let Ok(rest) = UrlSearchParams::new_with_str(parameters) else { return String::new() };
+    if !rest.has(PARAMETER) {
+        return parameters.to_owned();
+    }
+    rest.delete(PARAMETER);
+    let rest = String::from(rest.to_string());
+    if rest.is_empty() { rest } else { format!("?{rest}") }
+}
+
 /// Drops the URL from the page's address: a page that is loaded again does not ask again. The rest of the address stays.
 pub fn refuse_address() {
-    let Some(parameters) = parameters().filter(|parameters| parameters.has(PARAMETER)) else { return };
-    parameters.delete(PARAMETER);
-    let rest = String::from(parameters.to_string());
-    let mark = if rest.is_empty() { "" } else { "?" };
     let location = window().location();
+    let rest = without_url(&location.search().unwrap_or_default());
+    PARAMETERS.set(Some(rest.clone()));
     let (path, fragment) = (location.pathname().unwrap_or_default(), location.hash().unwrap_or_default());
     if let Ok(history) = window().history() {
         // If the browser refuses, the page asks once more.
-        let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{path}{mark}{rest}{fragment}")));
+        let state = history.state().unwrap_or_default();
+        let _ = history.replace_state_with_url(&state, "", Some(&format!("{path}{rest}{fragment}")));
     }
 }
 

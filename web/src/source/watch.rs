@@ -5,7 +5,7 @@ use yew::Callback;
 
 use super::{receive, server};
 use crate::hooks::ModelHandle;
-use crate::model::Action;
+use crate::model::{Action, Again};
 use crate::worker::message::ToWorker;
 
 /// Watches a session, or shows it if it is being watched already.
@@ -87,6 +87,7 @@ pub fn fetch_older(model: &ModelHandle, session: &str, name: &str, from_us: Opti
     let url = server::href(&format!("sessions/{session}/trace?format=vramscope{from}&to_us={to_us}"));
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name: name.to_owned(), size: 0 });
+    model.dispatch(Action::FileKept { key, again: Again::Here });
     model.dispatch(Action::SelectFile(key));
     let report = {
         let model = model.clone();

@@ -57,7 +57,7 @@ pub fn Legend() -> Html {
         return Html::default();
     };
     html! {
-        <section class="legend" aria-label={title} data-testid="legend">
+        <div class="legend" role="group" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
                 <span class="fold-mark" aria-hidden="true">{ if *is_open { "▾" } else { "▸" } }</span>
                 <b>{ title }</b>
@@ -88,7 +88,7 @@ pub fn Legend() -> Html {
                     }) }
                 </ul>
             }
-        </section>
+        </div>
     }
 }
 

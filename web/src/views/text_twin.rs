@@ -1,7 +1,10 @@
 //! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
+use std::cmp::Reverse;
+
 use shared::query::{
-    Answer, Axis, Classes, EventFilter, FlameQuery, HeatmapCell, HeatmapCellQuery, Query, TimelineQuery, Window,
+    Answer, Axis, Classes, DeviceSummary, EventFilter, Flame, FlameBox, FlameQuery, HeatmapCell, HeatmapCellQuery,
+    Query, TimelineQuery, Window,
 };
 use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
@@ -17,6 +20,7 @@ use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
 use crate::views::timeline::{values_at, values_text};
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::counted;
 
 /// Milliseconds without a change before the text is updated.
@@ -67,8 +71,9 @@ pub fn TextTwin() -> Html {
     };
     html! {
         <div class="visually-hidden" data-testid="text-twin">
-            <p aria-live="polite">
+            <p id="text-twin" aria-live="polite">
                 { subject(&model, answer.as_deref(), totals.as_ref()) }
+                { model.device().map(whole).unwrap_or_default() }
                 if let Some(totals) = totals {
                     { format!("Cursor at event {}: {} requested, {} reserved. ",
                         Count(cursor.into()), Bytes(totals.requested), Bytes(totals.reserved)) }
@@ -90,6 +95,9 @@ pub fn TextTwin() -> Html {
             if let (Tab::Timeline, Some(Answer::Classes(classes))) = (model.view.tab, classes.as_deref()) {
                 { largest(&model, classes) }
             }
+            if let (Tab::Flame, Some(Answer::Flame(flame))) = (model.view.tab, answer.as_deref()) {
+                { frames(flame) }
+            }
         </div>
     }
 }
@@ -110,13 +118,13 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
             filter,
             highlight: view.highlight.clone(),
         })),
-        // One pixel wide: only the root is needed.
+        // As wide as its table has rows: boxes below one part of that are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
             by_category: view.flame_by_category,
-            width: 1.0,
+            width: ROWS as f32,
             filter,
             ..FlameQuery::default()
         })),
@@ -188,6 +196,38 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             format!("{}. ", counted(count as u64, "finding"))
         }
         (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap | Tab::WhatIf, ..) => String::new(),
+    }
+}
+
+/// Describes the overview: the whole trace, whatever part of it is shown.
+fn whole(device: &DeviceSummary) -> String {
+    format!(
+        "Whole trace: {}, peak {} requested, at most {} reserved, {}. ",
+        counted(device.events.into(), "event"),
+        Bytes(device.peak.requested),
+        Bytes(device.peak_reserved),
+        counted(device.ooms.len() as u64, "failed request"),
+    )
+}
+
+/// Renders the largest boxes of the flame graph as a table.
+fn frames(flame: &Flame) -> Html {
+    let mut boxes: Vec<&FlameBox> = flame.boxes.iter().skip(1).collect();
+    boxes.sort_by_key(|flame_box| Reverse(flame_box.bytes));
+    html! {
+        <table>
+            <caption>{ format!("Largest frames, event {}", Count(flame.query.position.into())) }</caption>
+            <thead><tr><th>{ "Frame" }</th><th>{ "Bytes" }</th><th>{ "Allocations" }</th></tr></thead>
+            <tbody>
+                { for boxes.into_iter().take(ROWS).map(|flame_box| html! {
+                    <tr>
+                        <th scope="row">{ flame_box.name.clone() }{ " " }{ flame_box.location.clone() }</th>
+                        <td>{ bytes_text(flame_box.bytes) }</td>
+                        <td>{ Count(flame_box.count.into()).to_string() }</td>
+                    </tr>
+                }) }
+            </tbody>
+        </table>
     }
 }
 

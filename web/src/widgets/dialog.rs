@@ -8,7 +8,7 @@ use super::icon::{Symbol, icon};
 use crate::browser::document;
 
 /// Selector of focusable elements.
-const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
+const FOCUSABLE: &str = "button:enabled, input:enabled, select:enabled, textarea:enabled, a[href], [tabindex='0']";
 
 /// Properties of [`Modal`].
 #[derive(PartialEq, Properties)]
@@ -74,14 +74,15 @@ pub fn Modal(props: &ModalProps) -> Html {
         <div class="backdrop" onmousedown={on_backdrop}>
             <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
                 aria-label={props.title.clone()} tabindex="-1" {onkeydown} data-testid={props.test_id.clone()}>
-                if !props.is_title_hidden {
-                    <header class="modal-head">
+                // Without its title, a dialog is closed by its button where it covers the whole page.
+                <div class={if props.is_title_hidden { "modal-corner" } else { "modal-head" }}>
+                    if !props.is_title_hidden {
                         <h2>{ props.title.clone() }</h2>
-                        <button type="button" class="icon-button" aria-label="Close" onclick={close} data-testid="dialog-close">
-                            { icon(Symbol::Cross) }
-                        </button>
-                    </header>
-                }
+                    }
+                    <button type="button" class="icon-button" aria-label="Close" onclick={close} data-testid="dialog-close">
+                        { icon(Symbol::Cross) }
+                    </button>
+                </div>
                 { props.children.clone() }
             </div>
         </div>
@@ -92,7 +93,8 @@ pub fn Modal(props: &ModalProps) -> Html {
 fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
     let Some(dialog) = node.cast::<Element>() else { return false };
     let Ok(list) = dialog.query_selector_all(FOCUSABLE) else { return false };
-    let edges = (list.item(0), list.item(list.length().saturating_sub(1)));
+    let shown = |i: u32| list.item(i)?.dyn_into::<HtmlElement>().ok().filter(|element| element.offset_width() > 0);
+    let edges = ((0..list.length()).find_map(shown), (0..list.length()).rev().find_map(shown));
     let (Some(first), Some(last)) = edges else { return true };
     let active = document().active_element();
     let is_on = |node: &web_sys::Node| active.as_ref().is_some_and(|a| a.is_same_node(Some(node)));
@@ -103,8 +105,6 @@ fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
     } else {
         return false;
     };
-    if let Ok(target) = target.dyn_into::<HtmlElement>() {
-        let _ = target.focus();
-    }
+    let _ = target.focus();
     true
 }

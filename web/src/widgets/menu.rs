@@ -78,7 +78,8 @@ pub fn Menu(props: &MenuProps) -> Html {
     html! {
         <div class="menu" ref={node} {onkeydown}>
             <button type="button" class="menu-button" aria-haspopup="true" aria-expanded={is_open.to_string()}
-                aria-label={props.name.clone()} onclick={toggle} data-testid={props.test_id.clone()}>
+                onclick={toggle} data-testid={props.test_id.clone()}>
+                <span class="visually-hidden">{ props.name.clone() }{ ": " }</span>
                 { props.label.clone() }
                 { icon(Symbol::ChevronDown) }
             </button>

@@ -10,6 +10,7 @@ pub mod format;
 pub mod icon;
 pub mod menu;
 pub mod popup_menu;
+pub mod scroller;
 pub mod share_bar;
 pub mod stack_list;
 pub mod style;

@@ -39,6 +39,8 @@ struct Inner {
     next_question: Cell<u32>,
     has_answered: Cell<bool>,
     open: RefCell<HashMap<FileKey, Connection>>,
+    /// How the bytes of files can be had again, for those that are put away.
+    firsts: RefCell<HashMap<FileKey, First>>,
     spare: RefCell<Option<Spare>>,
     /// The user's own rules.
     rules: RefCell<OwnRules>,
@@ -50,6 +52,20 @@ struct Spare {
     worker: Worker,
     has_failed: Rc<Cell<bool>>,
     _on_error: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+/// What a worker begins with, and where its messages go.
+#[derive(Clone)]
+struct First {
+    bytes: FirstMessage,
+    report: Callback<FromWorker>,
+}
+
+/// The first message to a worker.
+#[derive(Clone)]
+enum FirstMessage {
+    File(File),
+    Message(ToWorker),
 }
 
 /// A worker, its listeners, and the questions that it has not answered yet.
@@ -130,25 +146,33 @@ impl Workers {
     /// Starts a worker on a file. Messages other than answers go to `report`. With `identify`, the file's identity is
     /// found while it is read, and reported before its summary.
     pub fn open(&self, key: FileKey, file: &File, identify: bool, report: Callback<FromWorker>) -> Result<(), String> {
-        self.begin(key, report, |worker| {
-            if identify {
-                send(worker, &ToWorker::Identify)?;
-            }
-            worker.post_message(file)
-        })
+        self.begin(key, First { bytes: FirstMessage::File(file.clone()), report }, identify)
     }
 
     /// Starts a worker with a first message. Messages other than answers go to `report`.
     pub fn open_by(&self, key: FileKey, message: &ToWorker, report: Callback<FromWorker>) -> Result<(), String> {
-        self.begin(key, report, |worker| send(worker, message))
+        self.begin(key, First { bytes: FirstMessage::Message(message.clone()), report }, false)
     }
 
-    fn begin(
-        &self,
-        key: FileKey,
-        report: Callback<FromWorker>,
-        give: impl FnOnce(&Worker) -> Result<(), JsValue>,
-    ) -> Result<(), String> {
+    /// Ends a file's worker, so that its memory is free, and keeps how to begin again. Returns whether it did: a session
+    /// would miss events, and is left alone. Its open questions are never answered.
+    pub fn put_away(&self, key: FileKey) -> bool {
+        let is_session = |first: &First| matches!(first.bytes, FirstMessage::Message(ToWorker::Watch { .. }));
+        if self.0.firsts.borrow().get(&key).is_none_or(is_session) {
+            return false;
+        }
+        let connection = self.0.open.borrow_mut().remove(&key);
+        connection.is_some()
+    }
+
+    /// Starts a worker again on a file that was put away.
+    pub fn bring_back(&self, key: FileKey, identify: bool) -> Result<(), String> {
+        let first = self.0.firsts.borrow().get(&key).cloned();
+        self.begin(key, first.ok_or(failure::NO_WORKER)?, identify)
+    }
+
+    fn begin(&self, key: FileKey, first: First, identify: bool) -> Result<(), String> {
+        let report = first.report.clone();
         let spare = self.0.spare.take().filter(|spare| !spare.has_failed.get());
         let worker = spare.map_or_else(start, |spare| Ok(spare.worker)).map_err(|_| failure::NO_WORKER.to_owned())?;
 
@@ -171,7 +195,15 @@ impl Workers {
             let _ = send(&worker, &ToWorker::SetRules(rules.clone()));
         }
         mark("file sent");
-        give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
+        let given = match &first.bytes {
+            FirstMessage::File(file) if identify => {
+                send(&worker, &ToWorker::Identify).and_then(|()| worker.post_message(file))
+            }
+            FirstMessage::File(file) => worker.post_message(file),
+            FirstMessage::Message(message) => send(&worker, message),
+        };
+        given.map_err(|_| failure::NO_WORKER.to_owned())?;
+        self.0.firsts.borrow_mut().insert(key, first);
         let (pending, copying, reading) = (HashMap::new(), None, None);
         let connection =
             Connection { worker, pending, copying, reading, messages: 0, _on_message: on_message, _on_error: on_error };
@@ -184,6 +216,7 @@ impl Workers {
         // Removed first: dropping it calls into the browser, which must not find the map borrowed.
         let connection = self.0.open.borrow_mut().remove(&key);
         drop(connection);
+        self.0.firsts.borrow_mut().remove(&key);
         self.0.desks.close(key);
     }
 

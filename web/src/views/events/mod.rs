@@ -236,7 +236,7 @@ pub fn Events() -> Html {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
                     aria-activedescendant={at.map(|at| format!("event-row-{at}"))} aria-busy={is_sorting.to_string()} {onkeydown}>
                     { head(&model, &columns) }
-                    { list.wrap(html_rows.collect()) }
+                    { list.wrap("rowgroup", html_rows.collect()) }
                 </div>
             }
         </section>

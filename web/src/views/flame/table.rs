@@ -181,7 +181,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
                 <span class="cell-number">{ if differs { "Change" } else { "Bytes" } }</span><span class="cell-number">{ "Share" }</span>
                 <span class="cell-number">{ "Count" }</span><span class="tree-name">{ "Function" }</span>
             </div>
-            { list.wrap(shown.collect()) }
+            { list.wrap("group", shown.collect()) }
         </div>
     }
 }

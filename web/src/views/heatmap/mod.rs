@@ -130,7 +130,7 @@ pub fn HeatmapView() -> Html {
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
             <Toolbar note={map.map(|map| note(map, view.heatmap_offsets)).unwrap_or_default()} {has_failure} />
-            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Fragmentation over time"
+            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">
                 { canvas.html() }
                 if let Some(sentence) = empty {

@@ -125,7 +125,7 @@ pub fn Segments() -> Html {
     html! {
         <section class="canvas-view segments" aria-label="Segments">
             { toolbar(&model, map) }
-            <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="img"
+            <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="application" aria-roledescription="chart"
                 aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
                 <div ref={canvas.host()} class="canvas-host segments-sticky">
                     { canvas.html() }

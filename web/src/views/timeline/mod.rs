@@ -177,7 +177,7 @@ pub fn Timeline() -> Html {
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
             <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
-            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
+            <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
                 if let Some(sentence) = refused {

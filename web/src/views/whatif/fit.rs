@@ -6,6 +6,7 @@ use yew::prelude::*;
 
 use crate::model::{Run, WhatIf};
 use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::scroller::Scroller;
 
 /// Renders the cards, with the runs beside them.
 pub fn section(whatif: &WhatIf) -> Html {
@@ -17,7 +18,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <p class="quiet">
                 { format!("No settings need less than {}: so much was in tensors at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
-            <div class="whatif-scroll">
+            <Scroller name="Table of capacities">
                 <table class="whatif-table">
                     <thead>
                         <tr>
@@ -41,7 +42,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                         }) }
                     </tbody>
                 </table>
-            </div>
+            </Scroller>
         </section>
     }
 }

@@ -13,6 +13,7 @@ use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settin
 use crate::model::{Goal, Group, Tune, Tuned, WhatIfStep, Wish};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
+use crate::widgets::scroller::Scroller;
 
 const GOALS: [(Goal, &str); 3] =
     [(Goal::Reserved, "least reserved memory"), (Goal::Calls, "fewest driver calls"), (Goal::Fit, "no out-of-memory")];
@@ -135,7 +136,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 { plot(groups, advice.conf.as_deref()) }
             }
             if !groups.is_empty() {
-                <div class="whatif-scroll">
+                <Scroller name="Table of settings">
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
                             <th>{ "Settings" }</th>
@@ -148,7 +149,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                         </tr></thead>
                         <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group)) }</tbody>
                     </table>
-                </div>
+                </Scroller>
                 if rows < groups.len() {
                     <button type="button" class="act" onclick={show_all}>{ format!("Show all {} outcomes", Count(groups.len() as u64)) }</button>
                 }

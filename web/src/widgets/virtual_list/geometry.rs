@@ -12,6 +12,8 @@ use std::ops::Range;
 pub struct Geometry {
     /// Number of rows.
     pub rows: u32,
+    /// Height of one row in pixels.
+    pub row: f64,
     /// Height of the visible part in pixels.
     pub viewport: f64,
 }
@@ -19,12 +21,14 @@ pub struct Geometry {
 impl Geometry {
     /// Height of one row in pixels.
     pub const ROW: f64 = 20.0;
+    /// Height of one row in pixels on a narrow page, where a finger must hit it.
+    pub const TALL_ROW: f64 = 44.0;
     /// The tallest element in pixels, below the smallest limit of any browser.
     pub const TALLEST: f64 = 10_000_000.0;
 
     /// Returns the height of all rows in pixels.
     pub fn content(&self) -> f64 {
-        f64::from(self.rows) * Self::ROW
+        f64::from(self.rows) * self.row
     }
 
     /// Returns the height of the element that stands for them.
@@ -77,26 +81,26 @@ impl Geometry {
 
     /// Returns the rows that are at least partly visible.
     pub fn visible(&self, top: f64) -> Range<u32> {
-        let first = ((top / Self::ROW).floor().max(0.0) as u32).min(self.rows);
-        let end = (((top + self.viewport) / Self::ROW).ceil().max(0.0) as u32).min(self.rows);
+        let first = ((top / self.row).floor().max(0.0) as u32).min(self.rows);
+        let end = (((top + self.viewport) / self.row).ceil().max(0.0) as u32).min(self.rows);
         first..end
     }
 
     /// Returns the number of fully visible rows, which is the step of a page key.
     pub fn page(&self) -> u32 {
-        ((self.viewport / Self::ROW).floor() as u32).saturating_sub(1).max(1)
+        ((self.viewport / self.row).floor() as u32).saturating_sub(1).max(1)
     }
 
     /// Returns the first visible pixel that brings `row` into view: unchanged if it is visible, moved just enough if it
     /// is next to the view, and with the row in the middle if it is far away.
     pub fn reveal(&self, top: f64, row: u32) -> f64 {
-        let start = f64::from(row) * Self::ROW;
-        let end = start + Self::ROW;
+        let start = f64::from(row) * self.row;
+        let end = start + self.row;
         let (above, below) = (top - start, end - (top + self.viewport));
         let to = if above <= 0.0 && below <= 0.0 {
             top
         } else if above > self.viewport || below > self.viewport {
-            start - ((self.viewport - Self::ROW) / 2.0 / Self::ROW).floor() * Self::ROW
+            start - ((self.viewport - self.row) / 2.0 / self.row).floor() * self.row
         } else if above > 0.0 {
             start
         } else {
@@ -110,8 +114,8 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    const SMALL: Geometry = Geometry { rows: 100, viewport: 210.0 };
-    const HUGE: Geometry = Geometry { rows: 5_400_000, viewport: 610.0 };
+    const SMALL: Geometry = Geometry { rows: 100, row: Geometry::ROW, viewport: 210.0 };
+    const HUGE: Geometry = Geometry { rows: 5_400_000, row: Geometry::ROW, viewport: 610.0 };
 
     #[test]
     fn a_short_list_scrolls_by_pixels() {
@@ -125,10 +129,16 @@ mod tests {
 
     #[test]
     fn a_list_shorter_than_its_view_does_not_scroll() {
-        let few = Geometry { rows: 3, viewport: 210.0 };
+        let few = Geometry { rows: 3, ..SMALL };
         assert_eq!((few.last_top(), few.top_of(50.0), few.scroll_of(50.0)), (0.0, 0.0, 0.0));
         assert_eq!(few.visible(0.0), 0..3);
-        assert_eq!(Geometry { rows: 0, viewport: 0.0 }.visible(0.0), 0..0);
+        assert_eq!(Geometry { rows: 0, viewport: 0.0, ..SMALL }.visible(0.0), 0..0);
+    }
+
+    #[test]
+    fn taller_rows_make_a_taller_list() {
+        let tall = Geometry { row: Geometry::TALL_ROW, ..SMALL };
+        assert_eq!((tall.scroll_height(), tall.visible(45.0), tall.page()), (4400.0, 1..6, 3));
     }
 
     #[test]

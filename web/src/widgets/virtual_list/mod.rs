@@ -15,8 +15,7 @@ use web_sys::{Element, WheelEvent};
 use yew::prelude::*;
 
 use super::style::{pixels, set_style};
-use crate::browser::Listener;
-use crate::browser::use_size;
+use crate::browser::{Listener, use_narrow, use_size};
 
 /// The state that a list needs to render.
 #[derive(Clone)]
@@ -40,10 +39,10 @@ impl VirtualList {
         self.away.set(false);
     }
 
-    /// Renders the scroller around the visible rows.
-    pub fn wrap(&self, rows: Html) -> Html {
+    /// Renders the scroller around the visible rows. Its role says what they are together: a `rowgroup`, a `group`.
+    pub fn wrap(&self, role: &'static str, rows: Html) -> Html {
         html! {
-            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" role="presentation">
+            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" {role}>
                 <div class="virtual-sizer" ref={self.sizer.clone()} role="presentation">
                     <div class="virtual-layer" role="presentation"><div ref={self.layer.clone()} role="presentation">{ rows }</div></div>
                 </div>
@@ -58,7 +57,8 @@ impl VirtualList {
 pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> VirtualList {
     let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (_, viewport) = use_size(&scroller);
-    let geometry = Geometry { rows, viewport };
+    let row = if use_narrow() { Geometry::TALL_ROW } else { Geometry::ROW };
+    let geometry = Geometry { rows, row, viewport };
     let wanted = use_state_eq(|| 0.0);
     let top = geometry.clamp(*wanted);
     let is_away = use_state_eq(|| false);
@@ -69,7 +69,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> Vir
 
     {
         let (scroller, sizer, placed) = (scroller.clone(), sizer.clone(), placed.clone());
-        use_effect_with((rows, viewport, top), move |&(_, _, top)| {
+        use_effect_with((geometry, top), move |&(geometry, top)| {
             set_style(&sizer, "height", &pixels(geometry.scroll_height()));
             if let Some(element) = scroller.cast::<Element>() {
                 let place = geometry.scroll_of(top);
@@ -82,7 +82,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> Vir
     }
     {
         let layer = layer.clone();
-        let offset = top.rem_euclid(Geometry::ROW);
+        let offset = top.rem_euclid(row);
         use_effect_with(offset.to_bits(), move |_| {
             set_style(&layer, "transform", &format!("translateY(-{})", pixels(offset)));
         });
@@ -131,7 +131,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> Vir
                     event.prevent_default();
                     let (geometry, top) = latest.get();
                     let unit = match event.delta_mode() {
-                        WheelEvent::DOM_DELTA_LINE => Geometry::ROW,
+                        WheelEvent::DOM_DELTA_LINE => geometry.row,
                         WheelEvent::DOM_DELTA_PAGE => geometry.viewport,
                         _ => 1.0,
                     };

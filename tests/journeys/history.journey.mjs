@@ -1,0 +1,199 @@
+// A person goes back: through the browser's history, and by undoing. No gesture leaves the page while there is a step to take.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { openPage, pageUrl } from './page.mjs';
+import { address, addressSays, at, goTo, openSample, press, until } from './workbench.mjs';
+
+const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+
+/** Returns the name of the tab that is shown. */
+const shown = (page) =>
+  page.tab.evaluate(() => document.querySelector('[role="tab"][aria-selected="true"]')?.dataset.testid?.replace('tab-', '') ?? '');
+const shows = (page, name) => until(`${name} is the tab`, () => shown(page), (now) => now === name);
+
+/** Returns the number of the browser's entry. */
+const step = (page) => page.tab.evaluate(() => history.state);
+
+/** Returns the visible part in the address; null for all of it. */
+const visible = async (page) => (await address(page)).get('w');
+
+/** Steps back or forward as the browser's buttons do. The page stays, so there is no load to wait for. */
+const back = (page) => page.tab.evaluate(() => history.back());
+const forward = (page) => page.tab.evaluate(() => history.forward());
+
+test('Back and Forward go through files, tabs, zoom and selection', async (t) => {
+  const page = await openPage(t);
+  assert.equal(await step(page), 0);
+  await openSample(page);
+  await goTo(page, 'Flame');
+  await goTo(page, 'Timeline');
+  await press(page, 'w');
+  const zoomed = await until('the zoom is in the address', () => visible(page));
+  await goTo(page, 'Events');
+  await until('a row', () => at(page, 'event-row').count());
+  await at(page, 'event-row').nth(3).click();
+  const selected = await until('a selection', async () => (await address(page)).get('sel'));
+
+  await back(page);
+  await addressSays(page, 'sel', null);
+  assert.equal(await shown(page), 'events');
+  await back(page);
+  await shows(page, 'timeline');
+  assert.equal(await visible(page), zoomed);
+  await back(page);
+  await addressSays(page, 'w', null);
+  await back(page);
+  await shows(page, 'flame');
+  await back(page);
+  await shows(page, 'timeline');
+  await back(page);
+  await at(page, 'start').waitFor();
+  assert.equal(new URL(page.tab.url()).hash, '');
+  await page.screenshot('history-start');
+  for (const name of ['timeline', 'flame', 'timeline']) {
+    await forward(page);
+    await shows(page, name);
+  }
+  await forward(page);
+  await addressSays(page, 'w', zoomed);
+  await forward(page);
+  await shows(page, 'events');
+  await forward(page);
+  await addressSays(page, 'sel', selected);
+});
+
+test('a run of turns of the wheel, of a key or of typing is one step', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const opened = await step(page);
+  await at(page, 'timeline').hover();
+  for (let i = 0; i < 6; i += 1) await page.tab.mouse.wheel(0, -120);
+  await until('the zoom is in the address', () => visible(page));
+  assert.equal(await step(page), opened + 1, 'one entry for six turns');
+  await press(page, '/');
+  await page.tab.keyboard.type('size>1MiB', { delay: 20 });
+  await until('the search is in the address', async () => (await address(page)).get('hl') ?? (await address(page)).toString(), (said) => /1MiB/.test(said));
+  assert.equal(await step(page), opened + 2, 'one entry for nine letters');
+  await press(page, 'Escape');
+  await back(page);
+  await until('the search is taken back', async () => (await address(page)).toString(), (said) => !/1MiB/.test(said));
+  assert.ok(await visible(page), 'the zoom is still there');
+  await back(page);
+  await addressSays(page, 'w', null);
+});
+
+test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await press(page, 'w');
+  const zoomed = await until('the zoom is in the address', () => visible(page));
+  await goTo(page, 'Segments');
+  await press(page, 'Control+z');
+  await shows(page, 'timeline');
+  await press(page, 'Backspace');
+  await addressSays(page, 'w', null);
+  await press(page, 'Control+Shift+z');
+  await addressSays(page, 'w', zoomed);
+  await press(page, 'Control+y');
+  await shows(page, 'segments');
+  // At the end there is nothing to redo, and the key does nothing.
+  await press(page, 'Control+y');
+  assert.equal(await shown(page), 'segments');
+  // In the search box the keys are the box's own.
+  const there = await step(page);
+  await press(page, '/');
+  await page.tab.keyboard.type('ab');
+  await press(page, 'Backspace');
+  assert.equal(await page.tab.evaluate(() => document.activeElement.value), 'a');
+  assert.equal(await shown(page), 'segments');
+  assert.ok((await step(page)) >= there);
+});
+
+test('steps of a closed file are skipped, and a setting is not taken back', async (t) => {
+  const page = await openPage(t);
+  await page.load(fixture('protocol4.pickle'));
+  await goTo(page, 'Events');
+  await page.drop(fixture('ring.pickle'));
+  await until('the other file', () => page.tab.title(), (title) => title.startsWith('ring.pickle'));
+  await page.reach('ready');
+  await goTo(page, 'Flame');
+  await press(page, 'n');
+  await until('the first file', () => page.tab.title(), (title) => title.startsWith('protocol4.pickle'));
+  await shows(page, 'events');
+  await at(page, 'file-menu').click();
+  await page.tab.getByRole('button', { name: 'Close ring.pickle' }).click();
+  await press(page, 'Escape', 't');
+  const theme = await page.tab.evaluate(() => document.documentElement.dataset.theme);
+  await back(page);
+  await shows(page, 'timeline');
+  assert.match(await page.tab.title(), /^protocol4\.pickle/);
+  assert.equal(await page.tab.evaluate(() => document.documentElement.dataset.theme), theme);
+});
+
+test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
+  const page = await openPage(t);
+  // An entry to go back to, which is not the page.
+  await page.tab.goto('about:blank');
+  await page.open();
+  const turn = async (what, locator) => {
+    await locator.hover({ position: { x: 20, y: 20 } });
+    for (const by of [-400, -400, -400, 400]) await page.tab.mouse.wheel(by, 0);
+    // Were the page to go, it would within these frames.
+    await page.tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    assert.ok(page.tab.url().startsWith(pageUrl()), `${what}: ${page.tab.url()}`);
+    const behavior = await locator.evaluate(() => getComputedStyle(document.documentElement).overscrollBehaviorX);
+    assert.equal(behavior, 'none', 'the browser takes the whole page’s word, which is that of its root');
+  };
+  await turn('the start page', at(page, 'start'));
+  await openSample(page);
+  for (const name of ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'Heatmap', 'What-if']) {
+    await goTo(page, name);
+    await turn(name, page.tab.locator('[role="tabpanel"]'));
+  }
+  await goTo(page, 'Timeline');
+  await turn('the details', at(page, 'details-pane'));
+  await press(page, '?');
+  await turn('the help', page.tab.getByRole('dialog'));
+  assert.equal(await page.state(), 'ready');
+});
+
+test('Back from a link to a session or a view leads where the person was', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Events');
+  await addressSays(page, 'tab', 'events');
+  const hash = await until('the identity', async () => (await address(page)).get('hash'));
+  // An address that is pasted over this one is an entry of the browser's own.
+  await page.tab.evaluate((hash) => { location.hash = `v=2&file=sample.pickle&hash=${hash}&dev=0&tab=flame`; }, hash);
+  await shows(page, 'flame');
+  await back(page);
+  await shows(page, 'events');
+  await forward(page);
+  await shows(page, 'flame');
+});
+
+test('a page that is loaded again goes on with the steps of before', async (t) => {
+  const page = await openPage(t);
+  await page.load({ name: 'job.pickle', mimeType: 'application/octet-stream', buffer: readFileSync(fixture('protocol4.pickle')) });
+  await goTo(page, 'Events');
+  await addressSays(page, 'tab', 'events');
+  await until('the identity', async () => (await address(page)).get('hash'));
+  await goTo(page, 'Flame');
+  await addressSays(page, 'tab', 'flame');
+  await until('it is kept', () => page.tab.evaluate(async () => {
+    const names = [];
+    for await (const name of (await (await navigator.storage.getDirectory()).getDirectoryHandle('opened')).keys()) names.push(name);
+    return names.length;
+  }).catch(() => 0));
+  const there = await step(page);
+  await page.tab.reload();
+  await page.reach('ready');
+  await shows(page, 'flame');
+  assert.equal(await step(page), there);
+  await back(page);
+  await shows(page, 'events');
+  await forward(page);
+  await shows(page, 'flame');
+});

@@ -1,0 +1,31 @@
+//! Puts files away that were not looked at lately, and reads them again once they are shown.
+
+use yew::prelude::*;
+
+use super::use_model;
+use crate::model::{Action, Phase, to_put_away};
+
+/// Ends the workers of files that are put away, and starts that of one that is shown again.
+#[hook]
+pub fn use_putting_away() {
+    let model = use_model();
+    {
+        let model = model.clone();
+        use_effect_with(to_put_away(&model), move |keys| {
+            for key in keys.iter().filter(|key| model.workers().put_away(**key)) {
+                model.dispatch(Action::PutAway(*key));
+                if model.now().entry(*key).is_some_and(|file| file.whatif.is_none()) {
+                    model.workers().desks().close(*key);
+                }
+            }
+        });
+    }
+    let shown = model.file().filter(|file| file.phase == Phase::Away).map(|file| (file.key, file.hash.is_none()));
+    use_effect_with(shown, move |shown| {
+        let Some((key, is_unidentified)) = *shown else { return };
+        model.dispatch(Action::Returned(key));
+        if let Err(message) = model.workers().bring_back(key, is_unidentified) {
+            model.dispatch(Action::FileFailed { key, message });
+        }
+    });
+}

@@ -1,0 +1,32 @@
+//! What a person set, as the browser remembers it.
+
+use yew::prelude::*;
+
+use super::use_model;
+use crate::browser::window;
+use crate::model::Preferences;
+
+/// The storage key; theme.js reads the same key.
+const STORAGE_KEY: &str = "vramscope-preferences";
+
+/// Returns what was set on an earlier visit.
+pub fn remembered_preferences() -> Preferences {
+    let storage = window().local_storage().ok().flatten();
+    let text = storage.and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
+    text.map_or_else(Preferences::default, |text| Preferences::parse(&text))
+}
+
+/// Stores what is set for the next visit, if the browser allows it.
+#[hook]
+pub fn use_preferences() {
+    let model = use_model();
+    let first = use_state(|| model.preferences.clone());
+    use_effect_with(model.preferences.clone(), move |preferences| {
+        // Another tab of this browser may have stored something since: what was not touched here is not written.
+        if *preferences != *first
+            && let Ok(Some(storage)) = window().local_storage()
+        {
+            let _ = storage.set_item(STORAGE_KEY, &preferences.text());
+        }
+    });
+}

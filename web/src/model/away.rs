@@ -1,0 +1,78 @@
+//! Which files are put away: their workers are ended, so that the memory of many open files is that of a few.
+
+use super::state::{FileEntry, FileKey, Model, Phase};
+use super::whatif::Tune;
+
+/// Files that are kept ready: the one that is shown, and the one before it.
+const READY: usize = 2;
+
+/// Returns the files to put away, those that were looked at longest ago. A session never is, since its events would be
+/// missed; nor a file of which a part is still arriving, or whose requests a search is running over.
+pub fn to_put_away(model: &Model) -> Vec<FileKey> {
+    let is_ready = |file: &&FileEntry| matches!(file.phase, Phase::Ready { .. });
+    let is_free = |file: &FileEntry| {
+        let is_searching = file.whatif.as_ref().is_some_and(|whatif| matches!(whatif.tune, Tune::Running { .. }));
+        file.live.is_none() && file.missing_detail().is_none() && !is_searching
+    };
+    let mut ready: Vec<&FileEntry> = model.files.iter().filter(is_ready).filter(|file| file.live.is_none()).collect();
+    ready.sort_by_key(|file| std::cmp::Reverse((model.current == Some(file.key), file.looked_at)));
+    let away = ready.into_iter().skip(READY).filter(|file| is_free(file) && model.current != Some(file.key));
+    away.map(|file| file.key).collect()
+}
+
+/// Returns whether the runs of a file's requests are worth keeping: a person made some.
+fn has_runs(file: &FileEntry) -> bool {
+    file.whatif.as_ref().is_some_and(|whatif| whatif.runs.len() > 1 || whatif.tune != Tune::None)
+}
+
+/// Notes that a file's worker was ended.
+pub(super) fn put_away(model: &mut Model, key: FileKey) {
+    if let Some(file) = model.files.iter_mut().find(|file| file.key == key) {
+        file.phase = Phase::Away;
+        file.memory = 0;
+        if !has_runs(file) {
+            file.whatif = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{added, after, read, watched};
+    use crate::model::{Action, Tab, update};
+
+    fn opened(files: u32) -> Model {
+        let open = |key| [added(key, "a"), read(key, &[1000]), Action::SelectFile(FileKey(key))];
+        after((0..files).flat_map(open))
+    }
+
+    #[test]
+    fn the_two_files_that_were_looked_at_last_stay() {
+        assert_eq!(to_put_away(&opened(2)), []);
+        assert_eq!(to_put_away(&opened(4)), [FileKey(1), FileKey(0)]);
+        let back = update(&opened(4), Action::SelectFile(FileKey(0)));
+        assert_eq!(to_put_away(&back), [FileKey(2), FileKey(1)]);
+        let start = update(&back, Action::ShowStart);
+        assert_eq!(to_put_away(&start), [FileKey(2), FileKey(1)], "the start page is no file");
+    }
+
+    #[test]
+    fn sessions_stay_and_do_not_count() {
+        let model = watched(9, 100).into_iter().fold(opened(3), |model, action| update(&model, action));
+        assert_eq!(to_put_away(&model), [FileKey(0)]);
+    }
+
+    #[test]
+    fn a_file_that_returns_is_where_it_was_left() {
+        let model = update(&update(&opened(1), Action::SetTab(Tab::Flame)), Action::Zoom { factor: 0.5, at: None });
+        let left = model.view.clone();
+        let more = [added(1, "b"), read(1, &[10]), Action::SelectFile(FileKey(1)), Action::PutAway(FileKey(0))];
+        let away = more.into_iter().fold(model, |model, action| update(&model, action));
+        assert_eq!(away.entry(FileKey(0)).map(|file| &file.phase), Some(&Phase::Away));
+        let back = [Action::SelectFile(FileKey(0)), Action::Returned(FileKey(0)), read(0, &[1000])];
+        let back = back.into_iter().fold(away, |model, action| update(&model, action));
+        assert_eq!(back.view, left);
+        assert!(back.file().is_some_and(|file| !file.returns && file.summary().is_some()));
+    }
+}

@@ -1,0 +1,315 @@
+//! The steps that Back and Forward go through, and that undo takes back.
+//!
+//! A step is what a person went to: a file, a device, a tab, a zoom, a selection, a range or a search. A cursor is no step,
+//! and neither is a setting such as the colouring: settings stay as they are when a step is taken back. A run of changes of
+//! one kind (turns of the wheel, a key that is held, letters of a search) is one step, until the view rests.
+//!
+//! The present is the model itself. A step of the list is filled in when it is left, so that most changes cost nothing
+//! here. Steps have numbers that grow from the first to the last: the browser keeps the number with its own entry, and hands
+//! it back when a person goes there.
+
+use shared::limits::HISTORY_STEPS;
+
+use super::live::{reselect, shift};
+use super::state::{FileKey, Model, Shared};
+use super::view::View;
+use crate::worker::message::{Kept, Trim};
+
+const FILE: u8 = 1;
+const DEVICE: u8 = 2;
+const TAB: u8 = 4;
+const ZOOM: u8 = 8;
+const SELECTION: u8 = 16;
+const RANGE: u8 = 32;
+const SEARCH: u8 = 64;
+/// Whatever follows belongs to the step that is being taken.
+const ALL: u8 = u8::MAX;
+
+/// Kinds of changes that come in runs.
+const RUNS: u8 = ZOOM | SELECTION | RANGE | SEARCH;
+
+/// Milliseconds without a change after which the next one is a step of its own.
+const REST_MS: f64 = 500.0;
+/// The same while a search is typed.
+const TYPING_REST_MS: f64 = 2_000.0;
+
+/// Where a person was.
+#[derive(Clone, Debug, PartialEq)]
+struct Step {
+    number: u32,
+    /// The file; `None` for the start page.
+    file: Option<FileKey>,
+    view: View,
+    /// Whether a session was followed: its window is that of its newest events then, wherever those are.
+    follows: bool,
+}
+
+/// The steps, and which of them is the present.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    steps: Shared<Vec<Step>>,
+    at: usize,
+    /// The kind of the step that may still go on; 0 if the view has rested.
+    open: u8,
+    /// Incremented with each change that is a step or goes on with one.
+    pub changes: u32,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self::starting(0)
+    }
+}
+
+impl History {
+    /// Creates a history of one step, the start page, with a number.
+    pub fn starting(number: u32) -> Self {
+        let first = Step { number, file: None, view: View::default(), follows: false };
+        Self { steps: Shared::new(vec![first]), at: 0, open: 0, changes: 0 }
+    }
+
+    /// Returns the number of the present step.
+    pub fn number(&self) -> u32 {
+        self.steps.get(self.at).map_or(0, |step| step.number)
+    }
+
+    /// Returns the numbers of the steps after a number, up to the present one: those that the browser has no entry for yet.
+    pub fn since(&self, number: u32) -> impl Iterator<Item = u32> {
+        self.steps.iter().take(self.at + 1).map(|step| step.number).filter(move |found| *found > number)
+    }
+
+    /// Returns the milliseconds without a change after which the view rests; `None` if it does already.
+    pub fn rest_ms(&self) -> Option<f64> {
+        match self.open {
+            0 => None,
+            SEARCH => Some(TYPING_REST_MS),
+            _ => Some(REST_MS),
+        }
+    }
+
+    /// The view has rested: the next change is a step of its own.
+    pub(super) fn rest(&mut self) {
+        self.open = 0;
+    }
+
+    /// What follows at once belongs to the present step: a link opens what it names.
+    pub(super) fn join(&mut self) {
+        self.open = ALL;
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    fn index(&self, number: u32) -> Result<usize, usize> {
+        self.steps.binary_search_by_key(&number, |step| step.number)
+    }
+
+    /// Changes the list.
+    fn edit(&mut self, change: impl FnOnce(&mut Vec<Step>)) {
+        let mut steps = (*self.steps).clone();
+        change(&mut steps);
+        self.steps = Shared::new(steps);
+    }
+
+    /// Fills in the present step, which is about to be left.
+    fn keep(&mut self, present: Step) {
+        let at = self.at;
+        self.edit(|steps| {
+            if let Some(step) = steps.get_mut(at) {
+                *step = present;
+            }
+        });
+    }
+
+    /// Moves the steps of a session after its oldest events were dropped.
+    pub(super) fn shift(&mut self, key: FileKey, trims: &[Trim], kept: Option<Kept>) {
+        if trims.is_empty() || !self.steps.iter().any(|step| step.file == Some(key)) {
+            return;
+        }
+        self.edit(|steps| {
+            for Step { view, .. } in steps.iter_mut().filter(|step| step.file == Some(key)) {
+                if let Some(trim) = trims.get(view.device as usize).filter(|trim| **trim != Trim::default()) {
+                    shift(view, trim);
+                    if trim.events > 0 {
+                        reselect(view, kept);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// A place to compare: a file, its view, and whether it is followed.
+type Place<'a> = (Option<FileKey>, &'a View, bool);
+
+fn place(model: &Model) -> Place<'_> {
+    (model.current, &model.view, model.live().is_some_and(|live| live.is_following))
+}
+
+fn present(model: &Model) -> Step {
+    let (file, view, follows) = place(model);
+    Step { number: model.history.number(), file, view: view.clone(), follows }
+}
+
+/// Returns the kinds of the changes between two places.
+fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -> u8 {
+    if file != other {
+        return FILE;
+    }
+    if a.device != b.device {
+        return DEVICE;
+    }
+    // A window on another axis shows the same, and a session that is followed moves by itself.
+    let is_moved = a.axis == b.axis && a.window != b.window && !(follows && also_follows);
+    let is_zoomed = is_moved
+        || follows != also_follows
+        || a.bytes != b.bytes
+        || a.segment_zoom != b.segment_zoom
+        || a.heatmap_part != b.heatmap_part
+        || a.heatmap_offsets != b.heatmap_offsets
+        || a.flame_zoom != b.flame_zoom;
+    let kinds = [
+        (TAB, a.tab != b.tab),
+        (ZOOM, is_zoomed),
+        (SELECTION, a.selection != b.selection),
+        (RANGE, a.range != b.range || a.compared != b.compared),
+        (SEARCH, a.highlight != b.highlight || a.filter != b.filter),
+    ];
+    kinds.into_iter().filter(|(_, is_so)| *is_so).map(|(kind, _)| kind).sum()
+}
+
+/// Notes what a person did: whether the model after it is another step than before.
+pub(super) fn note(before: &Model, after: &mut Model) {
+    let kinds = changed(place(before), place(after));
+    // Of a file that is being read there is nothing but that it is shown.
+    if kinds == 0 || kinds != FILE && after.shared_summary().is_none() {
+        return;
+    }
+    let step = present(after);
+    let history = &mut after.history;
+    history.changes = history.changes.wrapping_add(1);
+    if history.open == ALL || history.open == kinds && kinds & RUNS == kinds {
+        return;
+    }
+    history.keep(Step { number: history.number(), ..present(before) });
+    let (at, number) = (history.at, history.number().saturating_add(1));
+    history.edit(|steps| {
+        // What was taken back can't be reached any more.
+        steps.truncate(at + 1);
+        steps.push(Step { number, ..step });
+        let excess = steps.len().saturating_sub(HISTORY_STEPS);
+        steps.drain(..excess);
+    });
+    history.at = history.steps.len() - 1;
+    history.open = kinds;
+}
+
+/// What it means to go to a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It shows something else than the present: go there.
+    There,
+    /// It shows nothing else, or its file was closed: go further by a number of steps, if that leads anywhere.
+    Further(i32),
+    /// No step has this number: it is from before the page was loaded again, or from very long ago.
+    Unknown,
+}
+
+fn leads_anywhere(model: &Model, step: &Step) -> bool {
+    let is_open = step.file.is_none_or(|key| model.entry(key).is_some());
+    is_open && changed(place(model), (step.file, &step.view, step.follows)) != 0
+}
+
+/// Returns the distance in steps to the nearest step from a place on, in a direction, that shows something else than the
+/// present; 0 if none does.
+fn distance(model: &Model, from: usize, is_forward: bool) -> i32 {
+    let steps = &model.history.steps;
+    let mut at = from;
+    loop {
+        let next = if is_forward { at.checked_add(1) } else { at.checked_sub(1) };
+        let Some((next, step)) = next.and_then(|next| Some((next, steps.get(next)?))) else { return 0 };
+        if leads_anywhere(model, step) {
+            return next as i32 - from as i32;
+        }
+        at = next;
+    }
+}
+
+/// Returns how many steps to go for one that shows something else than the present; 0 if there is none.
+pub fn steps_to_go(model: &Model, is_forward: bool) -> i32 {
+    distance(model, model.history.at, is_forward)
+}
+
+/// Returns what it means to go to the step with a number.
+pub fn way(model: &Model, number: u32) -> Way {
+    let history = &model.history;
+    let Ok(index) = history.index(number) else { return Way::Unknown };
+    match history.steps.get(index) {
+        Some(step) if index != history.at && leads_anywhere(model, step) => Way::There,
+        _ => Way::Further(distance(model, index, index > history.at)),
+    }
+}
+
+/// Makes the step with a number the present one, and returns where it was: a file, its view, and whether it was followed.
+pub(super) fn go(model: &mut Model, number: u32) -> Option<(Option<FileKey>, View, bool)> {
+    let present = present(model);
+    let history = &mut model.history;
+    let index = history.index(number).ok()?;
+    history.keep(present);
+    history.at = index;
+    history.rest();
+    history.steps.get(index).map(|step| (step.file, step.view.clone(), step.follows))
+}
+
+/// Takes a step with a number of the browser's, which is shown by what follows at once. Without a number it is a new one.
+pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
+    let step = present(model);
+    let history = &mut model.history;
+    history.keep(step.clone());
+    let at = history.at;
+    let index = match number {
+        Some(number) => history.index(number).unwrap_or_else(|index| index),
+        None => at + 1,
+    };
+    let new = number.unwrap_or_else(|| history.number().saturating_add(1));
+    history.edit(|steps| {
+        if number.is_none() {
+            steps.truncate(at + 1);
+        }
+        if steps.get(index).is_none_or(|step| step.number != new) {
+            steps.insert(index.min(steps.len()), Step { number: new, ..step });
+        }
+    });
+    history.at = index.min(history.steps.len() - 1);
+    history.join();
+}
+
+/// Returns the view of a step with the settings of now.
+pub(super) fn with_settings(step: View, now: &View) -> View {
+    let is_same_flame = (step.flame_bottom_up, step.flame_by_category, step.folds)
+        == (now.flame_bottom_up, now.flame_by_category, now.folds);
+    View {
+        device: step.device,
+        tab: step.tab,
+        axis: step.axis,
+        window: step.window,
+        bytes: step.bytes,
+        cursor: step.cursor,
+        // The index of a class depends on the colouring.
+        selection: match step.selection {
+            super::Selection::Class(_) if step.color_by != now.color_by => super::Selection::None,
+            other => other,
+        },
+        range: step.range,
+        compared: step.compared,
+        filter: step.filter,
+        highlight: step.highlight,
+        segment_zoom: step.segment_zoom,
+        flame_zoom: if is_same_flame { step.flame_zoom } else { Vec::new() },
+        heatmap_part: step.heatmap_part,
+        heatmap_offsets: step.heatmap_offsets,
+        ..now.clone()
+    }
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

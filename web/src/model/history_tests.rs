@@ -1,0 +1,132 @@
+//! Tests of what is a step, what goes on with one, and where steps lead.
+
+use shared::query::ColorBy;
+
+use super::*;
+use crate::model::testing::{added, after, read, watched};
+use crate::model::{Action, Selection, Tab, update};
+
+fn then(model: &Model, actions: impl IntoIterator<Item = Action>) -> Model {
+    actions.into_iter().fold(model.clone(), |model, action| update(&model, action))
+}
+
+fn opened() -> Model {
+    after([added(0, "a"), read(0, &[1000]), Action::Rested])
+}
+
+fn zoom() -> Action {
+    Action::Zoom { factor: 0.5, at: None }
+}
+
+/// Goes back or forward as the browser does: to the next number, and further where that shows nothing else.
+fn travel(model: &Model, is_forward: bool) -> Model {
+    let by = steps_to_go(model, is_forward);
+    let numbers: Vec<u32> = model.history.steps.iter().map(|step| step.number).collect();
+    let Some(number) = model.history.at.checked_add_signed(by as isize).and_then(|at| numbers.get(at)) else {
+        return model.clone();
+    };
+    if by == 0 { model.clone() } else { update(model, Action::StepTo(*number)) }
+}
+
+fn numbers(model: &Model) -> Vec<u32> {
+    model.history.steps.iter().map(|step| step.number).collect()
+}
+
+#[test]
+fn a_run_of_one_kind_is_one_step_until_the_view_rests() {
+    let model = opened();
+    assert_eq!(numbers(&model), [0, 1], "the start page, then the file");
+    let zoomed = then(&model, [zoom(), zoom(), Action::Pan(0.1), zoom()]);
+    assert_eq!(numbers(&zoomed), [0, 1, 2]);
+    let again = then(&zoomed, [Action::Rested, zoom()]);
+    assert_eq!(numbers(&again), [0, 1, 2, 3]);
+    let typed = ["a", "at", "att"].map(|term| Action::SetHighlight(Some(term.to_owned())));
+    let typed = then(&again, typed);
+    assert_eq!(numbers(&typed), [0, 1, 2, 3, 4]);
+    let tabs = then(&typed, [Action::SetTab(Tab::Flame), Action::SetTab(Tab::Events)]);
+    assert_eq!(numbers(&tabs), [0, 1, 2, 3, 4, 5, 6], "each tab is a step");
+    let back = travel(&travel(&tabs, false), false);
+    assert_eq!((back.view.tab, back.view.highlight.as_deref()), (Tab::Timeline, Some("att")));
+    let back = travel(&travel(&back, false), false);
+    assert_eq!(back.view.window, zoomed.view.window);
+    assert_eq!(travel(&back, false).view.window, model.view.window);
+}
+
+#[test]
+fn what_is_no_step_changes_the_present_and_stays_as_it_was_left() {
+    let model = then(&opened(), [Action::SetCursor(7), Action::SetColorBy(ColorBy::Size)]);
+    assert_eq!(numbers(&model), [0, 1]);
+    let model = then(&model, [zoom(), Action::SetCursor(9), Action::SetColorBy(ColorBy::Stream)]);
+    let back = travel(&model, false);
+    assert_eq!(back.view.cursor, 7, "where it was before the zoom");
+    assert_eq!(back.view.color_by, ColorBy::Stream, "a setting is not taken back");
+    let on = travel(&back, true);
+    assert_eq!((on.view.cursor, on.view.window), (9, model.view.window));
+    assert_eq!(steps_to_go(&on, true), 0);
+}
+
+#[test]
+fn a_new_step_takes_the_place_of_those_that_were_taken_back() {
+    let select = |id| Action::Select(Selection::Allocation(id));
+    let model = then(&opened(), [select(1), Action::Rested, select(2)]);
+    let back = travel(&model, false);
+    assert_eq!(back.view.selection, Selection::Allocation(1));
+    let other = then(&back, [select(3)]);
+    assert_eq!(numbers(&other), [0, 1, 2, 3]);
+    assert_eq!(steps_to_go(&other, true), 0);
+    assert_eq!(travel(&other, false).view.selection, Selection::Allocation(1));
+}
+
+#[test]
+fn steps_of_a_closed_file_are_skipped() {
+    let open = [added(0, "a"), read(0, &[1000]), zoom(), added(1, "b"), read(1, &[50]), Action::SelectFile(FileKey(1))];
+    let model = after(open);
+    assert_eq!(numbers(&model), [0, 1, 2, 3]);
+    let first = then(&model, [Action::SetTab(Tab::Flame), Action::SelectFile(FileKey(0))]);
+    assert_eq!(first.history.number(), 5);
+    let closed = then(&first, [Action::FileClosed(FileKey(1))]);
+    assert_eq!(steps_to_go(&closed, false), -4, "what the step before shows is shown already");
+    let back = travel(&closed, false);
+    assert_eq!(back.view.window, back.extent(), "before the zoom");
+    assert_eq!(way(&closed, 4), Way::Further(-3), "the browser went to a step of the closed file");
+    let none = then(&closed, [Action::FileClosed(FileKey(0))]);
+    assert_eq!((none.current, steps_to_go(&none, false)), (None, 0));
+}
+
+#[test]
+fn a_session_that_is_followed_makes_no_steps() {
+    let model = after(watched(0, 1000));
+    let before = numbers(&model);
+    assert_eq!(before, [0, 1]);
+    let [_, grown] = watched(0, 2000);
+    let grown = then(&model, [Action::Rested, grown]);
+    assert!(grown.live().is_some_and(|live| live.is_following));
+    assert_eq!(numbers(&grown), before);
+    let left = then(&grown, [Action::SetCursor(3)]);
+    assert!(!left.live().is_some_and(|live| live.is_following));
+    assert_eq!(numbers(&left), [0, 1, 2]);
+    let back = travel(&left, false);
+    assert!(back.live().is_some_and(|live| live.is_following), "back is following again");
+}
+
+#[test]
+fn the_browser_may_know_steps_that_the_page_does_not() {
+    let model = Model { history: History::starting(7), ..Model::default() };
+    let model = then(&model, [Action::StepJoined, added(0, "a"), read(0, &[1000]), Action::Rested]);
+    assert_eq!(numbers(&model), [7], "the address opened it");
+    assert_eq!(way(&model, 5), Way::Unknown);
+    let adopted = then(&model, [Action::StepAdopted(Some(5)), Action::SetTab(Tab::Flame), Action::Rested]);
+    assert_eq!((numbers(&adopted), adopted.history.number()), (vec![5, 7], 5));
+    assert_eq!(way(&adopted, 7), Way::There);
+    let typed = then(&adopted, [Action::StepAdopted(None)]);
+    assert_eq!(numbers(&typed), [5, 6], "an address that was typed");
+}
+
+#[test]
+fn the_list_has_a_bound() {
+    let tabs = [Tab::Flame, Tab::Events].into_iter().cycle().take(HISTORY_STEPS * 2);
+    let model = then(&opened(), tabs.map(Action::SetTab));
+    assert_eq!(model.history.steps.len(), HISTORY_STEPS);
+    assert_eq!(model.history.number() as usize, HISTORY_STEPS * 2 + 1);
+    assert_ne!(steps_to_go(&model, false), 0);
+}

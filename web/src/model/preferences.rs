@@ -1,0 +1,204 @@
+//! What a person set, and the browser remembers for the next file and the next visit: theme, details pane, last tab, axis,
+//! colours, folding and the like. A link's view wins over it, and is not remembered.
+//!
+//! ```text
+//! p=1&theme=dark&width=380&details=0&v=2&dev=0&tab=flame&x=event&color=size
+//! ```
+//! The parts of the view are written as in a link.
+
+use shared::link::{Link, Parsed};
+use shared::query::{Axis, Summary};
+
+use super::action::Action;
+use super::state::ThemeChoice;
+use super::view::{Tab, View, extent};
+
+/// The version of the text; of any other nothing is read.
+const VERSION: &str = "1";
+/// The widths of the details pane that are believed, in pixels.
+const WIDTHS: std::ops::RangeInclusive<u32> = 100..=4_000;
+
+/// What a person set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preferences {
+    /// The theme.
+    pub theme: ThemeChoice,
+    /// The width of the details pane in pixels; `None` for its own.
+    pub details_px: Option<u32>,
+    /// Whether the details pane is shown.
+    pub is_details_open: bool,
+    /// The settings of the view.
+    view: Link,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self {
+            theme: ThemeChoice::default(),
+            details_px: None,
+            is_details_open: true,
+            view: View::default().link(None),
+        }
+    }
+}
+
+impl Preferences {
+    /// Reads what [`Self::text`] wrote. What makes no sense is left at its default.
+    pub fn parse(text: &str) -> Self {
+        let mut read = Self::default();
+        let value = |key: &str| {
+            let mut parts = text.split('&').filter_map(|part| part.split_once('='));
+            parts.find(|(name, _)| *name == key).map(|(_, value)| value)
+        };
+        if value("p") != Some(VERSION) {
+            return read;
+        }
+        read.theme = ThemeChoice::by_name(value("theme").unwrap_or_default());
+        read.details_px = value("width").and_then(|width| width.parse().ok()).filter(|width| WIDTHS.contains(width));
+        read.is_details_open = value("details") != Some("0");
+        if let Parsed::Link(link) = Link::parse(text) {
+            read.view = settings(&link.link);
+        }
+        read
+    }
+
+    /// Returns the text that the browser keeps.
+    pub fn text(&self) -> String {
+        let width = self.details_px.map(|width| format!("&width={width}")).unwrap_or_default();
+        let details = if self.is_details_open { "" } else { "&details=0" };
+        format!("p={VERSION}&theme={}{width}{details}&{}", self.theme.name(), self.view)
+    }
+
+    /// Takes over what an action sets.
+    pub(super) fn hear(&mut self, action: &Action) {
+        let view = &mut self.view;
+        match action {
+            Action::SetTheme(theme) => self.theme = *theme,
+            Action::SetDetailsOpen(is_open) => self.is_details_open = *is_open,
+            Action::SetDetailsWidth(width) => self.details_px = *width,
+            // That tab begins to work when it is opened, which is nothing to do unasked.
+            Action::SetTab(tab) if *tab != Tab::WhatIf => view.tab = *tab,
+            Action::SetAxis(axis) => view.axis = *axis,
+            Action::SetColorBy(color_by) => view.color_by = *color_by,
+            Action::SetFolds(folds) => view.show_internal = !folds,
+            Action::SetSegmentLayout(layout) => view.segment_layout = *layout,
+            Action::SetSegmentsByClass(by_class) => view.segments_by_class = *by_class,
+            Action::SetFlameBottomUp(bottom_up) => view.bottom_up = *bottom_up,
+            Action::SetFlameByCategory(by_category) => view.by_category = *by_category,
+            Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = *by_size,
+            _ => {}
+        }
+    }
+
+    /// Sets the settings of a view that nothing was set in yet.
+    pub(super) fn apply(&self, view: &mut View) {
+        let from = &self.view;
+        view.tab = from.tab;
+        view.color_by = from.color_by;
+        view.folds = !from.show_internal;
+        view.segment_layout = from.segment_layout;
+        view.segments_by_class = from.segments_by_class;
+        view.flame_bottom_up = from.bottom_up;
+        view.flame_by_category = from.by_category;
+        view.heatmap_sizes = from.heatmap_sizes;
+    }
+
+    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
+    /// memory, otherwise the whole trace.
+    pub(super) fn opened(&self, summary: &Summary) -> View {
+        let mut view = self.first(summary);
+        let device = summary.devices.get(view.device as usize);
+        if let Some((device, position)) = device.and_then(|device| Some((device, device.decisive_oom?))) {
+            view.show_position(device, position);
+            view.tab = Tab::Timeline;
+        }
+        view
+    }
+
+    /// Returns the view that a file opens with before it is known what it is about: the whole trace.
+    pub(super) fn first(&self, summary: &Summary) -> View {
+        let mut view = View::first(summary);
+        let tab = view.tab;
+        self.apply(&mut view);
+        if tab != Tab::Timeline {
+            // There is no timeline, so that another tab says what there is.
+            view.tab = tab;
+        }
+        if let Some(device) = summary.devices.get(view.device as usize)
+            && (device.has_times || self.view.axis == Axis::Event)
+        {
+            view.axis = self.view.axis;
+            view.window = extent(device, view.axis);
+        }
+        view
+    }
+}
+
+/// Returns the settings of a link, and nothing else of it.
+fn settings(link: &Link) -> Link {
+    Link {
+        tab: if link.tab == Tab::WhatIf { Tab::Timeline } else { link.tab },
+        axis: link.axis,
+        color_by: link.color_by,
+        show_internal: link.show_internal,
+        segment_layout: link.segment_layout,
+        segments_by_class: link.segments_by_class,
+        bottom_up: link.bottom_up,
+        by_category: link.by_category,
+        heatmap_sizes: link.heatmap_sizes,
+        ..Preferences::default().view
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::ColorBy;
+
+    use super::*;
+    use crate::model::testing::{added, after, read, summary, watched};
+
+    #[test]
+    fn what_was_set_is_read_again_and_bad_content_is_ignored() {
+        let set = [
+            Action::SetTheme(ThemeChoice::Dark),
+            Action::SetDetailsWidth(Some(412)),
+            Action::SetDetailsOpen(false),
+            Action::SetTab(Tab::Flame),
+            Action::SetAxis(Axis::Event),
+            Action::SetColorBy(ColorBy::Stream),
+            Action::SetFolds(false),
+            Action::SetFlameBottomUp(true),
+        ];
+        let model = after(set);
+        let text = model.preferences.text();
+        assert_eq!(Preferences::parse(&text), model.preferences, "{text}");
+        assert_ne!(model.preferences, Preferences::default());
+        assert_eq!(Preferences::parse(&Preferences::default().text()), Preferences::default());
+        for bad in
+            ["", "p=2&theme=dark&width=400", "p=1&width=-3&theme=mud&tab=fog&color=&x=9", "{}", "p=1&width=99999999"]
+        {
+            assert_eq!(Preferences::parse(bad), Preferences::default(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_next_file_opens_as_the_last_was_left_but_for_what_a_link_says() {
+        let set = [Action::SetTab(Tab::Events), Action::SetColorBy(ColorBy::Size), Action::SetAxis(Axis::Event)];
+        let begun = [added(0, "a"), read(0, &[1000])].into_iter().chain(set);
+        let model = after(begun.chain([added(1, "b"), read(1, &[10]), Action::SelectFile(super::super::FileKey(1))]));
+        let view = &model.view;
+        assert_eq!((view.tab, view.color_by, view.axis), (Tab::Events, ColorBy::Size, Axis::Event));
+        assert_eq!(view.window, model.extent());
+        let linked = View::restore(&Link { tab: Tab::Flame, ..Link::default() }, &summary(&[10]));
+        assert_eq!((linked.tab, linked.color_by), (Tab::Flame, ColorBy::Site));
+        let live = after([Action::SetColorBy(ColorBy::Pool)].into_iter().chain(watched(0, 100)));
+        assert_eq!(live.view.color_by, ColorBy::Pool);
+    }
+
+    #[test]
+    fn what_if_is_not_opened_unasked() {
+        let model = after([added(0, "a"), read(0, &[10]), Action::SetTab(Tab::Flame), Action::SetTab(Tab::WhatIf)]);
+        assert_eq!(model.preferences.first(&summary(&[10])).tab, Tab::Flame);
+        assert_eq!(Preferences::parse("p=1&v=2&tab=whatif"), Preferences::default());
+    }
+}

@@ -1,0 +1,86 @@
+//! Files that were opened lately, which the browser can hand out again.
+
+use shared::link::{FileHash, Link};
+
+/// A file that was opened lately.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recent {
+    /// What the browser keeps it by.
+    pub id: String,
+    /// Its name, without a folder.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was opened last, in microseconds since the epoch.
+    pub opened_us: i64,
+    /// The highest reserved memory in bytes; 0 if it is not known.
+    pub peak: u64,
+    /// Whether a request for memory failed.
+    pub has_oom: bool,
+    /// Its identity, once it was known.
+    pub hash: Option<FileHash>,
+    /// Whether the browser keeps a copy, not only where the file is.
+    pub is_copy: bool,
+}
+
+/// How the bytes of an open file can be had again after the page is closed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// Not at all, or not yet.
+    #[default]
+    No,
+    /// The page or its server has them.
+    Here,
+    /// The browser keeps the file by this id.
+    Kept(String),
+}
+
+/// Returns the file that a link is for: the one with its identity; otherwise the newest one of its name, unless that is known
+/// to be another.
+pub fn recent_of<'a>(link: &Link, recent: &'a [Recent]) -> Option<&'a Recent> {
+    if link.session.is_some() {
+        return None;
+    }
+    let is_it = |file: &&Recent| file.hash.is_some() && file.hash == link.hash;
+    let may_be_it = |file: &&Recent| {
+        link.file.as_ref() == Some(&file.name) && (file.hash.is_none() || link.hash.is_none() || file.hash == link.hash)
+    };
+    recent.iter().find(is_it).or_else(|| recent.iter().find(may_be_it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recent(id: &str, name: &str, hash: Option<u8>) -> Recent {
+        Recent {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            bytes: 1,
+            opened_us: 0,
+            peak: 0,
+            has_oom: false,
+            hash: hash.map(|byte| FileHash::of_digest(&[byte; 32])),
+            is_copy: true,
+        }
+    }
+
+    #[test]
+    fn a_link_finds_its_file_by_content_and_otherwise_by_name() {
+        let all =
+            [recent("1", "a", Some(1)), recent("2", "a", None), recent("3", "b", Some(3)), recent("4", "c", Some(4))];
+        let found = |name: &str, hash: Option<u8>| {
+            let hash = hash.map(|byte| FileHash::of_digest(&[byte; 32]));
+            let link = Link { file: Some(name.to_owned()), hash, ..Link::default() };
+            recent_of(&link, &all).map(|file| file.id.clone())
+        };
+        assert_eq!(found("renamed", Some(3)).as_deref(), Some("3"));
+        assert_eq!(found("a", Some(9)).as_deref(), Some("2"), "its identity was never found");
+        assert_eq!(found("a", None).as_deref(), Some("1"), "the newest");
+        assert_eq!(found("c", Some(9)), None, "another file of that name");
+        assert_eq!(found("d", None), None);
+        let session = Link { session: Some("s".to_owned()), ..Link::default() };
+        assert_eq!(recent_of(&session, &all), None);
+        assert_eq!(recent_of(&Link::default(), &all), None, "a link to no file");
+    }
+}

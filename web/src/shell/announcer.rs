@@ -1,0 +1,93 @@
+//! What a screen reader says by itself: how far a file is read, the state of a job, and that memory ran out. The elements
+//! are always there, since browsers don't announce the first text of a new one reliably.
+
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::live_bar::state_of;
+use crate::model::{Live, Model, Phase};
+use crate::worker::message::Stage;
+
+/// Progress is announced when this many more per cent are done.
+const STEP: u64 = 25;
+
+/// Renders the two places: one waits until the reader is silent, one interrupts.
+pub fn announcer(model: &Model) -> Html {
+    html! {
+        <>
+            <p class="visually-hidden" aria-live="polite" data-testid="announced">{ progress(model) }</p>
+            <p class="visually-hidden" aria-live="assertive" data-testid="alarm">{ alarm(model) }</p>
+        </>
+    }
+}
+
+/// Describes how far the current file is.
+fn progress(model: &Model) -> String {
+    let Some(file) = model.file() else { return String::new() };
+    match &file.phase {
+        Phase::Loading { stage, done, total, .. } => {
+            let what = match stage {
+                // Its page has words of its own for this.
+                Stage::Waiting => return String::new(),
+                Stage::Reading => "Reading",
+                Stage::Indexing => "Indexing",
+            };
+            match done.saturating_mul(100).checked_div(*total).unwrap_or(0) / STEP * STEP {
+                0 => format!("{what} {}", file.name),
+                percent => format!("{what} {}: {percent} %", file.name),
+            }
+        }
+        Phase::Ready { .. } => match &file.live {
+            Some(live) => format!("{}: {}", file.name, state_of(live).1),
+            None => {
+                let verdict =
+                    model.diagnosis().map(|whole| &whole.verdict).filter(|verdict| verdict.position.is_none());
+                format!("{} is open. {}", file.name, verdict.map_or("", |verdict| &verdict.sentence))
+            }
+        },
+        Phase::Sweep(sweep) => format!("{} is open. {}", file.name, sweep.verdict),
+        // The page of the failure is an alert, and a file that was put away is read again.
+        Phase::Failed { .. } | Phase::Away => String::new(),
+    }
+}
+
+/// Describes the failure that matters most. That of a running job is on a card that is an alert itself.
+fn alarm(model: &Model) -> String {
+    if model.live().is_some_and(Live::is_open) {
+        return String::new();
+    }
+    let verdict = model.diagnosis().map(|whole| &whole.verdict);
+    verdict.and_then(|verdict| Some((verdict.position?, verdict))).map_or_else(String::new, |(position, verdict)| {
+        format!("Out of memory at event {}. {}", Count(position.into()), verdict.sentence)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Action, FileKey, update};
+
+    #[test]
+    fn progress_is_announced_in_few_steps() {
+        let added = Action::FileAdded { key: FileKey(1), name: "run.pickle".to_owned(), size: 1_000 };
+        let mut model = update(&Model::default(), added);
+        let mut said = Vec::new();
+        for done in 0..=100 {
+            let (stage, total, bytes_per_second) = (Stage::Reading, 100, 0.0);
+            model = update(&model, Action::FileProgress { key: FileKey(1), stage, done, total, bytes_per_second });
+            said.push(progress(&model));
+        }
+        said.dedup();
+        assert_eq!(
+            said,
+            [
+                "Reading run.pickle",
+                "Reading run.pickle: 25 %",
+                "Reading run.pickle: 50 %",
+                "Reading run.pickle: 75 %",
+                "Reading run.pickle: 100 %"
+            ]
+        );
+        assert_eq!(alarm(&model), "");
+    }
+}

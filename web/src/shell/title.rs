@@ -1,0 +1,56 @@
+//! The window's title: the file comes first, since it tells tabs apart, then the verdict.
+
+use shared::diagnosis::{Diagnosis, Verdict};
+
+use crate::model::{Model, Phase};
+
+/// Returns the title: `run.pickle · out of memory, fragmented · Vramscope`.
+pub fn title(model: &Model) -> String {
+    let Some(file) = model.file() else { return "Vramscope".to_owned() };
+    let said = match &file.phase {
+        Phase::Failed { .. } => "can't be opened".to_owned(),
+        Phase::Ready { .. } => model.diagnosis().map(|whole| in_short(whole)).unwrap_or_default(),
+        Phase::Loading { .. } | Phase::Away | Phase::Sweep(_) => String::new(),
+    };
+    let gap = if said.is_empty() { "" } else { " · " };
+    format!("{}{gap}{said} · Vramscope", file.name)
+}
+
+/// Returns the verdict in a few words; empty if there is none.
+fn in_short(whole: &Diagnosis) -> String {
+    let Verdict { cause, position, is_growing, sentence, .. } = &whole.verdict;
+    match position {
+        Some(_) => format!("out of memory, {}", cause.name().replace('_', " ")),
+        None if *is_growing => "memory keeps growing".to_owned(),
+        None if sentence.is_empty() => String::new(),
+        None => "not out of memory".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::diagnosis::Cause;
+
+    use super::*;
+
+    #[test]
+    fn a_verdict_in_a_few_words() {
+        let of = |cause, position, is_growing, sentence: &str| {
+            let sentence = sentence.to_owned();
+            in_short(&Diagnosis {
+                verdict: Verdict { cause, position, is_growing, sentence, ..Verdict::default() },
+                ..Diagnosis::default()
+            })
+        };
+        assert_eq!(of(Cause::Fragmented, Some(7), false, "…"), "out of memory, fragmented");
+        assert_eq!(of(Cause::OutOfReach, Some(7), false, "…"), "out of memory, out of reach");
+        assert_eq!(of(Cause::None, None, true, "…"), "memory keeps growing");
+        assert_eq!(of(Cause::None, None, false, "…"), "not out of memory");
+        assert_eq!(of(Cause::None, None, false, ""), "");
+    }
+
+    #[test]
+    fn without_a_file_only_the_name_of_the_page_is_left() {
+        assert_eq!(title(&Model::default()), "Vramscope");
+    }
+}

@@ -1,0 +1,253 @@
+//! Files that were opened lately: kept by the browser for a later visit, listed on the start page, and opened again when the
+//! page is loaded again. recent.js does what the browser's storage needs.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
+use shared::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES, RECENT_FILES};
+use shared::link::FileHash;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{DataTransfer, File};
+use yew::prelude::*;
+
+use super::open_one;
+use crate::browser::{Listener, window};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
+
+thread_local! {
+    /// The module recent.js, where there is one.
+    static RECENT: RefCell<Option<Object>> = const { RefCell::new(None) };
+    /// The files that are not kept yet, with promises of their handles.
+    static FRESH: RefCell<HashMap<FileKey, (File, JsValue)>> = RefCell::default();
+}
+
+/// Sets the module. Called once, before the page is drawn.
+pub fn set_recent(module: Option<Object>) {
+    RECENT.set(module);
+}
+
+/// Calls a function of the module. Returns `None` without the module.
+fn call(name: &str, arguments: &Array) -> Option<JsValue> {
+    let module = RECENT.with_borrow(Clone::clone)?;
+    let function: Function = Reflect::get(&module, &name.into()).ok()?.dyn_into().ok()?;
+    function.apply(&JsValue::NULL, arguments).ok()
+}
+
+/// Calls a function of the module, and waits for what it promises.
+async fn ask(name: &str, arguments: Array) -> Option<JsValue> {
+    let promise: Promise = call(name, &arguments)?.dyn_into().ok()?;
+    JsFuture::from(promise).await.ok().filter(|found| !found.is_null() && !found.is_undefined())
+}
+
+/// Remembers a file that was opened, until it has been read and can be kept. `handle` is a handle, a promise of one, or
+/// undefined.
+pub(super) fn remember(key: FileKey, file: &File, handle: JsValue) {
+    FRESH.with_borrow_mut(|fresh| fresh.insert(key, (file.clone(), handle)));
+}
+
+/// Returns promises of handles for the files of a drop; none where the browser has no handles.
+pub(super) fn handles(transfer: &DataTransfer) -> Vec<JsValue> {
+    let found = call("handles", &Array::of1(transfer)).and_then(|found| found.dyn_into::<Array>().ok());
+    found.map(|found| found.to_vec()).unwrap_or_default()
+}
+
+/// Opens the browser's dialog that hands out handles. Returns `None` if there is none.
+pub(super) fn pick(model: &ModelHandle) -> Option<()> {
+    let promise: Promise = call("pick", &Array::new())?.dyn_into().ok()?;
+    let model = model.clone();
+    spawn_local(async move {
+        let Ok(found) = JsFuture::from(promise).await else { return };
+        for pair in Array::from(&found).to_vec().chunks(2) {
+            if let [file, handle] = pair
+                && let Some(file) = file.dyn_ref::<File>()
+            {
+                open_one(&model, file, handle.clone());
+            }
+        }
+    });
+    Some(())
+}
+
+/// Reads an entry of the browser's list.
+fn read(entry: &JsValue) -> Option<Recent> {
+    let get = |name: &str| Reflect::get(entry, &name.into()).unwrap_or_default();
+    let number = |name: &str| get(name).as_f64().unwrap_or_default();
+    Some(Recent {
+        id: get("id").as_string()?,
+        name: get("name").as_string()?,
+        bytes: number("size") as u64,
+        opened_us: (number("when") * 1e3) as i64,
+        peak: number("peak") as u64,
+        has_oom: get("oom").as_bool() == Some(true),
+        hash: get("hash").as_string().and_then(|text| FileHash::parse(&text)),
+        is_copy: get("copy").is_string() && get("handle").is_undefined(),
+    })
+}
+
+/// Reads the list again. Returns it, if the browser has a place for one.
+async fn refresh(model: &ModelHandle) -> Option<Vec<Recent>> {
+    let found = ask("list", Array::new()).await;
+    let list = found.map(|found| Array::from(&found).iter().filter_map(|entry| read(&entry)).collect::<Vec<_>>());
+    model.dispatch(Action::RecentListed(list.clone().map(Shared::new)));
+    list
+}
+
+/// Opens the file again that the link of the page's address is for, if it was opened lately and needs no permission.
+pub fn reopen_linked(model: &ModelHandle) {
+    let model = model.clone();
+    spawn_local(async move {
+        let Some(list) = refresh(&model).await else { return };
+        let now = model.now();
+        // Something else is being opened, perhaps the very file, by its server.
+        if now.files.iter().any(|file| matches!(file.phase, Phase::Loading { .. })) {
+            return;
+        }
+        let Some(found) = now.link.as_ref().and_then(|link| recent_of(link, &list)) else { return };
+        reopen(&model, found.id.clone(), false).await;
+    });
+}
+
+/// Opens a file that was opened lately.
+pub fn open_recent(model: &ModelHandle, id: &str) {
+    let (model, id) = (model.clone(), id.to_owned());
+    spawn_local(async move { reopen(&model, id, true).await });
+}
+
+/// Opens a file again; with `is_asked_for`, a person asked for it, and may be asked for permission.
+async fn reopen(model: &ModelHandle, id: String, is_asked_for: bool) {
+    let found = ask("open", Array::of2(&id.as_str().into(), &is_asked_for.into())).await;
+    match found.map(|found| (found.as_string(), found.dyn_into::<File>())) {
+        Some((_, Ok(file))) => {
+            let handle = ask("handleOf", Array::of1(&id.as_str().into())).await.unwrap_or_default();
+            // Something else may have been opened meanwhile.
+            if !is_asked_for {
+                if model.now().link.is_none() {
+                    return;
+                }
+                model.dispatch(Action::StepJoined);
+            }
+            open_one(model, &file, handle);
+        }
+        Some((Some(_), _)) if is_asked_for => model.dispatch(Action::Notify(REFUSED.to_owned())),
+        Some(_) => {}
+        None if is_asked_for => {
+            model.dispatch(Action::Notify(GONE.to_owned()));
+            forget(model, Some(&id));
+        }
+        None => {}
+    }
+}
+
+/// Shown when a person refused.
+const REFUSED: &str = "The browser was not allowed to read the file.";
+/// Shown when a file was moved, renamed or deleted.
+const GONE: &str = "The file is no longer there. Drop it again from where it is now.";
+
+/// Forgets a file; without an id, all of them.
+pub fn forget(model: &ModelHandle, id: Option<&str>) {
+    let arguments = id.map_or_else(Array::new, |id| Array::of1(&id.into()));
+    let model = model.clone();
+    spawn_local(async move {
+        ask("forget", arguments).await;
+        refresh(&model).await;
+    });
+}
+
+/// Keeps a file that has been read.
+fn keep(model: &ModelHandle, key: FileKey) {
+    let Some((file, handle)) = FRESH.with_borrow_mut(|fresh| fresh.remove(&key)) else { return };
+    let limits = [RECENT_COPY_BYTES as f64, RECENT_COPIES_BYTES as f64, RECENT_FILES as f64];
+    let mut arguments = Array::of2(&file, &handle);
+    arguments.extend(limits.map(JsValue::from_f64));
+    let model = model.clone();
+    spawn_local(async move {
+        if let Some(id) = ask("keep", arguments).await.and_then(|id| id.as_string()) {
+            model.dispatch(Action::FileKept { key, again: Again::Kept(id) });
+            refresh(&model).await;
+        }
+    });
+}
+
+/// What the list says of a kept file.
+type Facts = (String, u64, bool, Option<FileHash>);
+
+fn facts(file: &FileEntry) -> Option<Facts> {
+    let Again::Kept(id) = &file.again else { return None };
+    let devices = file.summary().map(|summary| summary.devices.as_slice()).unwrap_or_default();
+    let peak = devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default();
+    Some((id.clone(), peak, devices.iter().any(|device| !device.ooms.is_empty()), file.hash))
+}
+
+fn note((id, peak, has_oom, hash): &Facts) {
+    let facts = Object::new();
+    let mut fields = vec![("peak", JsValue::from_f64(*peak as f64)), ("oom", (*has_oom).into())];
+    fields.extend(hash.map(|hash| ("hash", hash.to_string().into())));
+    for (name, value) in fields {
+        // An object that was just made accepts every field.
+        let _ = Reflect::set(&facts, &name.into(), &value);
+    }
+    let facts = JSON::stringify(&facts).map(JsValue::from).unwrap_or_default();
+    let arguments = Array::of2(&id.as_str().into(), &facts);
+    spawn_local(async move { drop(ask("note", arguments).await) });
+}
+
+/// Whether a file is lost when the page is closed.
+fn is_lost(file: &FileEntry) -> bool {
+    let is_open = !matches!(file.phase, Phase::Failed { .. });
+    let is_elsewhere = file.live.is_some() || file.shared.is_some() || file.url.is_some();
+    is_open && !is_elsewhere && file.again == Again::No
+}
+
+/// Keeps files that were opened for a later visit, with what the list says of them, and asks before files are lost.
+#[hook]
+pub fn use_recent() {
+    let model = use_model();
+    let current = model.current;
+    // Its first picture comes before its copy.
+    let is_read = |file: &&FileEntry| {
+        let is_read = match file.phase {
+            Phase::Ready { is_pictured, .. } => is_pictured || current != Some(file.key),
+            Phase::Sweep(_) => true,
+            _ => false,
+        };
+        is_read && file.again != Again::Here
+    };
+    let read: Vec<FileKey> = model.files.iter().filter(is_read).map(|file| file.key).collect();
+    let noted: Vec<Facts> = model.files.iter().filter(|file| is_read(file)).filter_map(facts).collect();
+    let has_lost = model.files.iter().any(is_lost);
+    {
+        let model = model.clone();
+        use_effect_with(read, move |read| read.iter().for_each(|key| keep(&model, *key)));
+    }
+    let known = use_mut_ref(Vec::<Facts>::new);
+    use_effect_with(noted, move |noted| {
+        let mut known = known.borrow_mut();
+        noted.iter().filter(|facts| !known.contains(facts)).for_each(note);
+        known.clone_from(noted);
+    });
+    use_effect_with(has_lost, |has_lost| {
+        // Only while it is needed: a page that listens is not kept for a step back to it.
+        let listener = has_lost.then(|| {
+            Listener::new(&window(), "beforeunload", |event| {
+                event.prevent_default();
+                // Older browsers ask only if it is set.
+                let _ = Reflect::set(event.as_ref(), &"returnValue".into(), &JsValue::TRUE);
+            })
+        });
+        move || drop(listener)
+    });
+}
+
+/// Reads what was opened lately, and opens what the page's address is for, if the page has a place for such files.
+pub fn begin_recent(model: &ModelHandle) {
+    let now: &Model = model;
+    if now.place != Place::Server {
+        RECENT.set(None);
+    }
+    if RECENT.with_borrow(Option::is_some) {
+        reopen_linked(model);
+    }
+}

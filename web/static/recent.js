@@ -1,0 +1,150 @@
+// Files that were opened lately. Of a file that the browser hands out a handle for, the handle is kept; of any other file a
+// copy, in the private file system of this page's origin. Nothing of it leaves the browser.
+//
+// Where the browser has no such storage, `list` returns null, and the page shows nothing of all this. No function throws.
+const FOLDER = "opened";
+const STORE = "files";
+
+const folder = async () => (await navigator.storage.getDirectory()).getDirectoryHandle(FOLDER, { create: true });
+
+const database = () =>
+  new Promise((done, fail) => {
+    const request = indexedDB.open("vramscope", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => fail(request.error);
+  });
+
+// Runs one request in a transaction of its own, and returns its result.
+async function use(mode, act) {
+  const opened = await database();
+  try {
+    const transaction = opened.transaction(STORE, mode);
+    const request = act(transaction.objectStore(STORE));
+    await new Promise((done, fail) => {
+      transaction.oncomplete = done;
+      transaction.onabort = () => fail(transaction.error);
+    });
+    return request.result;
+  } finally {
+    opened.close();
+  }
+}
+
+const get = (id) => use("readonly", (store) => store.get(id));
+const put = (entry) => use("readwrite", (store) => store.put(entry));
+const newestFirst = async () => (await use("readonly", (store) => store.getAll())).sort((a, b) => b.when - a.when);
+
+// Returns what a promise brings, or `otherwise` where the browser refuses.
+const or = (otherwise, promise) => promise.catch(() => otherwise);
+
+async function remove(entry) {
+  await use("readwrite", (store) => store.delete(entry.id));
+  if (entry.copy) await or(null, (await folder()).removeEntry(entry.copy));
+}
+
+async function copy(file, name) {
+  const writable = await (await (await folder()).getFileHandle(name, { create: true })).createWritable();
+  await file.stream().pipeTo(writable);
+}
+
+// Forgets the oldest beyond a number of entries and the bytes of all copies, and copies that no entry knows.
+async function prune(most, all) {
+  const entries = await newestFirst();
+  let bytes = 0;
+  const known = new Set();
+  for (const [place, entry] of entries.entries()) {
+    bytes += entry.copy ? entry.size : 0;
+    if (place >= most || bytes > all) await remove(entry);
+    else if (entry.copy) known.add(entry.copy);
+  }
+  const here = await folder();
+  for await (const name of here.keys()) {
+    if (!known.has(name)) await or(null, here.removeEntry(name));
+  }
+}
+
+// The files that were opened, the newest first; null without storage.
+export const list = () => or(null, newestFirst().then(async (found) => (await folder()) && found.filter((entry) => entry.ready)));
+
+// Keeps a file, and returns its id; null where it can't be kept. `handle` may be a promise, or undefined.
+export const keep = (file, handle, each, all, most) =>
+  or(
+    null,
+    (async () => {
+      const id = `${file.name}|${file.size}|${file.lastModified}`;
+      const known = await get(id);
+      const entry = { ...known, id, name: file.name, size: file.size, when: Date.now() };
+      entry.handle = (await or(undefined, Promise.resolve(handle))) ?? known?.handle;
+      if (entry.handle?.kind !== "file") delete entry.handle;
+      if (!entry.handle && !(known?.ready && known.copy)) {
+        if (file.size > each) return null;
+        Object.assign(entry, { copy: crypto.randomUUID(), ready: false });
+        await put(entry);
+        try {
+          await copy(file, entry.copy);
+        } catch (error) {
+          await remove(entry);
+          throw error;
+        }
+      }
+      await put({ ...entry, ready: true });
+      await prune(most, all);
+      return id;
+    })(),
+  );
+
+// Adds what is known of a file once it has been read: its headline, its identity.
+export const note = (id, facts) => or(null, get(id).then((entry) => entry && put({ ...entry, ...JSON.parse(facts) })));
+
+// Returns the file; "ask" where a person must allow it first; null where it is no longer there. With `asks`, asks them.
+export const open = (id, asks) =>
+  or(
+    null,
+    (async () => {
+      const entry = await get(id);
+      const { handle } = entry;
+      if (!handle) {
+        const kept = await (await (await folder()).getFileHandle(entry.copy)).getFile();
+        await put({ ...entry, when: Date.now() });
+        // With the time that it had, so that it is known again when it is kept.
+        return new File([kept], entry.name, { lastModified: Number(entry.id.split("|").at(-1)) });
+      }
+      const wish = { mode: "read" };
+      let may = await handle.queryPermission(wish);
+      if (may === "prompt" && asks) may = await handle.requestPermission(wish);
+      if (may !== "granted") return "ask";
+      const file = await handle.getFile();
+      await put({ ...entry, when: Date.now() });
+      return file;
+    })(),
+  );
+
+// Returns the handle of a kept file, to keep it with the file that it now leads to.
+export const handleOf = (id) => or(undefined, get(id).then((entry) => entry?.handle));
+
+// Forgets one file, or without an id all of them.
+export const forget = (id) =>
+  or(
+    null,
+    newestFirst().then(async (entries) => {
+      for (const entry of entries) if (id === undefined || entry.id === id) await remove(entry);
+      if (id === undefined) await prune(0, 0);
+    }),
+  );
+
+// Asks for files with the browser's dialog that hands out handles. Returns files and handles in turn; undefined where there
+// is no such dialog, and nothing where it was closed.
+export const pick = () =>
+  globalThis.showOpenFilePicker &&
+  or(
+    [],
+    showOpenFilePicker({ multiple: true }).then(async (handles) => {
+      const files = await Promise.all(handles.map((handle) => handle.getFile()));
+      return files.flatMap((file, place) => [file, handles[place]]);
+    }),
+  );
+
+// Returns a promise of the handle for each file that was dropped. Must be called while the drop is handled.
+export const handles = (transfer) =>
+  [...transfer.items].filter((item) => item.kind === "file").map((item) => or(undefined, Promise.resolve(item.getAsFileSystemHandle?.())));
