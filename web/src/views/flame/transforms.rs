@@ -46,6 +46,11 @@ pub fn can_apply(model: &Model, kind: usize) -> bool {
     has_box(model) && model.view.flame_box.last().is_some_and(|number| fits(*number, kind))
 }
 
+/// Returns whether callers and callees can be shown of the chosen box.
+pub fn is_function(model: &Model) -> bool {
+    has_box(model) && model.view.flame_box.last().is_some_and(|number| *number < FlameBox::FOLDED)
+}
+
 /// An item of the menu of a box: the test id, the label, the key, and what it does.
 pub type Offer = (&'static str, &'static str, &'static str, Action);
 
