@@ -75,10 +75,20 @@ struct Notes {
     has_start: bool,
 }
 
+/// Returns whether an import found that the end of its file is missing.
+fn is_truncated(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.code == FindingCode::Truncated)
+}
+
 impl Session {
     /// Builds the session of an imported file. Calls `progress` with the share that is done, from 0 to 1.
     pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
-        let Imported { format, protocol, snapshot, findings, header } = imported;
+        let Imported { format, protocol, mut snapshot, findings, header } = imported;
+        // The segments of a snapshot are those of its last event, which may be missing. A recording has states among its events.
+        if header.is_none() && is_truncated(&findings) {
+            let Snapshot { devices, tags, settings, .. } = &mut snapshot;
+            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
+        }
         let format = match protocol {
             Some(protocol) => format.to_string().replacen("pickle", &format!("pickle (protocol {protocol})"), 1),
             None => format.to_string(),
@@ -100,11 +110,7 @@ impl Session {
             progress(done / steps);
         };
         // A start that was derived from a truncated trace is not the start of the recording.
-        let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
-        if is_cut {
-            let Snapshot { devices, tags, settings, .. } = &mut snapshot;
-            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
-        }
+        let is_cut = is_truncated(&found);
         let mut devices = Vec::new();
         for trace in &snapshot.devices {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
