@@ -128,7 +128,7 @@ test('keys go to the ends of the list and to the peak', async (t) => {
 const column = (page, name) => page.tab.evaluate((name) =>
   [...document.querySelectorAll(`[data-testid="event-row"] [data-column="${name}"]`)].map((cell) => cell.title || cell.textContent), name);
 
-const sizes = async (page) => (await column(page, 'size')).map((size) => number(size.replace(/ bytes?$/, '')));
+const sizes = (page) => bytesIn(at(page, 'event-row').locator('[data-column="size"]'));
 
 test('the list is sorted by a press on a head, and columns are chosen', async (t) => {
   const page = await openPage(t);

@@ -16,6 +16,17 @@ const shows = (page, name) => until(`${name} is the tab`, () => shown(page), (no
 /** Returns the number of the browser's entry. */
 const step = (page) => page.tab.evaluate(() => history.state);
 
+/** Opens the sample and shows the whole trace on its timeline, with no step that may still go on. Returns the step's number. */
+async function openWhole(page) {
+  await openSample(page);
+  await goTo(page, 'Findings');
+  await addressSays(page, 'tab', 'findings');
+  const before = await step(page);
+  await goTo(page, 'Timeline');
+  await until('the timeline is a step of its own', () => step(page), (now) => now === before + 1);
+  return before + 1;
+}
+
 /** Returns the visible part in the address; null for all of it. */
 const visible = async (page) => (await address(page)).get('w');
 
@@ -37,7 +48,7 @@ const frames = (page, count) =>
 test('Back and Forward go through files, tabs, zoom and selection', async (t) => {
   const page = await openPage(t);
   assert.equal(await step(page), 0);
-  await openSample(page);
+  const opened = await openWhole(page);
   await goTo(page, 'Flame');
   await goTo(page, 'Timeline');
   await press(page, 'w');
@@ -59,11 +70,14 @@ test('Back and Forward go through files, tabs, zoom and selection', async (t) =>
   await shows(page, 'flame');
   await back(page);
   await shows(page, 'timeline');
-  await back(page);
+  await until('all that followed is taken back', () => step(page), (now) => now === opened);
+  await page.tab.evaluate((by) => history.go(-by), opened);
   await at(page, 'start').waitFor();
   assert.equal(new URL(page.tab.url()).hash, '');
   await page.screenshot('history-start');
-  for (const name of ['timeline', 'flame', 'timeline']) {
+  await page.tab.evaluate((by) => history.go(by), opened);
+  await shows(page, 'timeline');
+  for (const name of ['flame', 'timeline']) {
     await forward(page);
     await shows(page, name);
   }
@@ -77,8 +91,7 @@ test('Back and Forward go through files, tabs, zoom and selection', async (t) =>
 
 test('a run of turns of the wheel, of a key or of typing is one step', async (t) => {
   const page = await openPage(t);
-  await openSample(page);
-  const opened = await step(page);
+  const opened = await openWhole(page);
   await at(page, 'timeline-canvas').hover();
   for (let i = 0; i < 6; i += 1) await page.tab.mouse.wheel(0, -120);
   await until('the zoom is in the address', () => visible(page));
@@ -96,7 +109,7 @@ test('a run of turns of the wheel, of a key or of typing is one step', async (t)
 
 test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
   const page = await openPage(t);
-  await openSample(page);
+  await openWhole(page);
   await press(page, 'w');
   const zoomed = await until('the zoom is in the address', () => visible(page));
   await goTo(page, 'Segments');
@@ -129,7 +142,7 @@ test('steps of a closed file are skipped, and a setting is not taken back', asyn
   await until('the other file', () => page.tab.title(), (title) => title.startsWith('ring.pickle'));
   await page.reach('ready');
   await goTo(page, 'Flame');
-  await press(page, 'n');
+  await press(page, 'k');
   await until('the first file', () => page.tab.title(), (title) => title.startsWith('protocol4.pickle'));
   await shows(page, 'events');
   await at(page, 'file-menu').click();

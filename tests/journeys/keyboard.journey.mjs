@@ -74,7 +74,7 @@ test('number keys open tabs, arrow keys move between them, and the focus is visi
   }
 
   // Presses Tab until the tabs have the focus; the bound ends the loop if they never get it.
-  for (let times = 0; times < 40 && (await focused(page)) !== 'tab-timeline'; times += 1) await press(page, 'Tab');
+  for (let times = 0; times < 200 && (await focused(page)) !== 'tab-timeline'; times += 1) await press(page, 'Tab');
   assert.equal(await focused(page), 'tab-timeline');
   const outline = await page.tab.evaluate(() => {
     const style = getComputedStyle(document.activeElement);

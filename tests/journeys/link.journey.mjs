@@ -116,7 +116,7 @@ test('a link of version 1 still opens, and says that it knows the name only', as
   assert.match((await at(page, 'filter-chip').allInnerTexts()).join(), />1MiB/);
   await says(page, 'notice', /names only the file/);
   await page.screenshot('link-version-1');
-  await addressSays(page, 'v', '2');
+  await addressSays(page, 'v', '3');
   await identity(page);
 });
 
@@ -127,7 +127,7 @@ test('of a link of a later version everything is restored that is understood, an
   await standsAt(page, 4321);
   await says(page, 'notice', /newer version of Vramscope\. Not restored: the tab, a part that this version doesn't know/);
   assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
-  await addressSays(page, 'v', '2');
+  await addressSays(page, 'v', '3');
 });
 
 test('a link with parts that make no sense never hides the data', async (t) => {

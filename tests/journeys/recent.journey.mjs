@@ -211,19 +211,19 @@ test('what was set is there again on the next visit, and a link wins over it', a
   const wide = await until('it is wider', width, (now) => now > 380);
   await page.open();
   assert.equal(await page.tab.evaluate(() => document.documentElement.dataset.theme), 'dark', 'before anything is drawn');
-  await page.load(file('protocol4.pickle'));
+  await page.load(file('ring.pickle'));
   assert.equal(await at(page, 'tab-flame').getAttribute('aria-selected'), 'true');
   await addressSays(page, 'x', 'time');
   assert.equal(await until('the width', width, (now) => now === wide), wide);
   await page.screenshot('recent-preferences');
   await page.tab.goto('about:blank');
   await page.open('#v=2&tab=events&x=event');
-  await page.load(file('protocol4.pickle'));
+  await page.load(file('ring.pickle'));
   assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
   // Bad content is ignored.
   await page.tab.evaluate(() => localStorage.setItem('vramscope-preferences', 'p=1&theme=&width=x&tab=%'));
   await page.tab.goto('about:blank');
   await page.open();
-  await page.load(file('protocol4.pickle'));
+  await page.load(file('ring.pickle'));
   assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
 });

@@ -31,6 +31,12 @@ pub fn read() -> Option<Action> {
     }
 }
 
+/// Returns whether the address has a fragment or parameters, which may name what to open.
+pub fn names_something() -> bool {
+    let location = window().location();
+    [location.hash(), location.search()].into_iter().any(|part| part.is_ok_and(|part| !part.is_empty()))
+}
+
 /// Returns the number of the browser's entry that is shown; `None` for one that the page did not make.
 fn number_there() -> Option<u32> {
     let number = window().history().ok()?.state().ok()?.as_f64()?;
@@ -154,7 +160,7 @@ pub fn use_address_bar() {
             bar.borrow_mut().write(there, None, false);
             // A step through the browser's history, or an address that was typed or pasted over this one.
             let listener = Listener::new(&window(), "popstate", move |_| went(&model, &bar));
-            let wheel = Listener::new(&window(), "wheel", keep_sideways);
+            let wheel = Listener::new(&window(), "wheel", |event| keep_sideways(&event));
             move || drop((listener, wheel))
         });
     }
@@ -183,7 +189,7 @@ pub fn use_address_bar() {
 
 /// Keeps a sideways turn of the wheel from leaving the page, which `overscroll-behavior` alone does not in every browser.
 /// What can scroll sideways still does.
-fn keep_sideways(event: Event) {
+fn keep_sideways(event: &Event) {
     let Some(turn) = event.dyn_ref::<WheelEvent>() else { return };
     let by = turn.delta_x();
     if by.abs() <= turn.delta_y().abs() {

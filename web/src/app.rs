@@ -72,13 +72,15 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
-            // What the address names is where the page begins.
-            handle.dispatch(Action::StepJoined);
             // A page in one file has no server, whatever its name.
             let shared = token_of_page().filter(|_| handle.place != Place::OneFile);
             if handle.place != Place::OneFile {
                 // A shared trace is being downloaded right away, and needs the network for itself.
                 handle.workers().warm_up(shared.is_none());
+            }
+            if shared.is_some() || address::names_something() {
+                // What the address names is where the page begins.
+                handle.dispatch(Action::StepJoined);
             }
             if let Some(token) = shared {
                 open_shared(&handle, &token);

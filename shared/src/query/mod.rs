@@ -214,7 +214,7 @@ pub enum Answer {
     /// Answers [`Query::State`].
     State(StateAt),
     /// Answers [`Query::Segments`].
-    Segments(Segments),
+    Segments(Box<Segments>),
     /// Answers [`Query::Events`] and [`Query::SortedEvents`].
     Events(EventRows),
     /// Answers [`Query::StepEvent`], [`Query::PositionAt`] and [`Query::Partner`]; `None` if there is no such position.

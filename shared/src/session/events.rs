@@ -156,6 +156,7 @@ struct Rows<'a> {
 }
 
 /// What a row shows.
+#[derive(Clone, Copy)]
 enum Place<'a> {
     /// The event with this index.
     Event(u32),

@@ -126,7 +126,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
             });
         }
     }
-    Answer::Segments(answer)
+    Answer::Segments(Box::new(answer))
 }
 
 /// Names a group: `large pool`, `pool 1, small · stream 3`.

@@ -45,14 +45,14 @@ impl SortedEvents {
         let positions = context.replay.positions();
         let is_current = |known: &Sorted| positions.saturating_sub(known.positions) <= known.positions / GROWN;
         let known = self.0.remove(&key).filter(is_current);
-        let sorted = known.unwrap_or_else(|| Sorted { indices: Arc::new(sorted(context, by, list())), positions });
+        let sorted = known.unwrap_or_else(|| Sorted { indices: Arc::new(sorted(context, by, &list())), positions });
         Arc::clone(&self.0.insert(key, sorted).indices)
     }
 }
 
 /// Returns events by a column. Takes 16 bytes an event besides the list while it sorts.
-fn sorted(context: Context<'_>, by: EventColumn, list: Vec<u32>) -> Vec<u32> {
-    let keys = keys(context, by, &list);
+fn sorted(context: Context<'_>, by: EventColumn, list: &[u32]) -> Vec<u32> {
+    let keys = keys(context, by, list);
     let order = order(&keys);
     order.into_iter().filter_map(|place| list.get(place as usize).copied()).collect()
 }

@@ -22,7 +22,7 @@ const ZOOM: u8 = 8;
 const SELECTION: u8 = 16;
 const RANGE: u8 = 32;
 const SEARCH: u8 = 64;
-/// Whatever follows belongs to the step that is being taken.
+/// A file that is opened now belongs to the step that is being taken.
 const ALL: u8 = u8::MAX;
 
 /// Kinds of changes that come in runs.
@@ -186,7 +186,8 @@ pub(super) fn note(before: &Model, after: &mut Model) {
     let step = present(after);
     let history = &mut after.history;
     history.changes = history.changes.wrapping_add(1);
-    if history.open == ALL || history.open == kinds && kinds & RUNS == kinds {
+    let is_joined = history.open == ALL && kinds == FILE;
+    if is_joined || history.open == kinds && kinds & RUNS == kinds {
         return;
     }
     history.keep(Step { number: history.number(), ..present(before) });

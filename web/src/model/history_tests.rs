@@ -1,5 +1,6 @@
 //! Tests of what is a step, what goes on with one, and where steps lead.
 
+use shared::link::Link;
 use shared::query::ColorBy;
 
 use super::*;
@@ -115,7 +116,9 @@ fn the_browser_may_know_steps_that_the_page_does_not() {
     let model = then(&model, [Action::StepJoined, added(0, "a"), read(0, &[1000]), Action::Rested]);
     assert_eq!(numbers(&model), [7], "the address opened it");
     assert_eq!(way(&model, 5), Way::Unknown);
-    let adopted = then(&model, [Action::StepAdopted(Some(5)), Action::SetTab(Tab::Flame), Action::Rested]);
+    let flame = Link { tab: Tab::Flame, ..Link::default() };
+    let adopted =
+        then(&model, [Action::StepAdopted(Some(5)), Action::LinkRead(Box::new(flame.into())), Action::Rested]);
     assert_eq!((numbers(&adopted), adopted.history.number()), (vec![5, 7], 5));
     assert_eq!(way(&adopted, 7), Way::There);
     let typed = then(&adopted, [Action::StepAdopted(None)]);

@@ -40,10 +40,13 @@ pub fn use_menu_target(model: &ModelHandle, host: &NodeRef, find: Find, on_hold:
     });
 }
 
+/// Finds what is at a point, and is told that the menu is open.
+type Latest = Rc<RefCell<Option<(Find, Callback<()>)>>>;
+
 #[derive(Clone)]
 struct Target {
     model: ModelHandle,
-    latest: Rc<RefCell<Option<(Find, Callback<()>)>>>,
+    latest: Latest,
     hold: Rc<RefCell<Option<Timeout>>>,
     from: Rc<Cell<(i32, i32)>>,
 }

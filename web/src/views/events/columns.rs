@@ -133,7 +133,7 @@ pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
             </span>
         }
     });
-    html! { <div class="event-head event-cells" role="row" aria-rowindex="1">{ for cells }<span role="columnheader" aria-label="Buttons" /></div> }
+    html! { <div class="event-head event-cells" role="row" aria-rowindex="1">{ for cells }<span role="columnheader"><span class="visually-hidden">{ "Buttons" }</span></span></div> }
 }
 
 /// Renders the menu of columns and orders.

@@ -45,7 +45,7 @@ pub fn FilterForm() -> Html {
         let (line, least, most, stream) = (line.clone(), least.clone(), most.clone(), stream.clone());
         Callback::from(move |event: SubmitEvent| {
             event.prevent_default();
-            let inputs = [&line, &least, &most].map(|node| node.cast::<HtmlInputElement>());
+            let inputs = [&line, &least, &most].map(NodeRef::cast::<HtmlInputElement>);
             let typed = |i: usize| inputs[i].as_ref().map(HtmlInputElement::value).unwrap_or_default();
             let select = stream.cast::<HtmlSelectElement>();
             let chosen = select.as_ref().map(HtmlSelectElement::value).unwrap_or_default();

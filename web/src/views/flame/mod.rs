@@ -169,7 +169,7 @@ pub fn Flame() -> Html {
     };
     html! {
         <section class="flame" data-testid="flame">
-            { bar(&model, chosen_name(answer.as_deref(), chosen_box)) }
+            { bar(&model, chosen_name(answer.as_deref(), chosen_box).as_deref()) }
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { transforms::list(&model, &flame.names) }
                 { heading(flame, state.as_deref(), view.filter.is_empty() && !is_transformed) }
@@ -316,7 +316,7 @@ fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
 }
 
 /// Renders the toolbar above the graph. `chosen` is the name of the chosen box.
-fn bar(model: &ModelHandle, chosen: Option<String>) -> Html {
+fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
     let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
     let differs = model.view.flame_differs;
     let (by_category, as_table) = (model.view.flame_by_category, model.view.flame_as_table);
@@ -349,7 +349,7 @@ fn bar(model: &ModelHandle, chosen: Option<String>) -> Html {
                 { toggle(differs, &send(Action::SetFlameDiffers(!differs)), "flame-differs",
                     Some("Show what shrank too, coloured by change"), html! { "Differences" }) }
             }
-            { transforms::menu(model, chosen.as_deref()) }
+            { transforms::menu(model, chosen) }
         </div>
     }
 }

@@ -116,7 +116,7 @@ impl Gestures for PointerHandler {
             return self.model.dispatch(Action::FitAll);
         };
         self.ask_segment(cell, |model, _, address| {
-            model.dispatch(Action::SetHeatmapPart(HeatmapPart::Segment(address)))
+            model.dispatch(Action::SetHeatmapPart(HeatmapPart::Segment(address)));
         });
     }
 }

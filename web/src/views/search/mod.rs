@@ -187,13 +187,13 @@ pub fn SearchBox() -> Html {
                 "Enter" => match *chosen {
                     // Reached by the arrow keys.
                     Some(row @ (Row::Line(_) | Row::Segment(_) | Row::Mark(_))) if !rows_only(&rows) => {
-                        choose.emit(row)
+                        choose.emit(row);
                     }
                     Some(row @ Row::Allocation(_)) => choose.emit(row),
                     _ => walk.emit(!event.shift_key()),
                 },
                 "ArrowDown" | "ArrowUp" if *is_open => {
-                    chosen.set(rows::step(&rows, current, event.key() == "ArrowDown"))
+                    chosen.set(rows::step(&rows, current, event.key() == "ArrowDown"));
                 }
                 "ArrowDown" => is_open.set(true),
                 "Escape" if *is_helping => is_helping.set(false),

@@ -124,7 +124,7 @@ pub fn Segments() -> Html {
     let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
     html! {
         <section class="canvas-view segments" aria-label="Segments">
-            { toolbar(&model, map) }
+            { toolbar(&model, map.map(|map| &**map)) }
             <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="application" aria-roledescription="chart"
                 aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
                 <div ref={canvas.host()} class="canvas-host segments-sticky">

@@ -364,7 +364,7 @@ pub(super) mod tests {
             totals: Totals::default(),
         };
         Scene {
-            answer: Rc::new(Answer::Segments(map)),
+            answer: Rc::new(Answer::Segments(Box::new(map))),
             palette: Rc::new(Palette::light()),
             scroll: 0.0,
             by_state: true,
@@ -463,7 +463,7 @@ pub(super) mod tests {
             reserved: 4096,
             active: 1024,
         });
-        let scene = Scene { answer: Rc::new(Answer::Segments(map)), ..scene(Selection::None) };
+        let scene = Scene { answer: Rc::new(Answer::Segments(Box::new(map))), ..scene(Selection::None) };
         let mut log = SurfaceLog::default();
         over(&mut log, &scene, scene.map().unwrap(), None, Size { width: 400.0, height: 100.0, ratio: 1.0 });
         assert!(log.0.iter().any(|line| line.contains("\"large pool\" at 12,62")), "{:#?}", log.0);
