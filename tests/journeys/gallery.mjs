@@ -47,9 +47,11 @@ async function still(page) {
 
 /** Calls `take(name, picture)` with every picture of a subject in a theme. */
 export async function pictures(page, [subject, open], theme, take) {
-  await open(page);
   for (const [width, height] of SIZES) {
     await page.tab.setViewportSize({ width, height });
+    // What is open at first depends on the size.
+    await page.open();
+    await open(page);
     for (const view of VIEWS) {
       await goTo(page, view);
       await until('nothing is on its way', () => page.tab.locator(PENDING).count(), (count) => count === 0);

@@ -49,6 +49,7 @@ test('two steps are compared line by line', async (t) => {
   await press(page, 'Escape');
   await press(page, 'Escape');
   await at(page, 'detail-steps').waitFor();
+  await addressSays(page, 'sel', null);
   const link = page.tab.url();
   await at(page, 'compare-clear').click();
   await addressSays(page, 'steps', null);
