@@ -89,7 +89,7 @@ try {
     }],
     ['point', null, (i) => mouse.move(...point(canvas, 0.1 + 0.02 * (i % 40), 0.3 + 0.01 * (i % 40)))],
     ['select', null, (i) => mouse.click(...point(canvas, 0.1 + 0.02 * (i % 40), 0.8))],
-    ['undo', null, () => keyboard.press('Control+z')],
+    ['undo', null, (i) => keyboard.press(i % 2 ? 'Control+z' : 'w')],
     ['drag a range', null, (i) => drag(point(canvas, 0.2), point(canvas, 0.3 + 0.01 * (i % 30)))],
     ['drag a range on the overview', null, (i) => (overview ? drag(point(overview, 0.2), point(overview, 0.3 + 0.01 * (i % 30))) : undefined)],
     ['clear', null, () => keyboard.press('Escape')],
