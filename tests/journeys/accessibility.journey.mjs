@@ -28,7 +28,7 @@ for (const [name, size] of [['a wide page', WIDE], ['a phone', PHONE]]) {
       await isSound(page, 'the start page');
       await page.drop({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('only words\n'.repeat(50)) });
       await page.reach('error');
-      await isSound(page, 'a file that is none');
+      await isSound(page, 'a file of another format');
       await at(page, 'close-failed').click();
       await openSample(page);
       await at(page, 'text-twin').waitFor({ state: 'attached' });

@@ -100,7 +100,7 @@ test('a click zooms into a box, and the path above it leads back', async (t) => 
   await addressSays(page, 'tab', 'flame');
 });
 
-/** Focuses the graph and moves from its root as the keys say. Returns what a screen reader is told of the chosen box. */
+/** Focuses the graph and presses keys that move from its root. Returns the text of the selected box for screen readers. */
 async function choose(page, ...keys) {
   await at(page, 'flame-scroll').focus();
   await press(page, ...keys);

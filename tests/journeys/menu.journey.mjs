@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
+import { fingersOf } from './touch.mjs';
 import { address, addressSays, at, bytesIn, goTo, movesFrom, openSample, pointUntil, press, says, status, text, until } from './workbench.mjs';
 
 /** The name of an allocation. */
@@ -147,28 +148,30 @@ test('lines, events, flame boxes and segments have one, with what applies', asyn
   await at(page, 'details').getByRole('heading', { name: 'Segment', exact: true }).waitFor();
 });
 
-test('a finger that rests opens the menu, and its press ends there', async (t) => {
-  const page = await openPage(t);
+test('a finger that rests opens the menu of a picture and of a row, and its press ends there', async (t) => {
+  const page = await openPage(t, { width: 390, height: 844, touch: true });
   const opened = await openSample(page);
-  const pressed = (type) => at(page, 'timeline-canvas').evaluate((host, type) => {
-    const box = host.getBoundingClientRect();
-    host.setPointerCapture = () => {};
-    host.dispatchEvent(new PointerEvent(type, {
-      pointerId: 5, pointerType: 'touch', isPrimary: true, bubbles: true, cancelable: true,
-      clientX: box.left + 0.5 * box.width, clientY: box.top + 0.85 * box.height,
-    }));
-  }, type);
-  await pressed('pointerdown');
+  const fingers = await fingersOf(page);
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  const place = [box.x + 0.5 * box.width, box.y + 0.85 * box.height];
+  await fingers.down(place);
   await open(page);
-  await pressed('pointerup');
+  await fingers.up();
   assert.equal((await status(page)).position, opened.position, 'no click');
   await press(page, 'Escape');
   await closed(page);
   // A tap still is one.
-  await pressed('pointerdown');
-  await pressed('pointerup');
+  await fingers.tap(place);
   await movesFrom(page, opened.position);
   assert.equal(await at(page, 'popup-menu').count(), 0);
+
+  await goTo(page, 'Events');
+  const row = page.tab.locator('.event-row[data-menu]').nth(2);
+  const { x, y } = await row.boundingBox();
+  await fingers.down([x + 40, y + 12]);
+  await open(page);
+  await fingers.up();
+  await until('it stays', () => items(page), (all) => all.length > 0);
 });
 
 test('a number that is copied is exact', async (t) => {

@@ -3,6 +3,7 @@
 mod access;
 mod elsewhere;
 mod log;
+mod strangers;
 mod tls;
 
 use anyhow::{Context, Result};

@@ -1,5 +1,6 @@
 //! A finger that rests on a picture is a pointer that hovers: the tooltip shows, and follows the finger until it is
-//! lifted. One that rests longer still asks for the menu. Works for all pictures alike, since it gives them the events of a mouse in place of those of the finger.
+//! lifted. A finger that rests longer asks for the menu. Pictures need not know of it: they get the events of a mouse in
+//! place of those of the finger.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,8 +18,8 @@ const HOLD_MS: i32 = 500;
 const MENU_MS: i32 = 700;
 /// A finger that moves further than this many pixels before is a drag.
 const MOST_PIXELS: i32 = 8;
-/// What has tooltips.
-const PICTURES: &str = ".canvas-host, .segments-scroll, .flame-canvas";
+/// What has tooltips or a menu.
+const TARGETS: &str = ".canvas-host, .segments-scroll, .flame-canvas, [data-menu]";
 
 /// The events that are kept from a picture while a finger hovers over it.
 const NAMES: [&str; 9] = [
@@ -149,10 +150,10 @@ fn hover(finger: &Rc<RefCell<Finger>>) {
     finger.send("pointermove", 0);
 }
 
-/// Begins a rest, if the finger is on a picture.
+/// Begins a rest if the finger is on a picture, or on a row that has a menu.
 fn rest(held: &Held, pointer: &PointerEvent) -> Option<Rc<RefCell<Finger>>> {
     let on = pointer.target()?.dyn_into::<Element>().ok()?;
-    on.closest(PICTURES).ok()??;
+    on.closest(TARGETS).ok()??;
     let held = Rc::clone(held);
     let timer = Timeout::new(HOLD_MS, move || {
         let Some(finger) = held.borrow().clone() else { return };

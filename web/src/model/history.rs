@@ -30,7 +30,7 @@ const RUNS: u8 = ZOOM | SELECTION | RANGE | SEARCH;
 
 /// Milliseconds without a change after which the next one is a step of its own.
 const REST_MS: f64 = 500.0;
-/// The same while a search is typed.
+/// Milliseconds between two letters of a search after which the next one is a step of its own.
 const TYPING_REST_MS: f64 = 2_000.0;
 
 /// Where a person was.

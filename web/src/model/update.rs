@@ -4,10 +4,7 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
-use shared::limits::FLAME_TRANSFORMS;
-use shared::limits::LINK_PINS;
-use shared::order::Within;
-use shared::query::{Axis, EventColumn, FlameBox, Transform, Window};
+use shared::query::Axis;
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -15,20 +12,20 @@ mod sessions;
 #[path = "update_link.rs"]
 mod links;
 
+#[path = "update_view.rs"]
+mod views;
+
 use super::action::Action;
 use super::live::Span;
 use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp, extent};
+use super::view::{Selection, Tab, View, extent};
 use super::whatif::WhatIfStep;
 use super::{away, history};
 use crate::worker::message::Stage;
 
 /// The name of a shared trace until the server has sent its own.
 const SHARED: &str = "Shared trace";
-
-/// Maximum number of filters.
-const CHIPS: usize = 64;
 
 /// Returns the model after an action.
 pub fn update(model: &Model, action: Action) -> Model {
@@ -173,7 +170,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             next.menu = Some(menu);
         }
         Action::CloseMenu => next.menu = None,
-        Action::TogglePin(pin) => toggle_pin(&mut next, pin),
+        Action::TogglePin(pin) => views::toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
         // It is a preference and nothing else.
@@ -226,13 +223,13 @@ fn step_to(model: &mut Model, number: u32) {
 /// Applies what a person does to the view, and decides whether a session is still followed.
 fn change_view(model: &mut Model, action: Action) {
     let Some((is_following, span)) = model.live().map(|live| (live.is_following, live.span)) else {
-        return update_view(model, action);
+        return views::update(model, action);
     };
     let before = model.view.clone();
     match action {
         // The newest event stays in place.
         Action::Zoom { factor, .. } if is_following => {
-            update_view(model, Action::Zoom { factor, at: Some(before.window.end) });
+            views::update(model, Action::Zoom { factor, at: Some(before.window.end) });
         }
         // The newest events are known on both axes: nothing to look up.
         Action::SetAxis(axis) if is_following && !matches!(span, Span::Length(_)) => {
@@ -241,209 +238,9 @@ fn change_view(model: &mut Model, action: Action) {
                 model.view.wanted_axis = None;
             }
         }
-        other => update_view(model, other),
+        other => views::update(model, other),
     }
     sessions::keep_or_stop(model, &before);
-}
-
-/// Applies an action to the view of the current file.
-fn update_view(model: &mut Model, action: Action) {
-    if let Action::SetDevice(device) = action {
-        if let Some(summary) = model.shared_summary().cloned()
-            && (device as usize) < summary.devices.len()
-        {
-            model.view.device = device;
-            model.view.reset_to_device(&summary);
-        }
-        return;
-    }
-    let whole = model.extent();
-    let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
-    let view = &mut model.view;
-    match action {
-        Action::SetTab(tab) => view.show(tab),
-        Action::SetSplit(split) => view.split = split.filter(|split| split.tab != view.tab),
-        Action::FocusView(tab) if view.tab != tab && view.shows(tab) => view.swap_focus(),
-        Action::SetAxis(axis) if axis != view.axis => {
-            if view.window == whole && (has_times || axis == Axis::Event) {
-                // The whole trace is the whole trace on either axis: nothing to look up.
-                view.axis = axis;
-                view.wanted_axis = None;
-                let whole = model.extent();
-                model.view.window = whole;
-            } else if has_times {
-                view.wanted_axis = Some(axis);
-            }
-        }
-        Action::SetAxis(_) => view.wanted_axis = None,
-        Action::AxisMapped(axis, window) if view.wanted_axis == Some(axis) => {
-            view.axis = axis;
-            view.wanted_axis = None;
-            let whole = model.extent();
-            model.view.window = clamp(window, whole);
-        }
-        Action::SetWindow(window) => view.window = clamp(window, whole),
-        Action::Pan(share) => {
-            let by = share * view.window.length();
-            view.window = clamp(Window { start: view.window.start + by, end: view.window.end + by }, whole);
-        }
-        Action::Zoom { factor, at } => view.window = zoom(view.window, factor, at, whole),
-        Action::FitAll => {
-            view.window = whole;
-            view.bytes = None;
-            view.heatmap_offsets = None;
-        }
-        Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
-        Action::SetFitsRequested(requested) => {
-            view.fits_requested = requested;
-            view.bytes = None;
-        }
-        Action::SetCursor(position) => set_cursor(view, position.min(events)),
-        Action::ShowPosition(position) => show_position(model, position.min(events)),
-        Action::ShowPositions(first, last) => {
-            let (first, last) = (first.min(events), last.min(events));
-            let spare = f64::from(last.saturating_sub(first)) / 20.0;
-            show_events(model, last, Window { start: f64::from(first) - spare, end: f64::from(last) + spare + 1.0 });
-        }
-        Action::ShowSegment { position, address } => {
-            set_cursor(view, position.min(events));
-            view.selection = Selection::Segment(address);
-            view.show(Tab::Segments);
-        }
-        Action::MoveCursor(by) => {
-            let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
-            set_cursor(view, u32::try_from(position).unwrap_or(0));
-        }
-        Action::CursorAt { position, x } if view.follows_cursor && view.cursor == position => {
-            view.follows_cursor = false;
-            view.window = reveal(view.window, x, whole);
-        }
-        Action::Select(selection) => view.selection = selection,
-        Action::SetRange(range) => {
-            view.range = range.map(|(a, b)| (a.min(b).min(events), a.max(b).min(events)));
-            view.compared = None;
-            if range.is_some() {
-                view.selection = Selection::None;
-            }
-        }
-        Action::CompareSteps(steps) => {
-            view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
-            if view.compared.is_some() {
-                view.selection = Selection::None;
-            }
-        }
-        Action::MarkRange => mark_range(view),
-        Action::ExtendRange(position) => extend_range(view, position.min(events)),
-        Action::RenamePin(place, name) => {
-            if let Some(pin) = view.pins.get_mut(place) {
-                *pin = Pin::new(pin.position, pin.allocation, &name);
-            }
-        }
-        Action::SetRangeOrder(order) => view.range_order = order,
-        Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
-        Action::SetListing(listing) => view.listing = listing,
-        Action::SetColorBy(color_by) => {
-            view.color_by = color_by;
-            // The index of a class depends on the colouring.
-            if matches!(view.selection, Selection::Class(_)) {
-                view.selection = Selection::None;
-            }
-        }
-        Action::AddFilter(term) => {
-            let term = term.trim();
-            if !term.is_empty() && view.filter.len() < CHIPS && !view.filter.iter().any(|other| other == term) {
-                view.filter.push(term.to_owned());
-            }
-        }
-        Action::RemoveFilter(index) if index < view.filter.len() => {
-            view.filter.remove(index);
-        }
-        Action::ClearFilters => view.filter.clear(),
-        Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
-        Action::ToggleCurve(measure) => match view.curves.iter().position(|shown| *shown == measure) {
-            Some(i) => drop(view.curves.remove(i)),
-            None => view.curves.push(measure),
-        },
-        Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
-        Action::ToggleCurves => view.curves.clear(),
-        Action::SetSegmentLayout(layout) => view.segment_layout = layout,
-        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, MOST_SEGMENT_ZOOM),
-        Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
-        Action::SetFlameBottomUp(bottom_up) => {
-            view.flame_bottom_up = bottom_up;
-            unfocus(view);
-        }
-        Action::SetFlameByCategory(by_category) => {
-            view.flame_by_category = by_category;
-            unfocus(view);
-        }
-        Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
-        Action::SetFlameZoom(zoom) => {
-            view.flame_box.clone_from(&zoom);
-            view.flame_zoom = zoom;
-        }
-        Action::SetFolds(folds) => {
-            view.folds = folds;
-            unfocus(view);
-        }
-        Action::SetEventActions(actions) => view.event_actions = actions,
-        Action::SetEventOrder(order) => view.event_order = order,
-        Action::ToggleEventColumn(column) => toggle_column(view, column),
-        Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
-        Action::SetHeatmapPart(part) => {
-            view.heatmap_part = part;
-            // Offsets are those of a part.
-            view.heatmap_offsets = None;
-        }
-        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
-            view.flame_transforms.push(transform);
-            reroot(view);
-        }
-        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
-            view.flame_transforms.remove(index);
-            reroot(view);
-        }
-        Action::SetSandwich(sandwich) => {
-            view.flame_sandwich = sandwich;
-            reroot(view);
-        }
-        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
-        Action::SetFlameBox(path) => view.flame_box = path,
-        Action::SetSegmentOrder(order) => view.segment_order = order,
-        Action::SetSegmentGroup(group) => view.segment_group = group,
-        Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
-        // Handled by `update`, or an answer that is no longer wanted.
-        _ => {}
-    }
-}
-
-fn toggle_column(view: &mut View, column: EventColumn) {
-    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
-        Some(i) => drop(view.hidden_columns.remove(i)),
-        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
-            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
-            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
-        }
-        None => {}
-    }
-}
-
-/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
-fn reroot(view: &mut View) {
-    view.flame_zoom.clear();
-    view.flame_box.clear();
-}
-
-/// Forgets the paths of the flame graph, and the transforms that have one or are about a library by its number.
-fn unfocus(view: &mut View) {
-    reroot(view);
-    let is_of_function = |transform: &Transform| transform.parts().1 < FlameBox::FOLDED;
-    view.flame_transforms
-        .retain(|transform| !matches!(transform, Transform::FocusSubtree(_)) && is_of_function(transform));
-}
-
-fn is_real(window: &Window) -> bool {
-    window.start.is_finite() && window.end.is_finite() && window.end > window.start
 }
 
 /// Sets the user's own rules. Libraries have other numbers then, which zoom paths consist of.
@@ -451,9 +248,9 @@ fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
     if model.rules != rules {
         model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
-        unfocus(&mut model.view);
+        views::unfocus(&mut model.view);
         for file in &mut model.files {
-            unfocus(&mut file.view);
+            views::unfocus(&mut file.view);
             // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
@@ -524,88 +321,6 @@ fn close(model: &mut Model, key: FileKey) {
     }
 }
 
-fn set_cursor(view: &mut View, position: u32) {
-    view.follows_cursor = view.cursor != position;
-    view.cursor = position;
-}
-
-fn toggle_pin(model: &mut Model, pin: Pin) {
-    let pins = &mut model.view.pins;
-    if let Some(place) = pins.iter().position(|known| known.is_at(&pin)) {
-        pins.remove(place);
-    } else if pins.len() < LINK_PINS {
-        pins.push(pin);
-        model.view.sort_pins();
-    } else {
-        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
-    }
-}
-
-fn mark_range(view: &mut View) {
-    let at = view.cursor;
-    view.range = Some(match view.range {
-        None => (at, at),
-        Some((from, to)) if at <= from => (at, to),
-        Some((from, to)) if at >= to => (from, at),
-        Some((from, to)) if at - from < to - at => (at, to),
-        Some((from, _)) => (from, at),
-    });
-    view.selection = Selection::None;
-}
-
-fn extend_range(view: &mut View, position: u32) {
-    let fixed = match view.range {
-        Some((from, to)) if view.cursor == to => from,
-        Some((from, to)) if view.cursor == from => to,
-        _ => view.cursor,
-    };
-    view.range = Some((fixed.min(position), fixed.max(position)));
-    view.selection = Selection::None;
-    set_cursor(view, position);
-}
-
-/// Shows the window before a position on the timeline, with the cursor there.
-fn show_position(model: &mut Model, position: u32) {
-    let Some(device) = model.device().cloned() else { return };
-    let view = &mut model.view;
-    view.show_before(&device, position);
-    view.show(Tab::Timeline);
-    view.selection = Selection::None;
-}
-
-/// Shows a window of events on the timeline, with the cursor at a position.
-fn show_events(model: &mut Model, position: u32, window: Window) {
-    let Some(device) = model.device().cloned() else { return };
-    let view = &mut model.view;
-    view.show_events(&device, position, window);
-    view.show(Tab::Timeline);
-    view.selection = Selection::None;
-}
-
-/// Returns the window scaled around a coordinate.
-fn zoom(window: Window, factor: f64, at: Option<f64>, whole: Window) -> Window {
-    if !(factor.is_finite() && factor > 0.0) {
-        return window;
-    }
-    let middle = window.start + window.length() / 2.0;
-    let at = at.filter(|x| *x >= window.start && *x <= window.end).unwrap_or(middle);
-    let shorter = Window { start: at - (at - window.start) * factor, end: at + (window.end - at) * factor };
-    clamp(shorter, whole)
-}
-
-/// Returns the window moved just far enough to contain a coordinate, with a tenth of its length to spare.
-fn reveal(window: Window, x: f64, whole: Window) -> Window {
-    let spare = window.length() / 10.0;
-    let by = if x < window.start {
-        x - spare - window.start
-    } else if x >= window.end {
-        x + spare - window.end
-    } else {
-        return window;
-    };
-    clamp(Window { start: window.start + by, end: window.end + by }, whole)
-}
-
 /// Closes or clears the innermost thing: an overlay first, then the search term, the selection, the range, and the zoom.
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
@@ -633,7 +348,7 @@ fn step_out(model: &mut Model) {
         view.flame_sandwich = None;
     } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
         view.flame_transforms.pop();
-        reroot(view);
+        views::reroot(view);
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {

@@ -1,99 +1,49 @@
-//! Opens the menu of what is under a right-click or a long press.
+//! Opens the menu of what is under a right-click. A finger that rests asks for the menu with the same event
+//! (`input/hold.rs`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
-use web_sys::{Element, Event, HtmlElement, MouseEvent, PointerEvent};
+use web_sys::{Element, HtmlElement, MouseEvent};
 use yew::prelude::*;
 
-use crate::browser::{Listener, Timeout, window};
+use crate::browser::{Listener, window};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, OpenMenu, Subject};
-
-/// Milliseconds after which a resting finger opens the menu.
-const HOLD_MS: i32 = 500;
-/// A finger that moved further than this many pixels drags.
-const SLACK_PIXELS: i32 = 8;
 
 /// What a picture tells of a point: what its menu is about.
 pub type Find = Rc<dyn Fn((i32, i32)) -> Option<Subject>>;
 
-/// Listens to right-clicks and long presses on a picture. `find` returns what is at a point in client coordinates;
-/// `on_hold` is called when a long press has opened the menu, so that the press ends there.
+/// Listens to right-clicks on a picture. `find` returns what is at a point in client coordinates.
 #[hook]
-pub fn use_menu_target(model: &ModelHandle, host: &NodeRef, find: Find, on_hold: Callback<()>) {
-    // Listeners live as long as the component; they read what the last render knows here.
-    let latest = use_mut_ref(|| None::<(Find, Callback<()>)>);
-    *latest.borrow_mut() = Some((find, on_hold));
+pub fn use_menu_target(model: &ModelHandle, host: &NodeRef, find: Find) {
+    // The listener lives as long as the component, and calls what the last render has handed over here.
+    let latest = use_mut_ref(|| None::<Find>);
+    *latest.borrow_mut() = Some(find);
     let (model, host) = (model.clone(), host.clone());
     use_effect_with((), move |()| {
-        let target = Target { model, latest, hold: Rc::default(), from: Rc::default() };
-        let names = ["contextmenu", "pointerdown", "pointermove", "pointerup", "pointercancel"];
-        let held: Vec<Listener> = host.cast::<HtmlElement>().map_or_else(Vec::new, |host| {
-            names
-                .map(|name| (name, target.clone()))
-                .map(|(name, target)| Listener::new(&host, name, move |event| target.handle(name, &event)))
-                .into()
+        let listener = host.cast::<HtmlElement>().map(|host| {
+            Listener::new(&host, "contextmenu", move |event| {
+                let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+                if open(&model, &latest, (mouse.client_x(), mouse.client_y())) {
+                    event.prevent_default();
+                    event.stop_propagation();
+                }
+            })
         });
-        move || drop(held)
+        move || drop(listener)
     });
 }
 
-/// Finds what is at a point, and is told that the menu is open.
-type Latest = Rc<RefCell<Option<(Find, Callback<()>)>>>;
-
-#[derive(Clone)]
-struct Target {
-    model: ModelHandle,
-    latest: Latest,
-    hold: Rc<RefCell<Option<Timeout>>>,
-    from: Rc<Cell<(i32, i32)>>,
-}
-
-impl Target {
-    fn handle(&self, name: &str, event: &Event) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
-        let at = (mouse.client_x(), mouse.client_y());
-        match name {
-            "contextmenu" if self.open(at) => {
-                event.prevent_default();
-                event.stop_propagation();
-            }
-            "pointerdown" => {
-                let is_touch = mouse.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
-                let is_first = mouse.dyn_ref::<PointerEvent>().is_some_and(PointerEvent::is_primary);
-                self.from.set(at);
-                let target = self.clone();
-                *self.hold.borrow_mut() = (is_touch && is_first).then(|| {
-                    Timeout::new(HOLD_MS, move || {
-                        if target.open(at)
-                            && let Some((_, on_hold)) = &*target.latest.borrow()
-                        {
-                            on_hold.emit(());
-                        }
-                    })
-                });
-            }
-            "pointermove" => {
-                let (x, y) = self.from.get();
-                if (at.0 - x).abs().max((at.1 - y).abs()) > SLACK_PIXELS {
-                    *self.hold.borrow_mut() = None;
-                }
-            }
-            "pointerup" | "pointercancel" => *self.hold.borrow_mut() = None,
-            _ => {}
-        }
+/// Opens the menu of what is at a point. Returns whether there is anything.
+fn open(model: &ModelHandle, find: &RefCell<Option<Find>>, at: (i32, i32)) -> bool {
+    let found = find.borrow().as_ref().and_then(|find| find(at));
+    let is_found = found.is_some();
+    if let Some(subject) = found {
+        model.dispatch(Action::OpenMenu(OpenMenu { at, subject }));
     }
-
-    fn open(&self, at: (i32, i32)) -> bool {
-        let found = self.latest.borrow().as_ref().and_then(|(find, _)| find(at));
-        let is_found = found.is_some();
-        if let Some(subject) = found {
-            self.model.dispatch(Action::OpenMenu(OpenMenu { at, subject }));
-        }
-        is_found
-    }
+    is_found
 }
 
 /// Returns a handler of right-clicks for a region of lists: the nearest element with `data-menu` says what the menu is

@@ -123,7 +123,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             Some(Subject::Frame { name, location, bytes, stack, path })
         })
     };
-    use_menu_target(&model, &canvas, find, Callback::noop());
+    use_menu_target(&model, &canvas, find);
     let onpointermove = {
         let (pick, hover) = (pick.clone(), hover.clone());
         Callback::from(move |event: PointerEvent| hover.set(pick((event.client_x(), event.client_y()))))

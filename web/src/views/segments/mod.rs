@@ -301,7 +301,7 @@ fn use_listeners(handler: &PointerHandler) {
             })
         })
     };
-    use_menu_target(&handler.model, &handler.canvas.host(), find, Callback::noop());
+    use_menu_target(&handler.model, &handler.canvas.host(), find);
     use_effect_with((), move |()| {
         let mut held = Vec::new();
         if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {

@@ -108,9 +108,10 @@ pub struct Wheel {
 
 /// Wheel movement in pixels that doubles or halves.
 const WHEEL_OCTAVE: f64 = 240.0;
-/// The same for a pinch, which is reported in small numbers: two fingers at twice the distance are about so many.
+/// Movement of a pinch that doubles or halves. A trackpad reports roughly this many pixels while the distance between two
+/// fingers doubles.
 const PINCH_OCTAVE: f64 = 70.0;
-/// A pinch moves at most so far in an event; a wheel with Ctrl moves further.
+/// The furthest that a pinch moves in one event, in pixels. A wheel with Ctrl held moves further.
 const PINCH_MOST: f64 = 50.0;
 
 impl Wheel {
@@ -231,11 +232,6 @@ impl Gesture {
             Mode::Pinch => self.pinch(plot_area),
             Mode::Nothing | Mode::Press => Vec::new(),
         }
-    }
-
-    /// Ends the gesture without an effect: a long press has opened a menu.
-    pub fn cancel(&mut self) {
-        *self = Self::default();
     }
 
     /// Handles a released or cancelled pointer.

@@ -54,9 +54,9 @@ pub fn use_gestures(model: &ModelHandle, picture: Rc<dyn Gestures>, plot_area: P
     let now = use_mut_ref(|| plot_area);
     *now.borrow_mut() = plot_area;
     {
-        let (find, hold) = (Rc::clone(&picture), Rc::clone(&picture));
+        let find = Rc::clone(&picture);
         let find = Rc::new(move |client| find.subject(find.point(client), plot_area));
-        use_menu_target(model, &picture.host(), find, Callback::from(move |()| hold.gesture().borrow_mut().cancel()));
+        use_menu_target(model, &picture.host(), find);
     }
     use_effect_with((), move |()| {
         let mut held = Vec::new();
