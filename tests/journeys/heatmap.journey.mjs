@@ -10,6 +10,9 @@ const PLACES = Array.from({ length: 400 }, (_, i) => [0.1 + 0.88 * ((i * 37) % 4
 /** Places at the end of the trace, from the lower edge upwards: the largest sizes are at the bottom. */
 const LARGEST = Array.from({ length: 60 }, (_, i) => [0.97 - 0.03 * (i % 3), 0.97 - 0.01 * Math.floor(i / 3)]);
 
+/** Places in the last eighth of the trace, in the last segments: the sample's failed request came closest to fitting there. */
+const CLOSEST = Array.from({ length: 60 }, (_, i) => [0.98 - 0.01 * (i % 12), 0.76 + 0.03 * Math.floor(i / 12)]);
+
 /** Waits until the heatmap's cells have been drawn. */
 const isDrawn = (page, note) => until(`the heatmap says ${note}`, () => text(page, 'heatmap-note'), (said) => note.test(said));
 
@@ -94,7 +97,7 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   await until('the key names it', () => text(page, 'heatmap-key'), (said) => said.includes('failed request'));
   const words = await until('the failure in words', () => text(page, 'text-twin'), (now) => now.includes('failed here'));
   const [, requested, gap] = /A request of (\S+ \S+) failed here: the gap that came closest has (\S+ \S+)\./.exec(words);
-  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  const told = await pointUntil(page, 'heatmap-canvas', CLOSEST, /this request failed/);
   assert.ok(told.includes(`Requested\n${requested}`) && told.includes(`This gap\n${gap}`), `${words}: ${told}`);
   await page.screenshot('heatmap-failed');
 
@@ -108,7 +111,7 @@ test('a failed request is drawn over the gap that came closest, and in the row o
 
   // A click shows the gap in its segment, at the failure.
   const { position } = await status(page);
-  await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  await pointUntil(page, 'heatmap-canvas', CLOSEST, /this request failed/);
   await page.tab.mouse.down();
   await page.tab.mouse.up();
   await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
