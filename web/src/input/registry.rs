@@ -179,11 +179,10 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
-    command(View, "split", "Show two views", &[Chord::code("Backslash")], |m| is_ready(m) && m.view.split.is_none(), |m, _| go::split(m, None)),
-    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Some(Side::Right))),
-    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Some(Side::Below))),
-    command(View, "split-other", "Go to the other view", &[Chord::code("Backslash")], is_split, |m, _| go::to_other_view(m)),
-    command(View, "split-close", "Show one view", &[Chord::shift("Backslash")], is_split, |m, _| m.dispatch(Action::SetSplit(None))),
+    command(View, "split", "Show two views, or one again", &[Chord::code("Backslash")], is_ready, |m, _| go::toggle_split(m)),
+    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Side::Right)),
+    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Side::Below)),
+    command(View, "split-other", "Go to the other view", &[Chord::code("F6")], is_split, |m, _| go::to_other_view(m)),
     command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
@@ -237,7 +236,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
-    command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
+    command(Page, "sessions", "Go to the start page: jobs and recent files", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "close-all", "Close all files", &[], |m| m.files.len() > 1, |m, _| source::close_all(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
@@ -291,7 +290,7 @@ mod tests {
                     Action::SetSegmentGroup(SegmentGroup::Pool),
                 ]);
                 models.push(model.clone());
-                let split = Action::SetSplit(Some(model.view.second(Side::Below)));
+                let split = Action::SetSplit(Some(model.preferences.second(model.view.tab, Side::Below)));
                 models.push(crate::model::update(&model, split));
                 models.push(crate::model::update(&model, Action::SetFlameBox(vec![7])));
                 crate::model::testing::add_oom(&mut model);

@@ -133,3 +133,12 @@ fn the_list_has_a_bound() {
     assert_eq!(model.history.number() as usize, HISTORY_STEPS * 2 + 1);
     assert_ne!(steps_to_go(&model, false), 0);
 }
+
+#[test]
+fn back_over_a_closed_file_leads_to_the_first_step_at_once() {
+    let model = then(&opened(), [zoom(), Action::Rested, Action::SetTab(Tab::Flame), Action::FileClosed(FileKey(0))]);
+    assert_eq!(numbers(&model), [0, 1, 2, 3]);
+    assert_eq!(way(&model, 2), Way::Further(-2), "not one press of Back for each step of what is gone");
+    let back = update(&model, Action::StepStay(2));
+    assert_eq!(way(&back, 0), Way::Further(0), "and there it ends");
+}

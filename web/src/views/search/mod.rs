@@ -262,6 +262,7 @@ pub fn SearchBox() -> Html {
             }
         })
     };
+    let is_faulty = *is_open && error.is_some() && !*is_helping;
     let is_listed = *is_open && term.is_some() && error.is_none() && !*is_helping;
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
@@ -282,11 +283,12 @@ pub fn SearchBox() -> Html {
                     placeholder="Search frames, size>100MiB, 0x7f…, stream:7" aria-label="Search" role="combobox"
                     aria-haspopup="listbox" aria-autocomplete="list" aria-expanded={is_listed.to_string()}
                     aria-controls={is_listed.then_some(LIST_ID)} aria-activedescendant={current.filter(|_| is_listed).map(row_id)}
-                    aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
+                    aria-invalid={error.is_some().to_string()} aria-describedby={if is_faulty { "search-fault" } else { "search-result" }}
                     value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
                 <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
-                    if let Some(error) = &error {
-                        <span class="search-error" title={error.clone()}>{ error.clone() }</span>
+                    if error.is_some() {
+                        // What is typed has the room; the sentence stands below.
+                        <span class="search-error" title={error.clone()}>{ "Not understood" }</span>
                     } else if let Some(result) = result {
                         { outcome(result, number) }
                     } else if let Some(refused) = &refused {
@@ -302,6 +304,9 @@ pub fn SearchBox() -> Html {
                 <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
                     aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
             </div>
+            if let Some(error) = error.filter(|_| is_faulty) {
+                <p id="search-fault" class="popover search-fault" role="alert" data-testid="search-error">{ error }</p>
+            }
             if *is_helping {
                 { help(&on_example, close_help) }
             } else if is_listed {
