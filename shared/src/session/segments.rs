@@ -35,7 +35,9 @@ fn of_line(context: Context<'_>, state: &AllocatorState, stack: StackId) -> Matc
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
     // A map shows all blocks. Those that a filter excludes are faint, like those that a search does not match.
     let filter = caches.terms.all(context, &query.filter);
-    let highlight = match (filter, caches.terms.highlight(context, query.highlight.as_deref())) {
+    // A search without a match leaves everything as it is.
+    let highlight = caches.terms.highlight(context, query.highlight.as_deref());
+    let highlight = match (filter, highlight.map(|found| found.filter(|found| found.count > 0))) {
         (Ok(Some(filter)), Ok(Some(highlight))) => Some(Arc::new(filter.and(&highlight, context.replay))),
         (Ok(filter), Ok(highlight)) => filter.or(highlight),
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
@@ -107,14 +109,16 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         draw_segment(&mut answer.blocks, &map, clip, &state, i, &painter, highlight.as_deref());
         draw_outline(&mut answer.outlines, &map, clip, i, range, id);
         if map.per_byte().is_some() && map.left() > 0.0 {
-            // The address at which a row begins.
+            // The segment that a row begins with; of one that began in an earlier row, how far in.
             let at_left = |part: &Part| f64::from(part.x.0) <= map.left() + AT_LEFT;
             for part in map.parts(start.max(clip.0), end.min(clip.1)).filter(at_left) {
                 let inside = ((map.row_of(part) - start) / (end - start)).max(0.0) * range.size as f64;
-                // Blocks begin at multiples of 512 bytes.
-                let address = Address(range.address.0.saturating_add(inside as u64 & !511));
                 let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
-                answer.labels.push(Label { x: 0.0, y: part.y.0, width, text: address.to_string() });
+                let text = match Bytes(inside as u64) {
+                    Bytes(0) => range.address.to_string(),
+                    inside => format!("{} +{inside}", range.address),
+                };
+                answer.labels.push(Label { x: 0.0, y: part.y.0, width, text });
             }
         }
         if let (SegmentLayout::Packed, Some(first)) = (query.layout, map.parts(start, end).next()) {

@@ -69,7 +69,7 @@ pub fn Strip(props: &StripProps) -> Html {
     let answer = use_answer(question);
     let cursor = use_cursor_x(&model);
     let place = use_answer(wanted.map(|x| Query::PositionAt { axis: model.view.axis, x }));
-    let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette));
+    let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette, palette.unusable));
 
     {
         let (canvas, answer) = (canvas.clone(), answer.clone());

@@ -107,7 +107,9 @@ impl Lane<'_> {
             return;
         }
         let ink = palette.text_dim.into();
-        if let Some(name) = fit(surface, self.name, Font::Label, plot.x - 10.0) {
+        let is_seen =
+            self.spans.iter().any(|(span, _)| x.pixel(span.end) >= plot.x && x.pixel(span.start) < plot.right());
+        if let Some(name) = fit(surface, self.name, Font::Label, plot.x - 10.0).filter(|_| is_seen) {
             surface.text(&name, (plot.x - 8.0, self.top(plot, 0) + ROW / 2.0 - 1.0), Align::End, Font::Label, ink);
         }
         let rows = self.row_count() as usize;
