@@ -187,7 +187,11 @@ impl Scene {
                 surface.horizontal(top, 0.0, plot.right(), false, palette.text.at(0.35));
             }
             let lines = names(group);
-            let room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            let mut room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            // What its addresses span takes two lines.
+            if room + 1 == lines.len() {
+                room -= 1;
+            }
             let first = f64::midpoint(top, bottom) - (room as f64 - 1.0) * LABEL / 2.0;
             for (i, line) in lines.iter().take(room).enumerate() {
                 let at = (plot.x - 8.0, first + i as f64 * LABEL);
