@@ -118,7 +118,7 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
             filter,
             highlight: view.highlight.clone(),
         })),
-        // As wide as its table has rows: boxes below one part of that are left out.
+        // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
@@ -259,7 +259,14 @@ fn failure_text(model: &ModelHandle) -> String {
     if !matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap) {
         return String::new();
     }
-    let Some(failure) = model.failure_at_cursor() else { return String::new() };
+    let Some(failure) = model.failure_at_cursor() else {
+        // Pictures over time draw it wherever the cursor is.
+        let is_over_time = model.view.tab != Tab::Segments;
+        return model.main_failure().filter(|_| is_over_time).map_or_else(String::new, |failure| {
+            let (requested, event) = (Bytes(failure.requested), Count(failure.position().into()));
+            format!("A request of {requested} failed at event {event}. ")
+        });
+    };
     let gap = failure.nearest_gap.map_or_else(
         || "no gap could have served any part of it".to_owned(),
         |(_, gap)| format!("the gap that came closest has {}", Bytes(gap)),

@@ -150,7 +150,7 @@ pub fn HeatmapView() -> Html {
 /// The part of the axis on each side of a failure in which gaps that are too small for it stand out.
 const NEAR: f64 = 1.0 / 20.0;
 /// The least events on each side.
-const NEAR_EVENTS: f64 = 200.0;
+const NEAR_EVENTS: f64 = 50.0;
 
 /// Returns the moments around the failure that pictures are about.
 fn around_failure(model: &Model, marks: &Marks) -> Option<Window> {
