@@ -305,7 +305,7 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, palette
     // The handle of the cursor hides nothing, nor is it hidden.
     let handle = marks.cursor.map(|cursor| handle(x.pixel(cursor)));
     handle.into_iter().for_each(|area| labels.keep_out(area));
-    let strip = Area { y: 0.0, height: CURSOR_STRIP, width: plot.width + RIGHT, ..plot };
+    let strip = Area { x: 0.0, y: 0.0, height: CURSOR_STRIP, width: plot.right() + RIGHT };
     for (first, last, count, bytes) in groups {
         let size = Bytes(bytes).to_string();
         let text = match count {
