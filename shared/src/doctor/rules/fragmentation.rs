@@ -7,7 +7,7 @@ use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::StackId;
 use crate::replay::Gap;
-use crate::units::{Bytes, counted};
+use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
@@ -32,7 +32,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
         moment.words(),
         Bytes(gaps.bytes),
-        counted(gaps.count, "gap"),
+        count_of(gaps.count, moment.state.totals.gaps.into()),
         Bytes(reserved),
         Bytes(largest.size),
     );
@@ -41,6 +41,11 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
     vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
+}
+
+/// Returns the number of these gaps, and of how many in all, since other places tell that number.
+fn count_of(count: u64, all: u64) -> String {
+    if count == all { counted(count, "gap") } else { format!("{} of all {}", Count(count), counted(all, "gap")) }
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
