@@ -119,7 +119,7 @@ fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
     let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
         return String::new();
     };
-    let percent = u128::from(held.bytes) * 100 / u128::from(failed.active.max(1));
+    let percent = (u128::from(held.bytes) * 100 + u128::from(failed.active / 2)) / u128::from(failed.active.max(1));
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
     if held.stack == 0 {
         return format!(" Most was held without a recorded stack: {bytes} in {blocks}, {percent} % of what was live.");
@@ -211,7 +211,8 @@ fn huge(failed: &FailedRequest, way: &Way) -> String {
 
 fn obstacle(failed: &FailedRequest, way: &Way) -> String {
     let Some(obstacle) = failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0) else {
-        return way.pins.as_ref().map(pinned).unwrap_or_default();
+        // No segment that is given back makes room for most of the memory at once.
+        return way.pins.as_ref().filter(|_| way.largest_before.is_none()).map(pinned).unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
     let whose = match obstacle.blocks {
