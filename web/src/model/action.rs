@@ -282,6 +282,8 @@ pub enum Action {
     SetComparesPeaks(bool),
     /// Sets the moment whose memory is listed by line or class.
     SetListing(Listing),
+    /// Sets the step from whose end on growth counts.
+    SetBaseline(Option<(u64, u32)>),
     /// Sets what colours stand for.
     SetColorBy(ColorBy),
     /// Adds a filter.

@@ -305,6 +305,11 @@ fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
     assert_eq!(moments(vec![Action::SetCursor(7), Action::SetListing(Listing::AtPeak)]), (None, 500));
     assert_eq!(moments(vec![Action::SetCursor(7), growth()]), (Some(0), 7));
     assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth()]), (Some(20), 30));
+    // Behind the first finished step, set-up is no growth.
+    let step = || Action::SetBaseline(Some((1, 40)));
+    assert_eq!(moments(vec![Action::SetCursor(70), growth(), step()]), (Some(40), 70));
+    assert_eq!(moments(vec![Action::SetCursor(7), growth(), step()]), (Some(0), 7));
+    assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth(), step()]), (Some(20), 30));
     assert_eq!(moments(vec![Action::SetCursor(7), Action::MarkRange, growth()]), (Some(0), 7), "a mark is no range");
 }
 

@@ -7,7 +7,7 @@ use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::StackId;
 use crate::replay::Gap;
-use crate::units::{Bytes, counted};
+use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
@@ -32,7 +32,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
         moment.words(),
         Bytes(gaps.bytes),
-        counted(gaps.count, "gap"),
+        count_of(gaps.count, moment.state.totals.gaps.into()),
         Bytes(reserved),
         Bytes(largest.size),
     );
@@ -41,6 +41,11 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
     vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
+}
+
+/// Returns the number of these gaps, and of how many in all, since other places tell that number.
+fn count_of(count: u64, all: u64) -> String {
+    if count == all { counted(count, "gap") } else { format!("{} of all {}, those", Count(count), counted(all, "gap")) }
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
@@ -147,6 +152,15 @@ mod tests {
               MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
             ]
         );
+    }
+
+    #[test]
+    fn the_gaps_of_other_streams_are_counted_apart() {
+        let other = "segment_alloc 0x70000000 4194304 stream=7\nalloc 0x70000000 1048576 stream=7\n";
+        let lines = other.to_owned() + &blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
+        let messages = found(&lines);
+        let want = "6.00 MiB lay in 3 of all 4 gaps, those between blocks in use in the request's pool and stream";
+        assert!(messages.iter().any(|message| message.contains(want)), "{messages:?}");
     }
 
     #[test]

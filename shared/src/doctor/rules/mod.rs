@@ -11,6 +11,7 @@ mod other_process;
 mod pinned;
 mod rounding;
 mod spike;
+mod step_peaks;
 mod stuck_cache;
 mod survey;
 mod thresholds;

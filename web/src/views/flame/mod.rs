@@ -20,7 +20,7 @@ use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model};
 use crate::model::{Action, Dialog, Listing, Selection};
 use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
@@ -37,6 +37,7 @@ const FIRST_WIDTH: f32 = 1000.0;
 #[component]
 pub fn Flame() -> Html {
     let model = use_model();
+    use_baseline(&model);
     let view = &model.view;
     let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
     let width = use_state_eq(|| FIRST_WIDTH);
