@@ -36,7 +36,7 @@ pub struct TermMatches {
     stacks: MatchingStacks,
     /// How many of them used the address of a [`Term::Named`].
     uses: u64,
-    /// Of a [`Term::Not`], what it leaves out.
+    /// The matches that a [`Term::Not`] leaves out.
     left_out: Option<Box<Self>>,
 }
 
@@ -46,7 +46,7 @@ impl TermMatches {
         &self.matches
     }
 
-    /// Returns by frame whether a term for frames matches it.
+    /// Returns whether each frame matches. Empty unless the term is one for frames.
     pub fn frames(&self) -> &[bool] {
         &self.stacks.frames
     }

@@ -187,8 +187,8 @@ impl Term {
         Ok(Self::Frame(Pattern::text(text)))
     }
 
-    /// Returns what was understood: what is found, as a noun ("requests larger than 1 GiB"), and what is said of one
-    /// allocation ("is larger than 1 GiB").
+    /// Returns how the term is understood: what it finds, as a noun ("requests larger than 1 GiB"), and what holds for
+    /// an allocation that it finds ("is larger than 1 GiB").
     pub fn understood(&self) -> (String, String) {
         let one = |noun: &str, verb: &str, what: &str| (format!("{noun} {what}"), format!("{verb} {what}"));
         match self {
@@ -225,7 +225,7 @@ impl Term {
     }
 }
 
-/// Bytes without needless zeros; with all digits where three don't tell them.
+/// A size without trailing zeros. The exact number of bytes follows if three digits do not give it.
 struct Said(u64);
 
 impl std::fmt::Display for Said {
@@ -245,7 +245,7 @@ fn keyed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(key).then(|| value.trim())
 }
 
-/// Returns whether a term names a category, or is negated and names one.
+/// Returns whether a term, negated or not, names a category.
 pub(crate) fn is_category(text: &str) -> bool {
     let text = text.trim();
     keyed(text.strip_prefix('-').unwrap_or(text).trim_start(), "category").is_some()

@@ -22,12 +22,12 @@ use crate::replay::Range;
 use crate::totals::Amount;
 use crate::units::Bytes;
 
-/// Terms whose lines and annotations are kept: one is on the screen.
+/// Terms whose lines and annotations are kept: the one on the screen, and the one before.
 const KEPT: usize = 2;
-/// The number of streams that are named where a term matches none.
+/// The most streams that a message names if a term matches none.
 const NAMED: usize = 8;
 
-/// What lists of matches are made of and does not depend on the cursor: by term, and by the number of positions.
+/// The parts of lists of matches that do not depend on the cursor, by term and number of positions.
 #[derive(Debug, Default)]
 pub(super) struct Lists(Kept<(String, u32), Arc<Listed>, KEPT>);
 
@@ -163,7 +163,7 @@ pub(super) fn find(context: Context<'_>, caches: &mut Caches, query: &FindQuery)
     }))
 }
 
-/// Returns the lines of some allocations with all that they requested, the largest first.
+/// Returns the lines of the matching allocations with the bytes that those requested, the largest first.
 fn lines(context: Context<'_>, matches: &Matches) -> Vec<LineMemory> {
     let allocations = &context.replay.allocations;
     let (mut stacks, mut sizes) = (allocations.stack.reader(), allocations.requested.reader());
@@ -222,7 +222,7 @@ fn segments(
     ((count, bytes), found.iter().take(rows).map(row).collect())
 }
 
-/// Returns whether a term matches a segment; `None` if it says nothing of segments.
+/// Returns whether a term matches a segment; `None` if it does not apply to segments.
 fn is_matched(term: &Term, range: &Range) -> Option<bool> {
     Some(match term {
         Term::Size(comparison, bound) => comparison.holds(range.size, *bound),

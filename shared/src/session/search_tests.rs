@@ -1,7 +1,7 @@
 use crate::query::{Answer, EventColumn, EventFilter, EventOrder, FindQuery, Found, Query, SearchResult, SortedQuery};
 use crate::session::Session;
 
-/// Two streams, three lines, and a mark in between.
+/// A trace with two streams and two lines of call sites, which ends with a request that failed.
 const STORY: &str = "segment_alloc 0x10000000 209715200
     alloc 0x10000000 60000000 forward@/m/model.py:5 step@/m/train.py:1
     alloc 0x14000000 50000000 forward@/m/model.py:5 evaluate@/m/train.py:9

@@ -62,7 +62,7 @@ impl Terms {
         Ok(all)
     }
 
-    /// Returns which frames a term matches, if it is one for frames.
+    /// Returns whether each frame matches a term; `None` if the term is invalid, or not one for frames.
     pub fn frames(&mut self, context: Context<'_>, term: &str) -> Option<Vec<bool>> {
         let evaluated = self.evaluate(context, term).ok()?;
         matches!(evaluated.term, Term::Frame(_)).then(|| evaluated.matches.frames().to_vec())

@@ -38,7 +38,7 @@ pub fn focus(id: &str) {
     }
 }
 
-/// Focuses the view, or what the page shows in place of one.
+/// Focuses the view, or the main element of a page without views.
 pub fn focus_view() {
     let find = |selector| document().query_selector(selector).ok().flatten();
     let found = find("[role=tabpanel]").or_else(|| find("main"));
@@ -48,7 +48,7 @@ pub fn focus_view() {
     }
 }
 
-/// Scrolls the element with an id into view, if it exists, no further than needed.
+/// Scrolls the element with an id into view, if it exists, and no further than needed.
 pub fn reveal(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {
         let options = web_sys::ScrollIntoViewOptions::new();
@@ -57,7 +57,7 @@ pub fn reveal(id: &str) {
     }
 }
 
-/// Returns whether some text of the page is selected, which is what a copy is of then.
+/// Returns whether text of the page is selected. The copy shortcut is for that text then.
 pub fn has_selected_text() -> bool {
     window().get_selection().ok().flatten().is_some_and(|selection| !selection.is_collapsed())
 }
@@ -76,7 +76,8 @@ impl Listener {
         Self::with(target, name, false, Closure::new(handler))
     }
 
-    /// Adds the listener so that it hears an event before the elements inside the target do, and may keep it from them.
+    /// Adds the listener for the capture phase: it is called before those of the elements inside the target, and may
+    /// stop the event.
     pub fn first(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
         Self::with(target, name, true, Closure::new(handler))
     }

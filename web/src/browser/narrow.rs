@@ -1,4 +1,4 @@
-//! Whether the page is narrow: a phone, or a window beside an editor. narrow.css has the same width.
+//! Tells whether the page is narrow, as on a phone or beside an editor. narrow.css uses the same width.
 
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
@@ -15,7 +15,7 @@ pub fn is_narrow() -> bool {
     query().is_some_and(|query| query.matches())
 }
 
-/// Returns whether the page is narrow; the component is rendered again when that changes.
+/// Returns whether the page is narrow, and renders the component again when that changes.
 #[hook]
 pub fn use_narrow() -> bool {
     let narrow = use_state_eq(is_narrow);

@@ -1,4 +1,4 @@
-//! What the palette finds: views, commands, open files, jobs of the server, and lines.
+//! Finds views, commands, open files, jobs of the server and lines for the palette.
 
 use std::cmp::Reverse;
 
@@ -10,9 +10,9 @@ use super::fuzzy;
 use super::registry::live_commands;
 use crate::model::{FileKey, Model};
 
-/// Rows of a group while something is typed.
+/// Maximum number of rows of a group while something is typed.
 const ROWS: usize = 8;
-/// Jobs that are listed before anything is typed.
+/// Maximum number of jobs that are listed before anything is typed.
 const FIRST_JOBS: usize = 5;
 
 /// A job of the server.
@@ -26,10 +26,10 @@ pub struct Job {
     pub note: String,
 }
 
-/// Something that is found.
+/// Something that the palette finds.
 #[derive(Clone)]
 pub enum Item {
-    /// A command, also one that shows a view.
+    /// A command, which may show a view.
     Command(&'static Command),
     /// An open file, by its key and name.
     File(FileKey, String),
@@ -40,7 +40,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Returns its text, which letters are looked for in.
+    /// Returns its text, in which typed letters are looked for.
     pub fn title(&self) -> &str {
         match self {
             Self::Command(command) => command.title,
@@ -50,7 +50,7 @@ impl Item {
         }
     }
 
-    /// Returns what is said beside it.
+    /// Returns the note beside its text; may be empty.
     pub fn note(&self) -> String {
         match self {
             Self::Command(_) | Self::File(..) => String::new(),
@@ -68,8 +68,8 @@ pub struct Group {
     pub items: Vec<Item>,
 }
 
-/// Returns what matches the typed letters, in groups: the one with the best match first. Without letters: files, jobs, and
-/// all views and commands.
+/// Returns what matches the typed letters, in groups; the group with the best match comes first. Without letters,
+/// returns the other open files, all views and commands, and the first jobs.
 pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> Vec<Group> {
     let is_view = |command: &&Command| command.id.starts_with("tab-");
     let commands = || live_commands(model).filter(|command| command.id != "palette");

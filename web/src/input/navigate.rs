@@ -10,8 +10,8 @@ use crate::views::details::{go_to_pin, pin_of_allocation, pin_of_moment, window_
 use crate::views::heatmap::{at_cursor, open_cell};
 use crate::views::{first_side, panel_id};
 
-/// Shows the whole lifetime of the selected allocation or line, otherwise the range; the whole trace if that is shown
-/// already, and without any of them.
+/// Shows the whole lifetime of the selected allocation or line, or else the selected range. Shows the whole trace if
+/// that is shown already, or if nothing is selected.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
     let handle = model.clone();
@@ -53,8 +53,8 @@ fn show_or_all(model: &ModelHandle, window: Window) {
     }
 }
 
-/// Selects the next or previous allocation of the selected one's line, and moves the cursor there; of a line, the next or
-/// previous one from the cursor.
+/// Selects the next or previous allocation of the same line and moves the cursor to it. Starts from the selected
+/// allocation, or from the cursor if a line is selected.
 pub fn step_line(model: &ModelHandle, forward: bool) {
     let view = &model.now().view;
     let position = view.cursor;
@@ -228,7 +228,7 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
     );
 }
 
-/// Shows two views, on a side or where there is room, or puts the second one elsewhere.
+/// Shows a second view on a side; without one, where there is room. Moves the second view if there is one already.
 pub fn split(model: &ModelHandle, side: Option<Side>) {
     let now = model.now();
     let split = match (now.view.split, side) {
@@ -241,7 +241,7 @@ pub fn split(model: &ModelHandle, side: Option<Side>) {
     model.dispatch(Action::SetSplit(Some(split)));
 }
 
-/// Makes keys be for the other of two views.
+/// Moves the focus to the other of two views.
 pub fn to_other_view(model: &ModelHandle) {
     if let Some(split) = model.now().view.split {
         model.dispatch(Action::FocusView(split.tab));

@@ -40,7 +40,7 @@ fn has_events(model: &Model) -> bool {
     model.device().is_some_and(|device| device.events > 0)
 }
 
-/// Letters change the flame graph while a box is chosen in it.
+/// Returns whether letter keys are free. While a box of the flame graph is chosen, they transform the graph.
 fn has_free_letters(model: &Model) -> bool {
     has_events(model) && !transforms::has_box(model)
 }
@@ -49,7 +49,7 @@ fn has_range(model: &Model) -> bool {
     is_ready(model) && model.view.extended_range().is_some()
 }
 
-/// Whether an allocation or a line is selected.
+/// Returns whether an allocation or a line is selected.
 fn has_line(model: &Model) -> bool {
     is_ready(model)
         && matches!(model.view.selection, Selection::Allocation(_) | Selection::Line(_) | Selection::Site(_))
@@ -59,7 +59,7 @@ fn has_pins(model: &Model) -> bool {
     is_ready(model) && !model.view.pins.is_empty()
 }
 
-/// Whether the menu of the selection, or of the event at the cursor, has something to be about.
+/// Returns whether there is a selection, or an event at the cursor, that a menu can be opened for.
 fn has_subject(model: &Model) -> bool {
     is_ready(model) && (model.view.cursor > 0 || Subject::of(model.view.selection, 0).is_some())
 }
@@ -86,7 +86,7 @@ fn is_split(model: &Model) -> bool {
     is_ready(model) && model.view.split.is_some()
 }
 
-/// Whether the views don't stand in this way yet.
+/// Returns whether the views are not yet arranged side by side (`is_beside`) or one above the other.
 fn can_split(model: &Model, is_beside: bool) -> bool {
     is_ready(model) && model.view.split.is_none_or(|split| split.side.is_beside() != is_beside)
 }

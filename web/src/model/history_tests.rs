@@ -1,4 +1,4 @@
-//! Tests of what is a step, what goes on with one, and where steps lead.
+//! Tests of what adds a step, what continues one, and where steps lead.
 
 use shared::link::Link;
 use shared::query::ColorBy;
@@ -19,7 +19,7 @@ fn zoom() -> Action {
     Action::Zoom { factor: 0.5, at: None }
 }
 
-/// Goes back or forward as the browser does: to the next number, and further where that shows nothing else.
+/// Goes back or forward to the nearest step that shows something else, as the browser does.
 fn travel(model: &Model, is_forward: bool) -> Model {
     let by = steps_to_go(model, is_forward);
     let numbers: Vec<u32> = model.history.steps.iter().map(|step| step.number).collect();

@@ -1,5 +1,5 @@
-//! What a person set, and the browser remembers for the next file and the next visit: theme, details pane, last tab, axis,
-//! colours, folding and the like. A link's view wins over it, and is not remembered.
+//! The preferences, which the browser remembers for the next file and the next visit: theme, details pane, last tab,
+//! axis, colours, folding and the like. A link's view takes precedence and is not remembered.
 //!
 //! ```text
 //! p=1&theme=dark&width=380&details=0&v=2&dev=0&tab=flame&x=event&color=size
@@ -13,17 +13,17 @@ use super::action::Action;
 use super::state::ThemeChoice;
 use super::view::{Tab, View, extent};
 
-/// The version of the text; of any other nothing is read.
+/// The version of the text. Text of any other version is ignored.
 const VERSION: &str = "1";
-/// The widths of the details pane that are believed, in pixels.
+/// The accepted widths of the details pane in pixels.
 const WIDTHS: std::ops::RangeInclusive<u32> = 100..=4_000;
 
-/// What a person set.
+/// The preferences of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preferences {
     /// The theme.
     pub theme: ThemeChoice,
-    /// The width of the details pane in pixels; `None` for its own.
+    /// The width of the details pane in pixels; `None` for the default.
     pub details_px: Option<u32>,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
@@ -43,7 +43,7 @@ impl Default for Preferences {
 }
 
 impl Preferences {
-    /// Reads what [`Self::text`] wrote. What makes no sense is left at its default.
+    /// Parses the text that [`Self::text`] returns. Invalid parts keep their defaults.
     pub fn parse(text: &str) -> Self {
         let mut read = Self::default();
         let value = |key: &str| {
@@ -62,21 +62,21 @@ impl Preferences {
         read
     }
 
-    /// Returns the text that the browser keeps.
+    /// Returns the text that the browser stores.
     pub fn text(&self) -> String {
         let width = self.details_px.map(|width| format!("&width={width}")).unwrap_or_default();
         let details = if self.is_details_open { "" } else { "&details=0" };
         format!("p={VERSION}&theme={}{width}{details}&{}", self.theme.name(), self.view)
     }
 
-    /// Takes over what an action sets.
+    /// Updates the preferences with what an action sets.
     pub(super) fn hear(&mut self, action: &Action) {
         let view = &mut self.view;
         match action {
             Action::SetTheme(theme) => self.theme = *theme,
             Action::SetDetailsOpen(is_open) => self.is_details_open = *is_open,
             Action::SetDetailsWidth(width) => self.details_px = *width,
-            // That tab begins to work when it is opened, which is nothing to do unasked.
+            // The what-if tab starts computing when it is opened, which must not happen unasked.
             Action::SetTab(tab) if *tab != Tab::WhatIf => view.tab = *tab,
             Action::SetAxis(axis) => view.axis = *axis,
             Action::SetColorBy(color_by) => view.color_by = *color_by,
@@ -90,7 +90,7 @@ impl Preferences {
         }
     }
 
-    /// Sets the settings of a view that nothing was set in yet.
+    /// Applies the preferences to a new view.
     pub(super) fn apply(&self, view: &mut View) {
         let from = &self.view;
         view.tab = from.tab;
@@ -103,8 +103,8 @@ impl Preferences {
         view.heatmap_sizes = from.heatmap_sizes;
     }
 
-    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
-    /// memory, otherwise the whole trace.
+    /// Returns the view of a file that was opened without a link. It shows the events before the failure if the device
+    /// ran out of memory, otherwise the whole trace.
     pub(super) fn opened(&self, summary: &Summary) -> View {
         let mut view = self.first(summary);
         let device = summary.devices.get(view.device as usize);
@@ -115,13 +115,13 @@ impl Preferences {
         view
     }
 
-    /// Returns the view that a file opens with before it is known what it is about: the whole trace.
+    /// Returns the view that shows the whole trace.
     pub(super) fn first(&self, summary: &Summary) -> View {
         let mut view = View::first(summary);
         let tab = view.tab;
         self.apply(&mut view);
         if tab != Tab::Timeline {
-            // There is no timeline, so that another tab says what there is.
+            // Without a timeline, the view has chosen a tab that shows something.
             view.tab = tab;
         }
         if let Some(device) = summary.devices.get(view.device as usize)
@@ -132,7 +132,7 @@ impl Preferences {
                 view.axis = self.view.axis;
                 view.window = extent(device, view.axis);
             } else {
-                // A part of the trace has to be looked up on the other axis.
+                // The window has to be looked up on the other axis.
                 view.wanted_axis = Some(self.view.axis);
             }
         }
@@ -140,7 +140,7 @@ impl Preferences {
     }
 }
 
-/// Returns the settings of a link, and nothing else of it.
+/// Returns a link with only the settings of another.
 fn settings(link: &Link) -> Link {
     Link {
         tab: if link.tab == Tab::WhatIf { Tab::Timeline } else { link.tab },

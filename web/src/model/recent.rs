@@ -1,11 +1,11 @@
-//! Files that were opened lately, which the browser can hand out again.
+//! Recent files, which the browser can open again.
 
 use shared::link::{FileHash, Link};
 
-/// A file that was opened lately.
+/// A recent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recent {
-    /// What the browser keeps it by.
+    /// The id by which the browser keeps it.
     pub id: String,
     /// Its name, without a folder.
     pub name: String,
@@ -13,17 +13,17 @@ pub struct Recent {
     pub bytes: u64,
     /// When it was opened last, in microseconds since the epoch.
     pub opened_us: i64,
-    /// The highest reserved memory in bytes; 0 if it is not known.
+    /// The peak of reserved memory in bytes; 0 if it is not known.
     pub peak: u64,
     /// Whether a request for memory failed.
     pub has_oom: bool,
-    /// Its identity, once it was known.
+    /// Its identity, if it was computed.
     pub hash: Option<FileHash>,
-    /// Whether the browser keeps a copy, not only where the file is.
+    /// Whether the browser keeps a copy, not only a handle of the file.
     pub is_copy: bool,
 }
 
-/// How the bytes of an open file can be had again after the page is closed.
+/// How to get the bytes of an open file again after the page is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Again {
     /// Not at all, or not yet.
@@ -35,8 +35,8 @@ pub enum Again {
     Kept(String),
 }
 
-/// Returns the file that a link is for: the one with its identity; otherwise the newest one of its name, unless that is known
-/// to be another.
+/// Returns the file that a link is for: the one with its identity, otherwise the newest one with its name whose
+/// identity isn't known to differ.
 pub fn recent_of<'a>(link: &Link, recent: &'a [Recent]) -> Option<&'a Recent> {
     if link.session.is_some() {
         return None;

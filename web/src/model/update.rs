@@ -173,7 +173,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::TogglePin(pin) => views::toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
-        // It is a preference and nothing else.
+        // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::DismissNotice => next.notice = None,
@@ -191,7 +191,7 @@ pub fn update(model: &Model, action: Action) -> Model {
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
     }
-    // It is about what was in view.
+    // The menu closes when another file, tab or dialog is shown.
     if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
         next.menu = None;
     }
@@ -208,7 +208,7 @@ fn step_to(model: &mut Model, number: u32) {
     select_file(model, key);
     let view = history::with_settings(view, &model.view);
     let Some(summary) = model.shared_summary().cloned() else {
-        // It is clamped to the file once that has been read.
+        // The file is not read yet. The view waits for that.
         model.view = view;
         return;
     };

@@ -14,11 +14,11 @@ use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
 use crate::widgets::format::counted;
 
-/// Returns the command that runs a script and watches it on this server, and how a job attaches itself instead.
+/// Returns the command that runs a script and watches it on this server, and the code by which a job attaches itself.
 fn attach_snippet() -> String {
     let location = crate::browser::window().location();
     let origin = location.origin().unwrap_or_default();
-    // The program finds a server of its own machine by itself.
+    // The command finds a server on its own machine without an address.
     let is_here = ["localhost", "127.0.0.1", "[::1]"].contains(&&*location.hostname().unwrap_or_default());
     let to = if is_here { String::new() } else { format!(" --to {origin}") };
     format!(

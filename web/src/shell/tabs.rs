@@ -101,7 +101,7 @@ fn split_buttons(model: &ModelHandle) -> Html {
     }
 }
 
-/// Returns the side of the other direction, with the same view first.
+/// Returns the side after turning the split from side by side to stacked, or back. The same view stays first.
 pub fn turned(side: Side) -> Side {
     match side {
         Side::Right => Side::Below,

@@ -46,7 +46,7 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     }
 }
 
-/// Opens a file in a worker of its own, and keeps it for a later visit: by its handle, if there is one. Returns its key.
+/// Opens a file in a worker of its own, and keeps it for a later visit, by its handle if there is one. Returns its key.
 fn open_one(model: &ModelHandle, file: &File, handle: JsValue) -> FileKey {
     let key = open_unkept(model, file);
     recent::remember(key, file, handle);

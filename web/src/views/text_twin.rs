@@ -118,7 +118,7 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
             filter,
             highlight: view.highlight.clone(),
         })),
-        // As wide as its table has rows: boxes below one part of that are left out.
+        // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,

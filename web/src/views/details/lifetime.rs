@@ -15,7 +15,7 @@ pub struct Lifetime {
 }
 
 /// Formats an allocation's lifetime.
-pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
+pub fn lifetime(detail: &AllocationDetail, has_times: bool, is_running: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
         if has_times { format!("{} s", seconds(us)) } else { format!("event {}", Count(position.into())) }
     };
@@ -28,9 +28,14 @@ pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
     let from = detail.allocated_at.map_or_else(|| "before the trace".to_owned(), |p| at(p, detail.start_us));
     let span = match detail.free_completed_at {
         Some(p) => format!("{from} to {}", at(p, detail.end_us)),
-        None => format!("from {from}, still live at the end"),
+        None => format!("from {from}, {}", still_live(is_running)),
     };
     Lifetime { span, length }
+}
+
+/// Describes an allocation that was not freed.
+pub fn still_live(is_running: bool) -> &'static str {
+    if is_running { "still live" } else { "still live at the end" }
 }
 
 fn micros(us: f64) -> String {

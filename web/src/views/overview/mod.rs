@@ -49,7 +49,7 @@ pub fn Overview() -> Html {
         _ => None,
     };
     let pins = use_pin_flags(&model);
-    // What fills the window has been zoomed to.
+    // A range that fills the window needs no button to zoom to it.
     let shown_range = range.filter(|range| {
         let window = model.view.window;
         range.start > window.start || range.end < window.end - window.length() * 0.02

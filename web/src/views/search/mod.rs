@@ -56,7 +56,7 @@ pub fn SearchBox() -> Html {
         Some(Answer::Found(found)) => rows::rows(found),
         _ => Vec::new(),
     };
-    // The row of the match, or the one that the arrow keys have reached, stays in view.
+    // The row that was chosen with the arrow keys, or else the row of the current match, stays in view.
     let current = (*chosen).or_else(|| match (found.as_deref(), number) {
         (Some(Answer::Found(found)), Some(number)) => {
             let at = number.checked_sub(found.query.first + 1)? as usize;
@@ -146,7 +146,7 @@ pub fn SearchBox() -> Html {
             actions(found, row).into_iter().for_each(|action| model.dispatch(action));
         })
     };
-    // Allocations are stepped through by time, beyond those that are listed. Where nothing else matches, the rows are.
+    // Steps through all matching allocations by time, even those that are not listed. Without any, through the rows.
     let walk = {
         let (step, choose, chosen, rows) = (step.clone(), choose.clone(), chosen.clone(), rows.clone());
         Callback::from(move |forward: bool| match rows.first() {
@@ -185,7 +185,7 @@ pub fn SearchBox() -> Html {
                 // Enter before the debounce has elapsed starts the search.
                 "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
                 "Enter" => match *chosen {
-                    // Reached by the arrow keys.
+                    // The row was chosen with the arrow keys.
                     Some(row @ (Row::Line(_) | Row::Segment(_) | Row::Mark(_))) if !rows_only(&rows) => {
                         choose.emit(row);
                     }
@@ -243,7 +243,7 @@ pub fn SearchBox() -> Html {
     let onfocusin = {
         let is_open = is_open.clone();
         Callback::from(move |event: FocusEvent| {
-            // Buttons beside it don't open the list.
+            // The buttons beside the input don't open the list.
             if event.target_dyn_into::<HtmlInputElement>().is_some() {
                 is_open.set(true);
             }
