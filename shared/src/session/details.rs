@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::category::Rule;
 use crate::frames::{StackId, StrId};
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;

@@ -95,14 +95,15 @@ pub(super) mod tests {
     #[test]
     fn both_ends_may_lie_outside() {
         let mut d = detail();
-        let l = lifetime(&d, true);
+        let l = lifetime(&d, true, false);
         assert_eq!((l.span.as_str(), l.length.as_deref()), ("0.001000 s to 0.003000 s", Some("2.00 ms")));
-        let l = lifetime(&d, false);
+        let l = lifetime(&d, false, false);
         assert_eq!((l.span.as_str(), l.length), ("event 10 to event 30", None));
         d.free_completed_at = None;
-        assert_eq!(lifetime(&d, true).span, "from 0.001000 s, still live at the end");
+        assert_eq!(lifetime(&d, true, false).span, "from 0.001000 s, still live at the end");
+        assert_eq!(lifetime(&d, true, true).span, "from 0.001000 s, still live", "its job has not ended");
         d.allocated_at = None;
-        let l = lifetime(&d, true);
+        let l = lifetime(&d, true, false);
         assert_eq!(l.span, "from before the trace, still live at the end");
         assert_eq!(l.length.as_deref(), Some("at least 2.00 ms"));
     }
