@@ -96,7 +96,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
 
 /// Marks a size that is not in the file.
 fn derived() -> Html {
-    html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed" }</span> }
+    html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed, not recorded" }</span> }
 }
 
 /// Renders the line of code that allocated it: ` by forward linear.py:116`.
