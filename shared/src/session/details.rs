@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::category::Rule;
 use crate::frames::{StackId, StrId};
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
@@ -24,13 +25,15 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         let text = context.symbols().text(text);
         (!text.is_empty() && text != "N/A").then(|| (name.to_owned(), text.into_owned()))
     };
-    let contexts = [said("compile context", tag.compile_context), said("user metadata", tag.user_metadata)];
+    let contexts = [said("Compile context", tag.compile_context), said("User metadata", tag.user_metadata)];
     let category = context.categories.map(|told| {
         let reason = match told.rule(id) {
+            Ok(Rule::Unknown) if a.stack.0 == 0 => "no stack was recorded".to_owned(),
+            Ok(Rule::Unknown) => "no rule applies to it".to_owned(),
             Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
             Err(user) => format!("rule {} of yours", user + 1),
         };
-        ("category".to_owned(), format!("{}: {reason}", told.get(id).name()))
+        ("Category".to_owned(), format!("{}: {reason}", told.get(id).name()))
     });
     let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
     let missing = (a.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of_allocation(&a)));

@@ -83,7 +83,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 
 fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
-    let line = most(&calls.retried).map(|(stack, _)| ground.label(stack));
+    let line = most(&calls.retried).and_then(|(stack, _)| ground.known(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
@@ -130,7 +130,7 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
     let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
-            ground.label(stack),
+            ground.known(stack).unwrap_or_else(|| "The program".to_owned()),
             counted(most, "time"),
             Bytes(calls.asked_bytes)
         )

@@ -5,7 +5,6 @@ use super::moment::{Moment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
 use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
-use crate::frames::StackId;
 use crate::replay::Gap;
 use crate::units::{Bytes, Count, counted};
 
@@ -21,12 +20,13 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     };
     let reserved = moment.state.totals.reserved;
     let percent = u128::from(gaps.bytes) * 100 / u128::from(reserved.max(1));
-    let (line, size) = (ground.label(moment.stack), Bytes(moment.size));
-    let request = match moment.outcome {
-        Outcome::Failed if moment.stack == StackId(0) => "too small for it".to_owned(),
-        Outcome::Failed => format!("too small for {line}"),
-        _ if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
-        _ => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
+    let size = Bytes(moment.size);
+    let line = ground.known(moment.stack);
+    let request = match (moment.outcome, line) {
+        (Outcome::Failed, line) => format!("too small for {}", line.as_deref().unwrap_or("it")),
+        (_, None) => format!("so {} was taken from the driver for a request of {size}", Bytes(moment.taken)),
+        (_, Some(line)) if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
+        (_, Some(line)) => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
@@ -81,8 +81,7 @@ fn remedies(ground: &Ground<'_>, moment: &Moment) -> Vec<Remedy> {
         remedies.push(Remedy::advice(sizes));
     }
     if remedies.is_empty() {
-        let line = Some(moment.stack).filter(|stack| stack.0 != 0).map(|stack| ground.label(stack));
-        remedies.push(ask_early(&line.unwrap_or_default()));
+        remedies.push(ask_early(&ground.known(moment.stack).unwrap_or_default()));
     }
     remedies
 }
@@ -125,6 +124,13 @@ mod tests {
               from the driver."
             ]
         );
+    }
+
+    #[test]
+    fn a_request_without_a_stack_is_named_by_its_size() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + "segment_alloc 0x50000000 20971520\nalloc 0x50000000 20971520";
+        let said = found(&lines).concat();
+        assert!(said.ends_with("so 20.0 MiB was taken from the driver for a request of 20.0 MiB."), "{said}");
     }
 
     #[test]

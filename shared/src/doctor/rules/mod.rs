@@ -132,6 +132,11 @@ impl<'a> Ground<'a> {
         label(self.case.symbols, self.case.best_frames, stack)
     }
 
+    /// Returns the line that represents a stack; `None` if it was not recorded.
+    fn known(&self, stack: StackId) -> Option<String> {
+        self.frame(stack).map(|_| self.label(stack))
+    }
+
     /// Returns what a line kept step by step, if the trace has steps.
     fn rise_by_step(&self, candidate: &LeakCandidate) -> Option<StepRise> {
         candidate.by_step(self.case.leak_source(), self.case.steps()?)
