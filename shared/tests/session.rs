@@ -154,7 +154,8 @@ proptest! {
                 order.extend(order.first().copied());
                 let mut from = None;
                 for id in order {
-                    let query = Query::NextHit { term: term.to_owned(), from, forward };
+                    let position = if forward { 0 } else { u32::MAX };
+                    let query = Query::NextHit { term: term.to_owned(), from, position, forward };
                     let hit = ask!(session, query => Hit).unwrap();
                     prop_assert_eq!((hit.allocation, hit.of as usize), (id, want.len()));
                     prop_assert_eq!(want[hit.number as usize - 1], id);
@@ -281,7 +282,7 @@ proptest! {
         let mut session = open(run);
         for id in 0..all.len() as u32 {
             let detail = ask!(session, Query::Allocation { id } => Allocation);
-            let hit = ask!(session, Query::NextHit { term: detail.name.clone(), from: None, forward: true } => Hit).unwrap();
+            let hit = ask!(session, Query::NextHit { term: detail.name.clone(), from: None, position: 0, forward: true } => Hit).unwrap();
             prop_assert_eq!((hit.allocation, hit.of), (id, 1));
             // The first digits find it too, among others.
             let term = format!("0x{:x}", detail.address.0 >> 16);
@@ -325,7 +326,7 @@ proptest! {
                 order: EventOrder { by: EventColumn::ALL[id as usize % EventColumn::ALL.len()], is_falling: id % 3 == 0 },
                 first: position, count: id, locate: id,
             }),
-            Query::NextHit { term, from: Some(id), forward: true },
+            Query::NextHit { term, from: (id % 2 == 0).then_some(id), position, forward: true },
             Query::Allocation { id },
             Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),
             Query::LineStep(LineStepQuery { stack: id, from: None, position, forward: false }),

@@ -128,6 +128,31 @@ test('a long download shows its progress, and is cancelled', async (t) => {
   allow(page, site, 'failed: ');
 });
 
+test('a server that goes away is named, and nothing is kept that cannot be had back', async (t) => {
+  let isThere = true;
+  const cut = (request) => request.socket.destroy();
+  const site = await startSite(t, { '/a.pickle': (request) => (isThere ? { headers: open, body } : cut(request)) });
+  const page = await openPage(t, { address: `?url=${site.origin}/a.pickle` });
+  await at(page, 'offer-accept').click();
+  await page.reach('ready');
+  isThere = false;
+  await page.tab.reload();
+  await at(page, 'offer-accept').click();
+  await page.reach('error');
+  await says(page, 'error-message', new RegExp(new URL(site.origin).host));
+  await at(page, 'fetch-again').waitFor();
+  await page.screenshot('elsewhere-gone');
+  // Closed, it is neither in the address nor among the files opened lately.
+  await at(page, 'close-failed').click();
+  await until('the start page', () => page.state(), (state) => state === 'empty');
+  assert.equal(new URL(page.tab.url()).search, '');
+  await page.tab.reload();
+  await at(page, 'start').waitFor();
+  assert.equal(await at(page, 'offer').count(), 0);
+  assert.ok(!(await at(page, 'start').innerText()).includes('a.pickle'));
+  allow(page, site, `failed: ${site.origin}`, 'Failed to load resource', 'Fetch API cannot load', 'ERR_EMPTY_RESPONSE', 'CORS policy');
+});
+
 test('a page without such a link connects to its own server only', async (t) => {
   const site = await startSite(t, { '/a.pickle': { headers: open, body } });
   for (const [address, policy] of [

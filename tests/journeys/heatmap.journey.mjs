@@ -8,7 +8,7 @@ import { address, addressSays, at, bytesIn, goTo, number, openSample, pointUntil
 const PLACES = Array.from({ length: 400 }, (_, i) => [0.1 + 0.88 * ((i * 37) % 400) / 400, 0.1 + 0.8 * ((i * 101) % 400) / 400]);
 
 /** Places at the end of the trace, from the lower edge upwards: the largest sizes are at the bottom. */
-const LARGEST = Array.from({ length: 60 }, (_, i) => [0.97 - 0.03 * (i % 3), 0.97 - 0.01 * Math.floor(i / 3)]);
+const LARGEST = Array.from({ length: 240 }, (_, i) => [0.98 - 0.01 * (i % 12), 0.97 - 0.01 * Math.floor(i / 12)]);
 
 /** Places in the last eighth of the trace, in the last segments: the sample's failed request came closest to fitting there. */
 const CLOSEST = Array.from({ length: 60 }, (_, i) => [0.98 - 0.01 * (i % 12), 0.76 + 0.03 * Math.floor(i / 12)]);
@@ -99,6 +99,8 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   const [, requested, gap] = /A request of (\S+ \S+) failed here: the gap that came closest has (\S+ \S+)\./.exec(words);
   const told = await pointUntil(page, 'heatmap-canvas', CLOSEST, /this request failed/);
   assert.ok(told.includes(`Requested\n${requested}`) && told.includes(`This gap\n${gap}`), `${words}: ${told}`);
+  // What is too small far from the failure has a colour of its own.
+  assert.match(await text(page, 'heatmap-key'), new RegExp(`too small for the failed ${requested}.*far from the failure`));
   await page.screenshot('heatmap-failed');
 
   // The same failure where sizes are shown.

@@ -139,6 +139,19 @@ test('lines, events, flame boxes and segments have one, with what applies', asyn
   await page.tab.mouse.click(flame.x + 4, flame.y - 30);
   await closed(page);
 
+  // The transforms are in it: one that is chosen is listed, and in the link; all bytes stay.
+  const sum = () => at(page, 'flame-sum').getAttribute('data-total');
+  const all = await sum();
+  await page.tab.mouse.click(flame.x + flame.width * 0.3, flame.y + 18 * 2.5, { button: 'right' });
+  assert.ok((await open(page)).includes('flame-drop'));
+  await at(page, 'menu-flame-merge').click();
+  await closed(page);
+  await says(page, 'flame-chip', /^Merged: \S+/);
+  await until('the link has it', async () => (await address(page)).get('flameops'), (said) => /^m\d+$/.test(said ?? ''));
+  assert.equal(await sum(), all);
+  await at(page, 'flame-chip').getByRole('button').click();
+  await until('it is removed', () => at(page, 'flame-chip').count(), (count) => count === 0);
+
   await goTo(page, 'Segments');
   const map = await at(page, 'segments-canvas').boundingBox();
   await page.tab.mouse.click(map.x + map.width * 0.3, map.y + map.height * 0.4, { button: 'right' });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { address, addressSays, at, goTo, number, openSample, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, movesFrom, number, openSample, standsAt, status, text, until } from './workbench.mjs';
 
 /** Records a workload, and returns its file. */
 function record(t, name, ...args) {
@@ -59,6 +59,27 @@ test('a trace that ran out of memory opens at the window before its failure, and
   await page.load(record(t, 'transformer', '--steps', '3'));
   await addressSays(page, 'w', null);
   await page.screenshot('verdict-whole');
+});
+
+test('a click on the timeline leaves the picture where it is: the failed request stays, and so does the height', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await at(page, 'verdict').waitFor();
+  const opened = await standsAt(page, await event(page));
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  // The labels of the height, beside the plot.
+  const labels = () => page.tab.screenshot({ clip: { x: box.x, y: box.y + 60, width: 60, height: box.height - 90 } });
+  let before = await labels();
+  await until('the height rests', async () => {
+    const last = before;
+    before = await labels();
+    return last.equals(before);
+  });
+  await page.tab.mouse.click(box.x + 0.4 * box.width, box.y + 0.9 * box.height);
+  await movesFrom(page, opened.position);
+  await page.screenshot('verdict-clicked');
+  assert.ok(before.equals(await labels()), 'the height moved');
+  assert.match(await text(page, 'text-twin'), /A request of \S+ \S+ failed at event/);
 });
 
 test('the failed request is shown where it did not fit, and the card can be closed', async (t) => {

@@ -27,6 +27,8 @@ pub struct Config {
     pub host: String,
     /// The process's rank in the job.
     pub rank: Option<u32>,
+    /// The process's number.
+    pub pid: Option<u32>,
     /// How events are captured, as shown to people: `every event`, `within a budget of 1 %`.
     pub mode: String,
     /// The release of PyTorch.
@@ -113,6 +115,7 @@ impl Config {
             host: self.host.clone(),
             job: self.job.clone(),
             rank: self.rank,
+            pid: self.pid,
             torch: self.torch.clone(),
             allocator: self.allocator.clone(),
             devices: self.devices.iter().map(device).collect(),

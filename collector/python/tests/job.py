@@ -208,8 +208,9 @@ def attaches():
 
     before = _agent.current()
     agent = vramscope.attach(OPTIONS.get("to"))
+    early = agent.url
     torch.empty(1 << 20, device="cuda")
-    return {"same": agent is before, "url": agent.url, "to": agent.config.to, "session": agent.session}
+    return {"same": agent is before, "early": early, "url": agent.url, "to": agent.config.to, "session": agent.session}
 
 
 def server_goes():

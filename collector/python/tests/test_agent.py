@@ -189,6 +189,7 @@ class AgentTest(unittest.TestCase):
         with torch_jobs.running_server(self.folder) as (address, _):
             told = run("attaches", self.folder, XDG_STATE_HOME=str(self.folder / "state"))
         self.assertEqual((told["same"], told["to"]), (False, address))
+        self.assertEqual(told["early"], f"{address}/", "before it uses the GPU, the page that lists the jobs")
         self.assertEqual(told["url"], f"{address}/#session={told['session']}")
 
     def test_a_server_that_never_answers_costs_a_second(self):

@@ -48,7 +48,8 @@ class Agent:
       for good (for example, a wrong token), it becomes ``failed``, unless a file is written too.
     - ``reason``: why it failed, what was not delivered, or why the mode is not *every event*.
     - ``mode``: the mode's name.
-    - ``url``: the address of the recording's page, once the program uses the GPU.
+    - ``url``: the address of the recording's page, once the program uses the GPU; until then, the address of the server's
+      page, which lists its jobs. None without a server.
     - ``result``: the counts of the recording, once it has ended.
     """
 
@@ -179,10 +180,12 @@ class Agent:
 
     @property
     def url(self):
-        """The address of the recording's page; None without a server, or before the program uses the GPU."""
-        if self.config.to is None or not self.session:
+        """The address of the recording's page. Before the program uses the GPU there is no recording yet: then it is the
+        address of the server's page, where the job appears. None without a server."""
+        if self.config.to is None:
             return None
-        return f"{self.config.to.rstrip('/')}/#session={self.session}"
+        part = f"#session={self.session}" if self.session else ""
+        return f"{self.config.to.rstrip('/')}/{part}"
 
     def mark(self, name, stage=2):
         """Marks this moment on every device's timeline. Before CUDA is initialised, the mark is kept until then."""

@@ -213,6 +213,7 @@ def recording(config):
         "job": config.job or job,
         "host": socket.gethostname(),
         "rank": rank,
+        "pid": os.getpid(),
     }
     if config.out is not None:
         options["out"] = _config.out_of_rank(config.out, rank, ranks)

@@ -32,6 +32,9 @@ pub(super) struct SessionJson {
     host: String,
     #[schema(required)]
     rank: Option<u32>,
+    /// The number of the process on its host, if it is known.
+    #[schema(required)]
+    pid: Option<u32>,
     devices: Vec<DeviceJson>,
     /// When the job started, in RFC 3339, UTC.
     #[schema(example = "2026-11-21T18:00:00Z")]
@@ -156,6 +159,7 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             mode: record.mode.clone(),
             host: record.host.clone(),
             rank: record.rank,
+            pid: record.pid,
             devices: devices(view),
             started: rfc_3339(record.started_us),
             started_us: record.started_us,

@@ -26,6 +26,8 @@ pub struct Record {
     pub host: String,
     /// The process's rank within the job.
     pub rank: Option<u32>,
+    /// The number of the process on its host.
+    pub pid: Option<u32>,
     /// The PyTorch release.
     pub torch: String,
     /// The devices.
@@ -221,7 +223,7 @@ impl Record {
         self.job = cut(&header.job);
         self.host = cut(&header.host);
         self.torch = cut(&header.torch);
-        (self.rank, self.started_us) = (header.rank, header.started_us);
+        (self.rank, self.pid, self.started_us) = (header.rank, header.pid, header.started_us);
         let device = |device: &shared::format::Device| RecordDevice {
             number: device.number,
             name: cut(&device.name),

@@ -12,9 +12,16 @@ pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
 /// program allocated nothing after it and so ended with it; otherwise the first, as the program caught its failures.
 pub fn decisive(trace: &DeviceTrace, failures: &[(u32, u64)]) -> Option<u32> {
     let (last, _) = *failures.last()?;
-    let mut later = trace.events.action.range(last as usize..trace.events.len());
-    let is_end = !later.any(|action| action == Action::Alloc as u8);
-    if is_end { Some(last) } else { failures.first().map(|(position, _)| *position) }
+    if is_end(trace, failures) { Some(last) } else { failures.first().map(|(position, _)| *position) }
+}
+
+/// Returns whether the program ended with the last of the failures, which are those of [`positions`]: it allocated nothing
+/// after it.
+pub fn is_end(trace: &DeviceTrace, failures: &[(u32, u64)]) -> bool {
+    failures.last().is_some_and(|(last, _)| {
+        let mut later = trace.events.action.range(*last as usize..trace.events.len());
+        !later.any(|action| action == Action::Alloc as u8)
+    })
 }
 
 /// Returns the positions right after the out-of-memory events from event `start` on, and the rounded bytes of the
@@ -41,5 +48,11 @@ mod tests {
         assert_eq!(decisive("free 0x1000000"), Some(4));
         assert_eq!(decisive("alloc 0x1200000 300"), Some(2));
         assert_eq!(super::decisive(&DeviceTrace::default(), &[]), None);
+        let ended = |rest: &str| {
+            let trace = &crate::testing::snapshot(&format!("alloc 0x1000000 1000\noom 100 5000\n{rest}")).devices[0];
+            is_end(trace, &positions(trace))
+        };
+        assert!(ended("free 0x1000000") && !ended("alloc 0x1200000 300"), "one failure that was caught");
+        assert!(!is_end(&DeviceTrace::default(), &[]));
     }
 }

@@ -1,11 +1,13 @@
 //! Which blocks stand in the way of a request: around the gap that comes closest to it, and in the place where the fewest
 //! bytes would have to go.
 
+use rustc_hash::FxHashMap;
+
 use super::Case;
 use crate::analysis::site::label;
 use crate::diagnosis::{HeldBlock, Obstacle};
 use crate::frames::StackId;
-use crate::replay::{AllocatorState, Gap};
+use crate::replay::{AllocatorState, Gap, Range};
 use crate::units::Address;
 
 /// The number of blocks that an [`Obstacle`] lists.
@@ -72,6 +74,52 @@ pub(super) fn obstacle(case: &Case<'_>, state: &AllocatorState, ranges: &[usize]
     blocks.truncate(LISTED);
     let largest = blocks.into_iter().map(|block| described(case, block)).collect();
     Some(Obstacle { address: Address(address), blocks: count, bytes: sum, largest })
+}
+
+/// Blocks that keep segments with gaps from being released.
+pub(super) struct Pins {
+    /// The block of the line's that is in the middle by age. The line is the one in whose segments most is free.
+    pub(super) block: HeldBlock,
+    /// The number of the line's blocks, and their bytes.
+    pub(super) own: (u32, u64),
+    /// The number of all such blocks, and their bytes.
+    pub(super) all: (u32, u64),
+    /// The number of those segments.
+    pub(super) segments: u32,
+}
+
+/// Returns what keeps those of some ranges with gaps from being released; `None` if nothing does. Free pages of an
+/// expandable segment are released whatever else is in it.
+pub(super) fn pins(case: &Case<'_>, state: &AllocatorState, is_own: impl Fn(&Range) -> bool) -> Option<Pins> {
+    let mut lines: FxHashMap<String, (u64, Vec<Block>)> = FxHashMap::default();
+    let (mut segments, mut all) = (0_u32, (0_u32, 0_u64));
+    let ranges = state.ranges.iter().enumerate().filter(|(_, range)| !range.is_expandable && is_own(range));
+    for (i, range) in ranges {
+        let own = blocks(case, state, i);
+        let used = own.iter().fold(0_u64, |sum, block| sum.saturating_add(block.size));
+        let free = range.size.saturating_sub(used);
+        if own.is_empty() || free == 0 {
+            continue;
+        }
+        segments += 1;
+        all = (all.0.saturating_add(own.len() as u32), all.1.saturating_add(used));
+        let mut seen: Vec<String> = Vec::new();
+        for block in own {
+            let stack = case.replay.allocations.stack.get(block.allocation as usize).unwrap_or(0);
+            let name = label(case.symbols, case.best_frames, StackId(stack));
+            let line = lines.entry(name.clone()).or_default();
+            line.1.push(block);
+            if !seen.contains(&name) {
+                line.0 = line.0.saturating_add(free);
+                seen.push(name);
+            }
+        }
+    }
+    let (_, (_, mut own)) = lines.into_iter().max_by(|(a, (x, _)), (b, (y, _))| x.cmp(y).then_with(|| b.cmp(a)))?;
+    let bytes = own.iter().fold(0_u64, |sum, block| sum.saturating_add(block.size));
+    own.sort_by_key(|block| case.replay.allocations.begin.get(block.allocation as usize));
+    let block = described(case, *own.get(own.len() / 2)?);
+    Some(Pins { block, own: (own.len() as u32, bytes), all, segments })
 }
 
 /// Returns the start of a place of `length` bytes within `[first, end)` that overlaps the fewest bytes of blocks, and

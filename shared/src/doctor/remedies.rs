@@ -4,10 +4,11 @@ use rustc_hash::FxHashSet;
 
 use super::Case;
 use super::request::is_small;
-use super::verdict::Rise;
+use super::verdict::{Rise, Way};
 use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
 use crate::analysis::leak::is_cache;
-use crate::diagnosis::{Cause, FailedRequest, Verdict};
+use crate::category::Category;
+use crate::diagnosis::{Cause, FailedRequest, HeldBlock, Verdict};
 use crate::finding::{Finding, FindingCode, Remedy};
 use crate::replay::{AllocatorState, whole_pages};
 use crate::units::Bytes;
@@ -28,18 +29,33 @@ const FEW_SIZES: usize = 8;
 const WAITING_PART: u64 = 10;
 
 /// Returns what to try after a failure, the most promising first.
-pub(super) fn of(case: &Case<'_>, cause: Cause, failed: &FailedRequest, line: Option<&str>) -> Vec<Remedy> {
+pub(super) fn of(
+    case: &Case<'_>,
+    cause: Cause,
+    failed: &FailedRequest,
+    (line, way): (Option<&str>, &Way),
+) -> Vec<Remedy> {
     let line = line.unwrap_or("the line that holds most");
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
         Cause::Full => full(case, failed),
-        Cause::Fragmented => fragmented(case, failed, line),
+        Cause::Fragmented => fragmented(case, failed, way),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
         Cause::OtherProcess => other_process(),
         Cause::Spike => spike(line),
     };
+    if way.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
+        let line = if failed.line.is_empty() { "the program" } else { &failed.line };
+        remedies.insert(
+            0,
+            Remedy::advice(format!(
+                "Look why {line} asks for {} at once: bound that size, or do the work in parts.",
+                Bytes(failed.requested)
+            )),
+        );
+    }
     let waiting = failed.active.saturating_sub(failed.allocated);
     if waiting > 0 && waiting >= failed.active / WAITING_PART {
         remedies.insert(
@@ -199,14 +215,22 @@ fn less_of_something() -> Vec<Remedy> {
     ]
 }
 
-fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy> {
+fn fragmented(case: &Case<'_>, failed: &FailedRequest, way: &Way) -> Vec<Remedy> {
     let state = case.replay.state_at(failed.position());
     let grows = would_grow(case, &state, failed.requested, failed.driver_free);
     let mut remedies: Vec<Remedy> = expandable(case).filter(|_| grows).into_iter().collect();
-    let block = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
-    let age = |since: u32| failed.position().saturating_sub(since);
+    let block = way.block(failed);
+    let is_young = |since: u32| failed.position().saturating_sub(since) < failed.position() / LONG_PART;
+    let line = block.map_or("", |block| block.line.as_str());
     match block {
-        Some(block) if age(block.since) < failed.position() / LONG_PART => remedies.push(Remedy::advice(format!(
+        Some(block) if is_of_step(case, block, is_young(block.since)) => remedies.push(
+            Remedy::advice(format!(
+                "Let a step hold less: its backward pass may still need the blocks of {line}, so that nothing can free them. \
+                 Use a smaller batch or shorter sequences, or recompute activations in the backward pass."
+            ))
+            .with_copy(RECOMPUTE),
+        ),
+        Some(block) if is_young(block.since) => remedies.push(Remedy::advice(format!(
             "Free the blocks of {line} before the large request, for example with del, if they are not needed any more."
         ))),
         Some(_) => remedies.push(Remedy::advice(format!(
@@ -218,10 +242,19 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy
     if has_many_sizes(case) {
         remedies.push(repeat(case.settings.roundup_power2_divisions.iter().all(|divisions| *divisions <= 1)));
     }
-    if remedies.is_empty() || !grows && block.is_none() {
+    if remedies.is_empty() || !grows && failed.obstacle.is_none() {
         remedies.insert(0, ask_early(&failed.line));
     }
     remedies
+}
+
+/// Returns whether a block belongs to a step of training, which frees it by itself when the backward pass has used it.
+fn is_of_step(case: &Case<'_>, block: &HeldBlock, is_young: bool) -> bool {
+    if !case.roles.is_training(case.symbols) {
+        return false;
+    }
+    let told = case.roles.categories(case.replayed(), case.symbols).get(block.allocation);
+    is_young || matches!(told, Category::Activations | Category::Gradients | Category::Temporary)
 }
 
 /// Returns whether the requests that large pools serve have more than a few sizes.

@@ -189,20 +189,27 @@ fn nearly_full_and_fragmented_never_stand_together() {
     }
 }
 
+/// Steps that each keep 1 MB.
+fn every_step(count: u64) -> String {
+    let step = |step| {
+        let kept = format!("alloc {} 1000000 keep@/m/a.py:2\n", 0x1100_0000 + 1_000_448 * step);
+        alloc(0, 4, "act@/m/a.py:1") + &kept + &free(0)
+    };
+    (0..count).map(step).collect()
+}
+
 #[test]
 fn a_leak_takes_precedence() {
-    let steps: String = (0..40)
-        .map(|step| {
-            let kept = format!("alloc {} 1000000 keep@/m/a.py:2\n", 0x1100_0000 + 1_000_448 * step);
-            alloc(0, 4, "act@/m/a.py:1") + &kept + &free(0)
-        })
-        .collect();
+    let steps = every_step(40);
     let leak = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 20)), None).verdict;
     assert_eq!((leak.cause, leak.line.as_deref()), (Cause::Leak, Some("keep  m/a.py:2")), "{}", leak.sentence);
     let growing = diagnosis(&format!("{}{steps}", segment(64)), None).verdict;
     assert_eq!((growing.cause, growing.is_growing), (Cause::None, true));
-    let how = |last| format!("keep  m/a.py:2 kept 977 KiB more every step, over steps 1 to {last} (38.1 MiB in all)");
-    // The step in which the request failed is not complete.
+    // The step in which the request failed is not complete, and what it kept is no part of the rise.
+    let how = |last| {
+        let bytes = if last == 40 { "38.1 MiB in all" } else { "37.2 MiB of the 38.1 MiB that it holds" };
+        format!("keep  m/a.py:2 kept 977 KiB more every step, over steps 1 to {last} ({bytes})")
+    };
     let pieces = "and then no free piece was large enough for a request of 20.0 MiB.";
     assert_eq!(leak.sentence, format!("A leak: {}, {pieces}", how(39)));
     let more = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 30)), None).verdict.sentence;
@@ -212,6 +219,73 @@ fn a_leak_takes_precedence() {
     // Without the rise it would not have fitted either.
     let beside = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 200)), None).verdict;
     assert_eq!(beside.cause, Cause::Full, "{}", beside.sentence);
+}
+
+/// Four segments of 20 MiB, each with three gaps of 4.
+fn apart() -> String {
+    let segment = |i: u64| {
+        let base = 0x1000_0000 + (i << 28);
+        let block = |n: u64| base + n * 4 * MIB;
+        let made: String = (0..5).map(|n| format!("alloc {} {} fill@/m/a.py:1\n", block(n), 4 * MIB)).collect();
+        let freed: String = (0..5).step_by(2).map(|n| format!("free {}\n", block(n))).collect();
+        format!("segment_alloc {base} {}\n{made}{freed}", 20 * MIB)
+    };
+    (0..4_u64).map(segment).collect()
+}
+
+#[test]
+fn the_sentence_names_what_held_most() {
+    let two = segment(100) + &alloc(0, 60, "attention@/m/a.py:1") + &alloc(60, 30, "head@/m/a.py:2");
+    let cases = [
+        (two.clone() + &oom(5, 40), "attention  m/a.py:1 held most: 60.0 MiB in 1 allocation, 67 % of what was live."),
+        (
+            two.replace("attention@/m/a.py:1", "") + &oom(5, 40),
+            "Most was held without a recorded stack: 60.0 MiB in 1 allocation, 67 % of what was live.",
+        ),
+        // The line that keeps segments from being released, where none is as long as the request.
+        (
+            apart() + &oom(12, 40),
+            "; 8 blocks of fill  m/a.py:1 (32.0 MiB in all) kept the 4 segments with these gaps from being released. fill  \
+             m/a.py:1 held most: 32.0 MiB in 8 allocations, 100 % of what was live.",
+        ),
+        (
+            apart().replacen("fill@/m/a.py:1", "keep@/m/a.py:7", 2) + &oom(12, 40),
+            "; 8 blocks (32.0 MiB in all), 7 of them of fill  m/a.py:1, kept the 4 segments",
+        ),
+        // A request for most of the memory says so.
+        (
+            apart() + &oom(79, 80),
+            "Fragmented: one request was for 80.0 MiB, 50 % of the 159 MiB and 20 times as much as any before; 48.0 MiB was \
+             cached in 12 gaps and the driver had 79.0 MiB free, but the largest piece that it could use was 4.00 MiB. fill",
+        ),
+    ];
+    for (lines, want) in cases {
+        let verdict = diagnosis(&lines, None).verdict;
+        assert!(verdict.sentence.contains(want), "{want} is not in: {}", verdict.sentence);
+        assert!(verdict.line.is_some(), "{}", verdict.sentence);
+    }
+    // A leak is told with its bytes.
+    let leak = Patient::new(&(segment(64) + &every_step(40) + &oom(0, 20))).diagnosis().verdict.sentence;
+    assert!(leak.starts_with("A leak: keep") && !leak.contains("held most"), "{leak}");
+}
+
+#[test]
+fn no_advice_frees_what_a_backward_pass_needs() {
+    let step = alloc(0, 4, "f@/m/a.py:1") + &free(0);
+    let run = |before: &str, block: &str| {
+        let lines = segment(100) + &step.repeat(20) + before + &alloc(50, 1, block) + &oom(3, 60);
+        let remedies = diagnosis(&lines, None).verdict.remedies;
+        remedies.into_iter().map(|remedy| remedy.text + "\n").collect::<String>()
+    };
+    let backward = "alloc 0x70000000 512 backward@/m/t.py:4\nfree 0x70000000\n";
+    let training = run(backward, "forward@/m/a.py:5");
+    assert!(training.contains("its backward pass may still need the blocks of forward  m/a.py:5"), "{training}");
+    assert!(!training.contains("del"), "{training}");
+    let other = run("", "make@/m/a.py:5");
+    assert!(
+        other.contains("Free the blocks of make  m/a.py:5 before the large request, for example with del"),
+        "{other}"
+    );
 }
 
 #[test]
@@ -263,16 +337,7 @@ fn remedies_fit_the_case() {
     let old = segment(100) + &alloc(50, 1, "pin@/m/a.py:5") + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20);
     let young = segment(100) + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20) + &alloc(50, 1, "pin@/m/a.py:5");
     let sizes: String = (2..20).map(|mib| alloc(0, mib, "f@/m/a.py:1") + &free(0)).collect();
-    // Four segments of 20 MiB, each with three gaps of 4.
-    let apart: String = (0..4_u64)
-        .map(|i| {
-            let base = 0x1000_0000 + (i << 28);
-            let block = |n: u64| base + n * 4 * MIB;
-            let made: String = (0..5).map(|n| format!("alloc {} {} fill@/m/a.py:1\n", block(n), 4 * MIB)).collect();
-            let freed: String = (0..5).step_by(2).map(|n| format!("free {}\n", block(n))).collect();
-            format!("segment_alloc {base} {}\n{made}{freed}", 20 * MIB)
-        })
-        .collect();
+    let apart = apart();
     let full = segment(100) + &alloc(0, 100, "a@/m/a.py:1");
     // The trace, what a remedy has to contain, and what none may contain.
     let cases = [

@@ -1,17 +1,20 @@
 //! The verdict: one cause and one sentence for a trace.
 
+use super::blocking::{self, Pins};
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::{Case, cause, remedies};
 use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
-use crate::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
+use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Verdict};
 use crate::replay::{AllocatorState, Range};
-use crate::units::{Bytes, counted};
+use crate::units::{Bytes, Count, counted};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
 const WHOLE_PART: u64 = 10;
+/// A request is far larger than all before it if it is this many times as large.
+const FAR_LARGER: u64 = 4;
 
 /// A line whose use rose step by step.
 #[derive(Clone, Debug)]
@@ -33,7 +36,12 @@ impl Rise {
     fn text(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
         if let Some(rise) = &self.by_step {
-            return format!("{} kept {rise} ({last} in all)", self.line);
+            // What it held before the first step, and made in the one that is not over, is no part of the rise.
+            let kept = Bytes(rise.bytes).to_string();
+            return match kept == last.to_string() {
+                true => format!("{} kept {rise} ({last} in all)", self.line),
+                false => format!("{} kept {rise} ({kept} of the {last} that it holds)", self.line),
+            };
         }
         let when = "a quarter of the way through";
         format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
@@ -52,23 +60,71 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
         failed.cause = Cause::Full;
     }
-    let obstacle = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
+    let way = Way::of(case, failed);
     let (cause, sentence, about) = if let Some(rise) = &rise {
         (Cause::Leak, leak(failed, rise), Some((rise.line.clone(), rise.candidate.stack.0)))
     } else if let Some(spike) = &spike {
         (Cause::Spike, of_spike(failed, spike), Some((spike.line.clone(), spike.stack.0)))
     } else {
         let about = match failed.cause {
-            Cause::Fragmented => obstacle.map(|block| (block.line.clone(), block.stack)),
+            Cause::Fragmented => way.block(failed).map(|block| (block.line.clone(), block.stack)),
             Cause::Full => failed.lines.first().map(|held| (held.line.clone(), held.stack)),
             _ => None,
         };
-        (failed.cause, physical(failed, failures, is_rising), about)
+        (failed.cause, physical(failed, failures, (&way, is_rising)), about)
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
-    let remedies = remedies::of(case, cause, failed, line.as_deref());
+    // A leak or a spike is told with its bytes.
+    let is_told = rise.is_some() || spike.is_some();
+    let sentence = sentence + &holder(failed, line.as_deref().filter(|_| is_told));
+    let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));
     Verdict { cause, sentence, line, stack, position: Some(position), is_growing: false, remedies }
+}
+
+/// What a request that failed met with.
+pub(super) struct Way {
+    /// What keeps segments with gaps from being released, if no segment is as long as the request.
+    pins: Option<Pins>,
+    /// The largest request before it, in requested bytes, if this one is far larger and asks for most of the memory.
+    pub(super) largest_before: Option<u64>,
+}
+
+impl Way {
+    fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
+        let has_place = failed.obstacle.as_ref().is_some_and(|obstacle| obstacle.blocks > 0);
+        let pins = (failed.cause == Cause::Fragmented && !has_place).then(|| {
+            let kind = (failed.stream, failed.pool, failed.is_small);
+            let is_own = |range: &Range| (range.stream, range.pool, range.is_small) == kind;
+            blocking::pins(case, &case.replay.state_at(failed.position()), is_own)
+        });
+        let is_most = failed.requested >= failed.whole() / 2 && failed.requested <= failed.whole();
+        let largest_before = is_most.then(|| {
+            let made = case.replay.allocations.made_by(failed.position()) as usize;
+            case.replay.allocations.requested.range(0..made).max().unwrap_or(0)
+        });
+        let is_far = |bytes: &u64| *bytes > 0 && failed.requested / FAR_LARGER >= *bytes;
+        Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
+    }
+
+    /// Returns a block that stands in the way.
+    pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
+        let in_place = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
+        in_place.or(self.pins.as_ref().map(|pins| &pins.block))
+    }
+}
+
+/// Returns the sentence about the line that held most, unless it is `told`.
+fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
+    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
+        return String::new();
+    };
+    let percent = (u128::from(held.bytes) * 100 + u128::from(failed.active / 2)) / u128::from(failed.active.max(1));
+    let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
+    if held.stack == 0 {
+        return format!(" Most was held without a recorded stack: {bytes} in {blocks}, {percent} % of what was live.");
+    }
+    format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line)
 }
 
 /// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
@@ -103,7 +159,7 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
 }
 
 /// Returns the sentence about what stood in the way at that moment.
-fn physical(failed: &FailedRequest, failures: &Failures<'_>, is_rising: bool) -> String {
+fn physical(failed: &FailedRequest, failures: &Failures<'_>, (way, is_rising): (&Way, bool)) -> String {
     let request = Bytes(failed.requested);
     let free = Bytes(failed.driver_free);
     let whole = Bytes(failed.whole());
@@ -131,20 +187,32 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, is_rising: bool) ->
         }
         Cause::OutOfReach => out_of_reach(failed),
         Cause::Fragmented => format!(
-            "Fragmented: {} was cached in {} and the driver had {free} free, but the largest piece that a request of \
-             {request} could use was {}{}.",
+            "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
+             {}{}.",
+            huge(failed, way),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
+            if way.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
             Bytes(failed.largest_servable),
-            obstacle(failed)
+            obstacle(failed, way)
         ),
         _ => full(failed, is_rising),
     }
 }
 
-fn obstacle(failed: &FailedRequest) -> String {
+/// Returns how large a request is that asks for most of the memory at once.
+fn huge(failed: &FailedRequest, way: &Way) -> String {
+    let Some(before) = way.largest_before else { return String::new() };
+    let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
+    let percent = u128::from(failed.requested) * 100 / u128::from(failed.whole().max(1));
+    let times = Count(failed.requested / before.max(1));
+    format!("one request was for {request}, {percent} % of the {whole} and {times} times as much as any before; ")
+}
+
+fn obstacle(failed: &FailedRequest, way: &Way) -> String {
     let Some(obstacle) = failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0) else {
-        return String::new();
+        // No segment that is given back makes room for most of the memory at once.
+        return way.pins.as_ref().filter(|_| way.largest_before.is_none()).map(pinned).unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
     let whose = match obstacle.blocks {
@@ -154,6 +222,20 @@ fn obstacle(failed: &FailedRequest) -> String {
         }
     };
     format!("; {whose} stood in the way where it was closest to fitting")
+}
+
+fn pinned(pins: &Pins) -> String {
+    let Pins { block, own: (own, own_bytes), all: (all, all_bytes), segments } = pins;
+    let kept = match segments {
+        1 => "kept the segment with these gaps from being released".to_owned(),
+        count => format!("kept the {} segments with these gaps from being released", Count((*count).into())),
+    };
+    let line = &block.line;
+    if own == all {
+        return format!("; {} of {line} ({} in all) {kept}", counted((*own).into(), "block"), Bytes(*own_bytes));
+    }
+    let (own, all) = (Count((*own).into()), counted((*all).into(), "block"));
+    format!("; {all} ({} in all), {own} of them of {line}, {kept}", Bytes(*all_bytes))
 }
 
 fn out_of_reach(failed: &FailedRequest) -> String {

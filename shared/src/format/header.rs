@@ -18,6 +18,8 @@ pub struct Header {
     pub job: String,
     /// The process's rank within the job, if it has one.
     pub rank: Option<u32>,
+    /// The number of the process on its host, if it is known.
+    pub pid: Option<u32>,
     /// The PyTorch release that the allocator reproduces: `2.11`.
     pub torch: String,
     /// The allocator that was recorded, unless it is Vramscope's: `PyTorch's own`.
@@ -57,7 +59,7 @@ pub struct Device {
 impl Header {
     /// Returns the payload of a header chunk.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let optional = [self.rank.is_some(), !self.allocator.is_empty(), !self.faults.is_empty()];
+        let optional = [self.rank.is_some(), self.pid.is_some(), !self.allocator.is_empty(), !self.faults.is_empty()];
         let mut message = MapWriter::map(9 + optional.map(u32::from).iter().sum::<u32>());
         message.string("program", &self.program);
         message.string("name", &self.name);
@@ -65,6 +67,9 @@ impl Header {
         message.string("job", &self.job);
         if let Some(rank) = self.rank {
             message.unsigned("rank", rank.into());
+        }
+        if let Some(pid) = self.pid {
+            message.unsigned("pid", pid.into());
         }
         message.string("torch", &self.torch);
         if !self.allocator.is_empty() {
@@ -101,6 +106,7 @@ impl Header {
                 "host" => new.host = values.string()?,
                 "job" => new.job = values.string()?,
                 "rank" => new.rank = Some(values.number()?),
+                "pid" => new.pid = Some(values.number()?),
                 "torch" => new.torch = values.string()?,
                 "allocator" => new.allocator = values.string()?,
                 "clock" => new.clock = values.string()?,
@@ -244,6 +250,7 @@ mod tests {
             host: "node-7".to_owned(),
             job: "ablation".to_owned(),
             rank: Some(3),
+            pid: Some(4_194_304),
             torch: "2.11".to_owned(),
             allocator: "PyTorch's own".to_owned(),
             clock: "monotonic".to_owned(),

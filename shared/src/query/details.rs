@@ -52,7 +52,7 @@ pub struct AllocationDetail {
     pub pool: PoolId,
     /// Whether it lies in a small pool.
     pub is_small: bool,
-    /// Compiled region and user metadata, if they are not empty: name and text.
+    /// Category, compiled region and user metadata, if they are known and not empty: name and text.
     pub contexts: Vec<(String, String)>,
     /// The position right after it was made; `None` if it was active at the start.
     pub allocated_at: Option<u32>,

@@ -123,8 +123,11 @@ pub enum Query {
     NextHit {
         /// The term.
         term: String,
-        /// The allocation to start from; `None` finds the first (or last) match.
+        /// The allocation to start from; `None` finds the match nearest to `position`.
         from: Option<u32>,
+        /// Without an allocation, where to begin: forward finds the first match made after this position, backward the last
+        /// one made up to it; where there is none in that direction, the nearest in the other.
+        position: u32,
         /// Whether to search forward in time, or backward.
         forward: bool,
     },

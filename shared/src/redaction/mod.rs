@@ -92,6 +92,7 @@ pub fn redact(header: &Header, snapshot: &mut Snapshot, redaction: &Redaction) -
         host: place(&header.host),
         job: place(&header.job),
         rank: header.rank,
+        pid: header.pid.filter(|_| redaction.has_places),
         torch: header.torch.clone(),
         allocator: header.allocator.clone(),
         clock: header.clock.clone(),

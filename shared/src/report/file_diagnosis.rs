@@ -207,7 +207,7 @@ impl fmt::Display for DiagnosisReport {
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
             if !failed.categories.is_empty() {
-                writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
+                writeln!(f, "    used for (guessed): {}", CategoryReport::list(&failed.categories))?;
             }
         }
         let mut written = Vec::new();
@@ -288,8 +288,11 @@ mod tests {
     #[test]
     fn without_a_live_tensor_nothing_is_used_for_anything() {
         let text = |lines: &str| diagnosed(&[lines], "", 0.0).to_string();
-        assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for"));
-        assert!(text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432").contains("used for: "));
+        assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for (guessed)"));
+        assert!(
+            text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432")
+                .contains("used for (guessed): ")
+        );
     }
 
     #[test]

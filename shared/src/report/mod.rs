@@ -471,7 +471,7 @@ blocks cached between them
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
-  used for, at the peak: unknown 3.91 KiB (95.2 %), temporary 200 B (4.8 %)
+  used for, at the peak (guessed): unknown 3.91 KiB (95.2 %), temporary 200 B (4.8 %)
   200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
 the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
 are the best hint.

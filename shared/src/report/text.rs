@@ -134,7 +134,7 @@ impl DeviceReport {
             writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
         }
         if !self.peak_categories.is_empty() {
-            writeln!(f, "  used for, at the peak: {}", CategoryReport::list(&self.peak_categories))?;
+            writeln!(f, "  used for, at the peak (guessed): {}", CategoryReport::list(&self.peak_categories))?;
         }
         for missing in &self.missing_stacks {
             writeln!(f, "  {} without a stack: {} {}", Bytes(missing.bytes), missing.reason, missing.remedy)?;

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::category::Rule;
 use crate::frames::{StackId, StrId};
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
@@ -27,6 +28,8 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     let contexts = [said("Compile context", tag.compile_context), said("User metadata", tag.user_metadata)];
     let category = context.categories.map(|told| {
         let reason = match told.rule(id) {
+            Ok(Rule::Unknown) if a.stack.0 == 0 => "no stack was recorded".to_owned(),
+            Ok(Rule::Unknown) => "no rule applies to it".to_owned(),
             Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
             Err(user) => format!("rule {} of yours", user + 1),
         };

@@ -12,6 +12,7 @@ use super::Session;
 use super::device::Device;
 use super::live_device::{Capacity, LiveDevice};
 use super::requests::RecordedRequests;
+use crate::analysis::oom;
 use crate::format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
 use crate::import::{Encoding, Format, ImportError};
 use crate::index::Index;
@@ -213,6 +214,13 @@ impl LiveSession {
             Answer::Diagnosis(diagnosis) => diagnosis.verdict.sentence,
             _ => String::new(),
         }
+    }
+
+    /// Returns whether a request failed on a device and nothing was allocated there after it: what a program that ends of
+    /// it leaves.
+    pub fn ran_out(&self) -> bool {
+        let Session { snapshot, summary, .. } = &self.stream.session;
+        snapshot.devices.iter().zip(&summary.devices).any(|(trace, device)| oom::is_end(trace, &device.ooms))
     }
 
     /// Returns the approximate memory use in bytes.

@@ -240,7 +240,9 @@ impl Session {
             Query::Flame(query) => flame::answer(context, caches, query),
             Query::Search { term } => search::search(context, caches, term),
             Query::LineStep(query) => lines::step(context, *query),
-            Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
+            Query::NextHit { term, from, position, forward } => {
+                search::next(context, caches, term, (*from, *position), *forward)
+            }
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
             Query::Lines(query) => lines::list(context, caches, query),

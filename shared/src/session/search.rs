@@ -104,15 +104,25 @@ fn nearest(context: Context<'_>, term: &Term) -> String {
 }
 
 /// Answers [`Query::NextHit`](crate::query::Query::NextHit). The first hit follows the last one.
-pub(super) fn next(context: Context<'_>, caches: &mut Caches, term: &str, from: Option<u32>, forward: bool) -> Answer {
+pub(super) fn next(
+    context: Context<'_>,
+    caches: &mut Caches,
+    term: &str,
+    (from, position): (Option<u32>, u32),
+    forward: bool,
+) -> Answer {
     let matches = match caches.terms.matches(context, term) {
         Ok(matches) => matches,
         Err(sentence) => return Answer::Refused(sentence),
     };
-    let found = if forward {
-        from.and_then(|id| matches.first_from(id.checked_add(1)?)).or_else(|| matches.first_from(0))
-    } else {
-        from.and_then(|id| matches.last_before(id)).or_else(|| matches.last_before(u32::MAX))
+    let found = match (from, forward) {
+        (Some(id), true) => id.checked_add(1).and_then(|id| matches.first_from(id)).or_else(|| matches.first_from(0)),
+        (Some(id), false) => matches.last_before(id).or_else(|| matches.last_before(u32::MAX)),
+        (None, _) => {
+            let first = first_after(context, position);
+            let (later, earlier) = (matches.first_from(first), matches.last_before(first));
+            if forward { later.or(earlier) } else { earlier.or(later) }
+        }
     };
     Answer::Hit(found.map(|allocation| Hit {
         allocation,
@@ -120,6 +130,21 @@ pub(super) fn next(context: Context<'_>, caches: &mut Caches, term: &str, from: 
         number: matches.rank(allocation) + 1,
         of: matches.count,
     }))
+}
+
+/// Returns the number of the first allocation that was made after a position. They are numbered in that order.
+fn first_after(context: Context<'_>, position: u32) -> u32 {
+    let begin = &context.replay.allocations.begin;
+    let (mut low, mut high) = (0, begin.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if begin.get(middle).is_some_and(|begin| begin <= position) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    u32::try_from(low).unwrap_or(u32::MAX)
 }
 
 /// Answers [`Query::Find`](crate::query::Query::Find).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::device::Caches;
 use crate::analysis::matches::Matches;
-use crate::analysis::segment_map::{Part, SegmentMap};
+use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_order::{GroupKey, Placed, active_bytes, is_pinned};
 use crate::analysis::segment_quads::{draw_outline, draw_pins, draw_segment, segment_row};
 use crate::frames::StackId;
@@ -13,13 +13,11 @@ use crate::query::{
     Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout,
     SegmentOrder, Segments, SegmentsQuery, pool_name, stream_name,
 };
-use crate::replay::AllocatorState;
-use crate::units::{Address, Bytes, Stream};
+use crate::replay::{AllocatorState, Range};
+use crate::units::{Address, Bytes};
 
 /// The number of blocks that pin a segment and are listed.
 const PINS: usize = 8;
-/// A segment that starts within this many pixels of a row's start begins the row.
-const AT_LEFT: f64 = 0.5;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
 
@@ -35,7 +33,9 @@ fn of_line(context: Context<'_>, state: &AllocatorState, stack: StackId) -> Matc
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
     // A map shows all blocks. Those that a filter excludes are faint, like those that a search does not match.
     let filter = caches.terms.all(context, &query.filter);
-    let highlight = match (filter, caches.terms.highlight(context, query.highlight.as_deref())) {
+    // A search without a match leaves everything as it is.
+    let highlight = caches.terms.highlight(context, query.highlight.as_deref());
+    let highlight = match (filter, highlight.map(|found| found.filter(|found| found.count > 0))) {
         (Ok(Some(filter)), Ok(Some(highlight))) => Some(Arc::new(filter.and(&highlight, context.replay))),
         (Ok(filter), Ok(highlight)) => filter.or(highlight),
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
@@ -107,15 +107,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         draw_segment(&mut answer.blocks, &map, clip, &state, i, &painter, highlight.as_deref());
         draw_outline(&mut answer.outlines, &map, clip, i, range, id);
         if map.per_byte().is_some() && map.left() > 0.0 {
-            // The address at which a row begins.
-            let at_left = |part: &Part| f64::from(part.x.0) <= map.left() + AT_LEFT;
-            for part in map.parts(start.max(clip.0), end.min(clip.1)).filter(at_left) {
-                let inside = ((map.row_of(part) - start) / (end - start)).max(0.0) * range.size as f64;
-                // Blocks begin at multiples of 512 bytes.
-                let address = Address(range.address.0.saturating_add(inside as u64 & !511));
-                let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
-                answer.labels.push(Label { x: 0.0, y: part.y.0, width, text: address.to_string() });
-            }
+            label_rows(&mut answer.labels, &map, clip, range, (start, end));
         }
         if let (SegmentLayout::Packed, Some(first)) = (query.layout, map.parts(start, end).next()) {
             answer.labels.push(Label {
@@ -129,6 +121,24 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
     Answer::Segments(Box::new(answer))
 }
 
+/// Labels the rows of a segment to scale: each with the first segment that begins in it. A row that is all of a segment says
+/// how far into it the row begins.
+fn label_rows(labels: &mut Vec<Label>, map: &SegmentMap, clip: (f64, f64), range: &Range, (start, end): (f64, f64)) {
+    let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
+    for part in map.parts(start.max(clip.0), end.min(clip.1)) {
+        let y = part.y.0;
+        let inside = (map.row_of(part) - start) / (end - start) * range.size as f64;
+        let is_begun = inside >= 1.0;
+        let text = if is_begun { format!(" +{}", Bytes(inside as u64)) } else { range.address.to_string() };
+        match labels.last_mut().filter(|last| last.y == y) {
+            // A segment that goes on is of no interest in a row in which another one begins.
+            Some(last) if last.text.starts_with(' ') && !is_begun => last.text = text,
+            Some(_) => {}
+            None => labels.push(Label { x: 0.0, y, width, text }),
+        }
+    }
+}
+
 /// Names a group: `large pool`, `pool 1, small · stream 3`.
 fn group_name(context: Context<'_>, key: GroupKey) -> String {
     let mut names = Vec::new();
@@ -138,13 +148,7 @@ fn group_name(context: Context<'_>, key: GroupKey) -> String {
         names.push(if pool.is_private() { format!("{name}, {size}") } else { format!("{size} pool") });
     }
     if let Some(stream) = key.stream {
-        let mut all: Vec<Stream> = Vec::new();
-        for tag in context.snapshot.tags.iter() {
-            if !all.contains(&tag.stream) {
-                all.push(tag.stream);
-            }
-        }
-        names.push(stream_name(stream, &all));
+        names.push(stream_name(stream, &context.summary.streams));
     }
     names.join(" · ")
 }
@@ -186,4 +190,38 @@ pub(super) fn pins(context: Context<'_>, state: &AllocatorState, i: usize) -> Ve
         site: context.sites.label(stack).to_owned(),
     };
     blocks.into_iter().map(pin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Window;
+    use crate::units::{PoolId, Stream};
+
+    #[test]
+    fn a_row_is_labelled_with_a_segment_that_begins_in_it_or_with_how_far_into_one_it_is() {
+        let range = |address: u64, size: u64| Range {
+            address: Address(address),
+            size,
+            stream: Stream::default(),
+            pool: PoolId::default(),
+            is_small: false,
+            is_expandable: false,
+            since: 0,
+            stack: StackId::default(),
+        };
+        let ranges = [range(0x1000, 2 << 30), range(1 << 40, 512 << 20)];
+        let placed = Placed::new(&ranges, &[], SegmentOrder::Address, SegmentGroup::None);
+        let map = SegmentMap::of(SegmentLayout::ToScale, &ranges, &placed, (800.0, 28.0 * 5.0), 1.0);
+        let clip = map.visible(Window { start: 0.0, end: 1000.0 });
+        let mut labels = Vec::new();
+        for (i, range) in ranges.iter().enumerate() {
+            label_rows(&mut labels, &map, clip, range, map.place(i));
+        }
+        let texts: Vec<&str> = labels.iter().map(|label| label.text.as_str()).collect();
+        assert_eq!(texts.first(), Some(&"0x1000"));
+        assert!(texts.contains(&"0x10000000000"), "{texts:?}");
+        assert!(texts.iter().skip(1).any(|text| text.starts_with(" +")), "{texts:?}");
+        assert!(labels.windows(2).all(|pair| pair[0].y < pair[1].y), "one for each row: {labels:?}");
+    }
 }

@@ -5,7 +5,7 @@ use super::device::Caches;
 use super::terms::is_permanent_text;
 use crate::index::{Index, Kept};
 use crate::lod::{Classes, Coloring, ColoringInput, RunningTotals, Scene, overview, timeline};
-use crate::query::{self, Answer, Axis, ClassesQuery, ColorBy, Memory, Moments, TimelineQuery};
+use crate::query::{self, Answer, Axis, ClassesQuery, ColorBy, Memory, Moments, Paint, TimelineQuery};
 use crate::replay::AllocatorState;
 use crate::totals::Amount;
 
@@ -73,6 +73,10 @@ pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &Timelin
     if let Err(sentence) = caches.prepare(context, query.color_by, &query.filter, query.highlight.as_ref()) {
         return Answer::Refused(sentence);
     }
+    let has_match = match caches.terms.highlight(context, query.highlight.as_deref()) {
+        Ok(found) => found.is_none_or(|found| found.count > 0),
+        Err(sentence) => return Answer::Refused(sentence),
+    };
     caches.totals(context);
     let Drawings { totals, kept } = &caches.drawings;
     let Some((key, coloring)) = kept.last() else {
@@ -87,7 +91,14 @@ pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &Timelin
         painter: &context.painter(query.color_by),
         is_highlighted: key.highlight.is_some(),
     };
-    Answer::Timeline(timeline(scene, query))
+    let mut answer = timeline(scene, query);
+    if !has_match {
+        // A search without a match leaves everything as it is.
+        let paint = answer.quads.paint.iter().map(|paint| paint & !Paint::DIM).collect::<Vec<_>>();
+        answer.quads.paint = paint.into();
+        answer.classes.iter_mut().for_each(|class| class.paint.0 &= !Paint::DIM);
+    }
+    Answer::Timeline(answer)
 }
 
 /// Answers [`Query::Classes`](crate::query::Query::Classes).

@@ -14,6 +14,9 @@ use crate::units::{Bytes, counted_as};
 /// it take about a second.
 const SEARCHED_REQUESTS: usize = 200_000;
 
+/// Less than one part in this many of the memory is as good as nothing.
+const ALL_PART: u64 = 100;
+
 impl Requests {
     /// Runs the trace under each setting that the verdict on a failed request advises. A remedy that serves the request is
     /// marked as checked, with what it comes to, and stands first; one that doesn't is removed. If none of them helps memory
@@ -35,7 +38,7 @@ impl Requests {
         for remedy in std::mem::take(&mut verdict.remedies) {
             let setting = remedy.setting().map(|setting| merged(conf, setting));
             match setting.and_then(|conf| run(&conf)) {
-                Some(outcome) if !outcome.fails() => checked.push(proven(remedy, &recorded, &outcome)),
+                Some(outcome) if !outcome.fails() => checked.push(proven(remedy, &recorded, &outcome, capacity)),
                 Some(_) => has_failed = true,
                 None => advice.push(remedy),
             }
@@ -59,25 +62,27 @@ impl Requests {
             let outcome = self.run(&Terms::ample(baseline.profile, config).on(capacity)).ok()?;
             Some(Tried { candidate, outcome })
         });
-        let best = tried.min_by_key(|tried| Goal::Fit.rank(&tried.outcome, tried.candidate.options()))?;
+        let best = tried.min_by_key(|tried| Goal::Fit.rank(&tried.outcome, tried.candidate.options(), true))?;
         let line = best.candidate.conf(conf);
         (!best.outcome.fails()).then(|| {
             let text = match line.is_empty() {
                 true => "Leave out the recorded settings.".to_owned(),
                 false => format!("Set {line}."),
             };
-            proven(Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}")), recorded, &best.outcome)
+            proven(Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}")), recorded, &best.outcome, capacity)
         })
     }
 }
 
-/// Adds to a remedy what it comes to.
-fn proven(remedy: Remedy, recorded: &Outcome, outcome: &Outcome) -> Remedy {
+/// Adds to a remedy what it comes to, on a device of which the process can have `capacity` bytes.
+fn proven(remedy: Remedy, recorded: &Outcome, outcome: &Outcome, capacity: u64) -> Remedy {
     let (reserved, before) = (Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
     let retries = counted_as(outcome.retries, "retry", "retries");
     let reserved = match outcome.peak_reserved == recorded.peak_reserved {
         true => format!("{reserved} reserved, as before"),
         false => format!("{reserved} reserved instead of {before}"),
     };
-    Remedy { text: format!("{} The request fits: {retries}, {reserved}.", remedy.text), checked: true, ..remedy }
+    let all =
+        if outcome.peak_reserved > capacity - capacity / ALL_PART { ", all that the process can have" } else { "" };
+    Remedy { text: format!("{} The request fits: {retries}, {reserved}{all}.", remedy.text), checked: true, ..remedy }
 }

@@ -148,6 +148,8 @@ pub struct LiveStatus {
     pub quiet_us: i64,
     /// Total events of the session, by the server's count.
     pub events: u64,
+    /// Whether the session has ended, and the last thing that its program asked of a device failed.
+    pub ran_out: bool,
     /// Events that were lost between the job and the server.
     pub lost: u64,
     /// Events per second, over the last seconds.

@@ -23,7 +23,7 @@ mod steps;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
-pub use answer::{ask, use_answer, use_ask};
+pub use answer::{ask, use_answer, use_ask, use_exact_answer};
 pub use away::use_putting_away;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
@@ -35,7 +35,7 @@ pub use palette::{palette, use_palette};
 pub use pins::{PinFlag, use_pin_flags, use_pin_states};
 pub use preferences::{remembered_preferences, use_preferences};
 pub use range::{select_range, use_range, window_between, zoom_to_range};
-pub use steps::compare_steps;
+pub use steps::{compare_steps, use_baseline};
 pub use whatif::{
     add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves, use_remedies,
 };

@@ -1,10 +1,10 @@
-//! Two steps to compare.
+//! Steps that views refer to: two to compare, and the first finished one.
 
 use shared::query::{Answer, Axis, Query};
-use yew::Callback;
+use yew::prelude::*;
 
-use super::{ModelHandle, ask};
-use crate::model::Action;
+use super::{ModelHandle, ask, use_answer};
+use crate::model::{Action, Listing};
 
 /// Lays the last whole step over the second one. In the first, an optimizer makes its state.
 pub fn compare_steps(model: &ModelHandle) {
@@ -18,4 +18,21 @@ pub fn compare_steps(model: &ModelHandle) {
         });
     });
     ask(model, Query::Steps { axis: Axis::Event }, on_list);
+}
+
+/// Looks for the first finished step while growth is listed: what a program sets up before is none.
+#[hook]
+pub fn use_baseline(model: &ModelHandle) {
+    let is_wanted = model.view.listing == Listing::Growth && model.device().is_some_and(|device| device.events > 0);
+    let answer = use_answer(is_wanted.then_some(Query::Steps { axis: Axis::Event }));
+    let found = match answer.as_deref() {
+        Some(Answer::Steps(list)) => list.steps.iter().find(|step| step.is_whole).map(|step| (step.number, step.to)),
+        _ => model.view.baseline,
+    };
+    let model = model.clone();
+    use_effect_with(found, move |found| {
+        if *found != model.now().view.baseline {
+            model.dispatch(Action::SetBaseline(*found));
+        }
+    });
 }

@@ -218,7 +218,7 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
     let handle = model.clone();
     ask(
         model,
-        Query::NextHit { term, from, forward },
+        Query::NextHit { term, from, position: now.view.cursor, forward },
         Callback::from(move |answer| {
             if let Answer::Hit(Some(hit)) = answer {
                 handle.dispatch(Action::Select(Selection::Allocation(hit.allocation)));

@@ -282,6 +282,8 @@ pub enum Action {
     SetComparesPeaks(bool),
     /// Sets the moment whose memory is listed by line or class.
     SetListing(Listing),
+    /// Sets the step from whose end on growth counts.
+    SetBaseline(Option<(u64, u32)>),
     /// Sets what colours stand for.
     SetColorBy(ColorBy),
     /// Adds a filter.
@@ -356,6 +358,8 @@ pub enum Action {
     SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
+    /// Opens or closes the details of a narrow page, where they cover the view. It is no preference.
+    SetSheetOpen(bool),
     /// Sets the width of the details pane in pixels; `None` for the default.
     SetDetailsWidth(Option<u32>),
     /// Shows a short notice.

@@ -43,6 +43,8 @@ pub struct Live {
     pub is_ending: bool,
     /// How much is in view while it is followed.
     pub span: Span,
+    /// The length of the window when it was followed last; 0 if it was not.
+    pub left: f64,
     /// The out-of-memory event that stopped the following, until it is dismissed.
     pub oom: Option<Failed>,
     /// Incremented with each summary that is shown: answers to older ones are out of date.
@@ -68,6 +70,7 @@ impl Live {
             is_paused: false,
             is_ending: false,
             span: Span::Newest,
+            left: 0.0,
             oom: None,
             revision: 0,
             epoch: 0,
@@ -145,6 +148,16 @@ pub fn follow(view: &mut View, device: &DeviceSummary, span: Span) {
     view.window = clamp(Window { start: end - length, end }, whole);
     view.cursor = device.events;
     view.follows_cursor = false;
+}
+
+/// Returns what is followed once a person resumes: as before, unless the window has got another length since.
+pub fn resumed(view: &View, device: &DeviceSummary, span: Span, left: f64) -> Span {
+    let length = view.window.length();
+    // A thousandth of the window is not visible.
+    if left > 0.0 && (length - left).abs() <= left / 1e3 {
+        return span;
+    }
+    if view.window == extent(device, view.axis) { Span::Whole } else { Span::Length(length) }
 }
 
 /// Returns what is followed after a person changed the view, or `None` if the following stops. A window that still ends

@@ -170,6 +170,28 @@ fn a_paused_picture_stays_in_place_and_loses_nothing() {
     assert_eq!(place(&update(&resumed, grows(75_000))), (true, window(45.0 * SEC, 75.0 * SEC), 75_000));
 }
 
+#[test]
+fn resuming_keeps_the_zoom() {
+    let resumed = |actions: Vec<Action>| {
+        let first = [Action::TogglePause].into_iter().chain(actions).chain([Action::TogglePause, grows(75_000)]);
+        place(&watched(first))
+    };
+    let zoomed = Action::SetWindow(window(18.0 * SEC, 25.5 * SEC));
+    let select = || Action::Select(Selection::Site(1));
+    let at_7 = (true, window(67.5 * SEC, 75.0 * SEC), 75_000);
+    let is_near = |got: (bool, Window, u32), want: (bool, Window, u32)| {
+        let near = |a: f64, b: f64| (a - b).abs() < 0.1 * SEC;
+        assert_eq!((got.0, got.2), (want.0, want.2));
+        assert!(near(got.1.start, want.1.start) && near(got.1.end, want.1.end), "{got:?}");
+    };
+    is_near(resumed(vec![zoomed.clone(), select()]), at_7);
+    is_near(resumed(vec![select()]), (true, window(45.0 * SEC, 75.0 * SEC), 75_000));
+    is_near(resumed(vec![Action::FitAll]), (true, window(0.0, 75.0 * SEC), 75_000));
+    // Zoomed first, and paused then.
+    let scrolled = watched([zoomed, Action::TogglePause, Action::TogglePause, grows(75_000)]);
+    is_near(place(&scrolled), at_7);
+}
+
 fn let_go(events: u32, by: u32, kept: Option<Kept>) -> Action {
     let trim = Trim { events: by, us: f64::from(by) * 1e3 };
     grows_by(Update { summary: holds(&[events]), trims: vec![trim], kept, oom: None })

@@ -414,7 +414,12 @@ impl Model {
 
     /// Returns the request that failed right before the cursor, if one did and the diagnosis is known.
     pub fn failure_at_cursor(&self) -> Option<&FailedRequest> {
-        let event = self.view.cursor.checked_sub(1)?;
+        self.failure_at(self.view.cursor)
+    }
+
+    /// Returns the request that failed right before a position, if one did and the diagnosis is known.
+    pub fn failure_at(&self, position: u32) -> Option<&FailedRequest> {
+        let event = position.checked_sub(1)?;
         let failures = &self.diagnosis()?.ooms;
         failures.binary_search_by_key(&event, |failure| failure.event).ok().and_then(|i| failures.get(i))
     }
@@ -437,12 +442,14 @@ impl Model {
         self.failure_at_cursor().or_else(decisive)
     }
 
+    /// Returns the failure that pictures are about: the one at the cursor, otherwise the one that matters most.
+    pub fn main_failure(&self) -> Option<&FailedRequest> {
+        self.failure_at_cursor().or_else(|| self.failure_at(self.diagnosis()?.verdict.position?))
+    }
+
     /// Returns what gaps must hold to be usable on the heatmap: the failed request of the verdict, if gaps were its trouble.
     pub fn heatmap_need(&self) -> Option<HeatmapNeed> {
-        let failure = self.failure_at_cursor().or_else(|| {
-            let Diagnosis { ooms, verdict, .. } = &**self.diagnosis()?;
-            ooms.iter().find(|failure| Some(failure.position()) == verdict.position)
-        })?;
+        let failure = self.main_failure()?;
         let FailedRequest { pool, stream, is_small, requested: size, .. } = *failure;
         let is_of_gaps = matches!(failure.cause, Cause::Fragmented | Cause::OutOfReach);
         is_of_gaps.then_some(HeatmapNeed { pool, stream, is_small, size })

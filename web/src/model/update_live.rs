@@ -6,7 +6,7 @@ use shared::query::{Axis, DeviceSummary, Summary};
 use super::{entry, links, select_file};
 use crate::model::Tab;
 use crate::model::history::with_settings;
-use crate::model::live::{Live, follow, kept, reselect, shift};
+use crate::model::live::{Live, follow, kept, reselect, resumed, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
 use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Stage, Trim, Update};
@@ -222,6 +222,7 @@ fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, oom: Failed) {
     follow(view, found, live.span);
     live.oom = Some(oom);
     live.is_following = false;
+    live.left = view.window.length();
     // The window follows once the event's coordinate is known.
     view.cursor = position;
     view.follows_cursor = true;
@@ -245,14 +246,21 @@ pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
                 follow(&mut model.view, &device, span);
             }
         }
-        None => live.is_following = false,
+        None => {
+            live.is_following = false;
+            live.left = before.window.length();
+        }
     }
 }
 
 pub(super) fn toggle_pause(model: &mut Model) {
+    let length = model.view.window.length();
     match live(model) {
         Some(live) if live.is_paused => jump_to_now(model),
         Some(live) if live.is_open() => {
+            if live.is_following {
+                live.left = length;
+            }
             live.is_paused = true;
             live.is_following = false;
         }
@@ -265,14 +273,18 @@ pub(super) fn jump_to_now(model: &mut Model) {
     if !live.can_jump() {
         return;
     }
-    live.is_paused = false;
+    let was_paused = std::mem::take(&mut live.is_paused);
     live.is_following = live.is_open();
     live.is_ending = !live.is_following;
     live.oom = None;
-    let span = live.span;
-    if let Some(device) = model.device().cloned() {
-        follow(&mut model.view, &device, span);
+    let (span, left) = (live.span, live.left);
+    let Some(device) = model.device().cloned() else { return };
+    // A pause ends where it began, at what the person has zoomed to.
+    let span = if was_paused { resumed(&model.view, &device, span, left) } else { span };
+    if let Some(live) = self::live(model) {
+        live.span = span;
     }
+    follow(&mut model.view, &device, span);
 }
 
 #[cfg(test)]

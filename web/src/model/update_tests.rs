@@ -186,7 +186,7 @@ fn esc_clears_from_the_inside_out() {
     assert_eq!(step(), (false, true, Selection::Allocation(3), 100.0));
     assert_eq!(step(), (false, false, Selection::Allocation(3), 100.0));
     assert_eq!(step(), (false, false, Selection::None, 100.0));
-    assert_eq!(step(), (false, false, Selection::None, 1e6));
+    assert_eq!(step(), (false, false, Selection::None, 100.0), "the window stays");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_range_is_marked_at_the_cursor_and_extended_from_there() {
 }
 
 #[test]
-fn esc_clears_the_selection_before_the_range_and_the_range_before_the_zoom() {
+fn esc_clears_the_selection_before_the_range_and_keeps_the_window() {
     let zoomed = window(0.0, 100.0);
     let mut model = open([
         Action::SetWindow(zoomed),
@@ -290,7 +290,7 @@ fn esc_clears_the_selection_before_the_range_and_the_range_before_the_zoom() {
     model = update(&model, Action::StepOut);
     assert_eq!((model.view.range, model.view.window), (None, zoomed));
     model = update(&model, Action::StepOut);
-    assert_eq!(model.view.window, window(0.0, 1e6));
+    assert_eq!(model.view.window, zoomed);
 }
 
 #[test]
@@ -305,6 +305,11 @@ fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
     assert_eq!(moments(vec![Action::SetCursor(7), Action::SetListing(Listing::AtPeak)]), (None, 500));
     assert_eq!(moments(vec![Action::SetCursor(7), growth()]), (Some(0), 7));
     assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth()]), (Some(20), 30));
+    // Behind the first finished step, set-up is no growth.
+    let step = || Action::SetBaseline(Some((1, 40)));
+    assert_eq!(moments(vec![Action::SetCursor(70), growth(), step()]), (Some(40), 70));
+    assert_eq!(moments(vec![Action::SetCursor(7), growth(), step()]), (Some(0), 7));
+    assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth(), step()]), (Some(20), 30));
     assert_eq!(moments(vec![Action::SetCursor(7), Action::MarkRange, growth()]), (Some(0), 7), "a mark is no range");
 }
 

@@ -107,6 +107,7 @@ pub(super) fn update(model: &mut Model, action: Action) {
         Action::SetRangeOrder(order) => view.range_order = order,
         Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
         Action::SetListing(listing) => view.listing = listing,
+        Action::SetBaseline(baseline) => view.baseline = baseline,
         Action::SetColorBy(color_by) => {
             view.color_by = color_by;
             // The index of a class depends on the colouring.

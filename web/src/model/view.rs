@@ -91,6 +91,8 @@ pub struct View {
     pub flame_differs: bool,
     /// The path from the root to the chosen box of the flame graph, to which transforms apply. It is not in the link.
     pub flame_box: Vec<u32>,
+    /// The first finished step, by its number, and the position of its end: growth counts from there. It is not in the link.
+    pub baseline: Option<(u64, u32)>,
     /// The order of the segments.
     pub segment_order: SegmentOrder,
     /// What the segments are grouped by.
@@ -141,6 +143,7 @@ impl Default for View {
             flame_sandwich: None,
             flame_differs: false,
             flame_box: Vec::new(),
+            baseline: None,
             segment_order: SegmentOrder::Address,
             segment_group: SegmentGroup::None,
             wanted_axis: None,
@@ -214,6 +217,11 @@ impl View {
         }
     }
 
+    /// Returns the step behind which growth counts, unless the cursor is before its end: its number, and its end.
+    pub fn finished_step(&self) -> Option<(u64, u32)> {
+        self.baseline.filter(|(_, end)| *end < self.cursor)
+    }
+
     /// Returns the moment that lists are of, or the two moments between which they show the growth. `peak` is the
     /// position of the peak.
     pub fn moments(&self, peak: u32) -> Moments {
@@ -221,7 +229,8 @@ impl View {
             Listing::AtCursor => (None, self.cursor),
             Listing::AtPeak => (None, peak),
             Listing::Growth => {
-                let (from, to) = self.extended_range().unwrap_or((0, self.cursor));
+                let since = self.finished_step().map_or(0, |(_, end)| end);
+                let (from, to) = self.extended_range().unwrap_or((since, self.cursor));
                 (Some(from), to)
             }
         };
@@ -266,7 +275,7 @@ impl View {
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;
         self.selection = Selection::None;
-        (self.range, self.compared) = (None, None);
+        (self.range, self.compared, self.baseline) = (None, None, None);
         self.flame_zoom.clear();
         self.pins.clear();
         self.flame_box.clear();

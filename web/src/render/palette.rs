@@ -14,8 +14,9 @@ const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0,
 /// The share of its own colour in the background of memory that waits for a stream.
 pub const PENDING_SHARE: f32 = 0.62;
 
-/// The share of the background in a faint shape.
-const DIM_SHARE: f32 = 0.82;
+/// The share of grey in the colour of a faint shape, and then that of the background: it tells no longer what it is, but the
+/// shape of the whole stays visible.
+const DIM: (f32, f32) = (0.75, 0.5);
 
 /// All colours of a theme that canvases use. `theme.css` has the same ones for the rest of the page; a test compares
 /// them.
@@ -43,6 +44,8 @@ pub struct Palette {
     pub cached: Rgb,
     /// Free memory in gaps that are too small to be usable.
     pub unusable: Rgb,
+    /// Free memory in gaps that are too small for a request that failed at quite another moment.
+    pub too_small: Rgb,
     /// Memory lost to rounding.
     pub rounding: Rgb,
     /// The line of reserved memory.
@@ -70,6 +73,7 @@ impl Palette {
             pending: Rgb::hex(0xe0_a2_3a),
             cached: Rgb::hex(0x6b_75_84),
             unusable: Rgb::hex(0xd9_36_48),
+            too_small: Rgb::hex(0x68_2f_3c),
             rounding: Rgb::hex(0xe5_53_4f),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
@@ -94,6 +98,7 @@ impl Palette {
             pending: Rgb::hex(0xb8_76_0a),
             cached: Rgb::hex(0x9a_a3_af),
             unusable: Rgb::hex(0xa8_1a_3c),
+            too_small: Rgb::hex(0xea_bc_c4),
             rounding: Rgb::hex(0xd1_34_38),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
@@ -116,7 +121,11 @@ impl Palette {
             Paint::UNMAPPED => self.unmapped,
             _ => self.other,
         };
-        if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
+        if paint.has(Paint::DIM) { self.faint(color) } else { color }
+    }
+
+    fn faint(&self, color: Rgb) -> Rgb {
+        color.blend(self.other, DIM.0).blend(self.background, DIM.1)
     }
 
     /// Returns the colour of a change: orange for growth, blue for shrinkage, grey for no change. The larger the share
@@ -128,7 +137,7 @@ impl Palette {
         let full = if now > before { Rgb::oklch(lightness, 0.15, 55.0) } else { Rgb::oklch(lightness, 0.13, 250.0) };
         let rest = self.raised.blend(self.text_dim, 0.35);
         let color = if now == before { rest } else { rest.blend(full, 0.35 + 0.65 * share) };
-        if is_dim { color.blend(self.background, DIM_SHARE) } else { color }
+        if is_dim { self.faint(color) } else { color }
     }
 
     /// Returns black or white, whichever has more contrast with a fill.
@@ -269,6 +278,7 @@ mod tests {
                 ("pending", palette.pending),
                 ("cached", palette.cached),
                 ("unusable", palette.unusable),
+                ("too-small", palette.too_small),
                 ("rounding", palette.rounding),
                 ("reserved", palette.reserved),
                 ("oom", palette.oom),
@@ -309,7 +319,8 @@ mod tests {
         let eyes: [(&str, Eye); 3] =
             [("all", |c| c), ("protanopia", vision::protanopia), ("deuteranopia", vision::deuteranopia)];
         for palette in themes() {
-            let uses = [palette.allocated, palette.pending, palette.cached, palette.unusable, palette.background];
+            let Palette { allocated, pending, cached, unusable, too_small, background, .. } = palette;
+            let uses = [allocated, pending, cached, unusable, too_small, background];
             for (i, one) in uses.iter().enumerate() {
                 for other in &uses[..i] {
                     for (name, eye) in eyes {
@@ -323,11 +334,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_faint_stays_visible_and_is_told_from_what_is_not() {
+        for palette in themes() {
+            let faint: Vec<Rgb> = (0..Paint::SLOTS).map(|i| palette.fill(Paint::slot(i).with(Paint::DIM))).collect();
+            for (i, dim) in faint.iter().enumerate() {
+                let contrast = dim.contrast(palette.background);
+                assert!(contrast >= 1.4, "dark {} slot {i} {}: {contrast}", palette.is_dark, dim.css());
+                for (j, full) in palette.slots.iter().enumerate() {
+                    let distance = dim.distance(*full);
+                    assert!(distance >= 0.09, "dark {}: faint {i} and {j} are {distance} apart", palette.is_dark);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn flags_and_unknown_codes() {
         for palette in themes() {
             let slot = Paint::slot(3);
-            let dim = palette.fill(slot.with(Paint::DIM));
-            assert!(dim.distance(palette.background) < palette.fill(slot).distance(palette.background) / 3.0);
             assert_eq!(palette.fill(slot.with(Paint::PRIVATE)), palette.fill(slot));
             assert_eq!(palette.fill(Paint(200)), palette.fill(Paint::OTHER));
             assert_ne!(palette.fill(Paint::ROUNDING), palette.fill(Paint::PENDING));

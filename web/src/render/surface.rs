@@ -121,6 +121,21 @@ pub fn fit_end(surface: &mut dyn Surface, text: &str, font: Font, width: f64) ->
     })
 }
 
+/// Returns as much of a call site as fits a width. It is cut before its file, so that file and line stay as long as there is
+/// room for them, and the line to the last; `None` if too little fits.
+pub fn fit_site(surface: &mut dyn Surface, text: &str, font: Font, width: f64) -> Option<String> {
+    let has_line = text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
+    if !has_line {
+        return fit(surface, text, font, width);
+    }
+    let file = text.rsplit(['/', ' ']).next().unwrap_or_default().chars().count();
+    shorten(surface, text, font, width, |letters, keep| {
+        let end = file.min(keep.saturating_sub(keep.min(3)).max(keep * 2 / 3));
+        let (head, tail) = (&letters[..keep - end], &letters[letters.len() - end..]);
+        head.iter().copied().chain(['…']).chain(tail.iter().copied()).collect()
+    })
+}
+
 /// Fewer letters than this are not worth showing.
 const LEAST_LETTERS: usize = 5;
 
@@ -206,5 +221,18 @@ pub(crate) mod log {
         check(35.0, None);
         assert_eq!(fit_end(&mut surface, "0x7c0005400000", Font::Label, 60.0).as_deref(), Some("…005400000"));
         assert_eq!(fit_end(&mut surface, "0x7c0005400000", Font::Label, 10.0), None);
+    }
+
+    #[test]
+    fn a_call_site_keeps_its_line() {
+        let mut surface = SurfaceLog::default();
+        let mut cut = |text, letters: u32| fit_site(&mut surface, text, Font::Label, f64::from(letters) * 6.0);
+        let site = "forward  a/long/folder/gpt.py:24";
+        assert_eq!(cut(site, 32).as_deref(), Some(site));
+        assert_eq!(cut(site, 24).as_deref(), Some("forward  a/lon…gpt.py:24"));
+        assert_eq!(cut(site, 13).as_deref(), Some("for…gpt.py:24"));
+        assert_eq!(cut(site, 9).as_deref(), Some("for…py:24"));
+        assert_eq!(cut("_cudnn_convolution", 10).as_deref(), Some("_cudnn_co…"), "without a line its start tells most");
+        assert_eq!(cut(site, 4), None);
     }
 }

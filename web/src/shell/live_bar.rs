@@ -23,6 +23,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
     let (symbol, word, class) = state_of(live);
     let status = &live.status;
+    let said = status_text(live, &summary);
     let mut parts = Vec::new();
     if live.is_paused {
         let (here, waiting) = (status.held_back_events, status.waiting_events);
@@ -55,10 +56,10 @@ pub fn live_bar(model: &ModelHandle) -> Html {
             <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">
                     { icon(symbol) }
-                    // While paused, the sentence beside it begins with the word.
-                    <span class={live.is_paused.then_some("visually-hidden")}>{ word }</span>
+                    // While paused and at the end, the sentence beside it has the word.
+                    <span class={said.contains(&word.to_lowercase()).then_some("visually-hidden")}>{ word }</span>
                 </span>
-                <span class="live-said" data-testid="live-said">{ status_text(live, &summary) }</span>
+                <span class="live-said" data-testid="live-said">{ said }</span>
                 { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
@@ -111,8 +112,13 @@ fn status_text(live: &Live, summary: &Summary) -> String {
                 format!("Loading {came} of {}", counted(status.events, "event"))
             }
         }
+        (_, SessionState::Ended) if status.ran_out => "Job ended: out of memory".to_owned(),
         (_, SessionState::Ended) => "Job ended".to_owned(),
-        (_, SessionState::Lost) => format!("No data from the job for {}", span_text(status.quiet_us)),
+        // From outside, a process that was killed and a network that is down look the same.
+        (_, SessionState::Lost) => format!(
+            "No data from the job for {}: it was killed, or its connection is down. It continues here if it reconnects.",
+            span_text(status.quiet_us)
+        ),
         (_, SessionState::Live) if live.is_paused => format!("Paused at {}", span_text(longest(summary))),
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
             format!("Statistics are live; events were read {} ago", span_text(status.quiet_us))
@@ -161,7 +167,8 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
             if live.sees_part() && live.status.state == SessionState::Live {
                 { button(("live-history", BUTTON), Some(HISTORY), on_history, Html::default(), "Load full history") }
             }
-            if live.is_paused || live.is_open() {
+            // There is nothing to pause of a job that sends nothing any more.
+            if live.is_paused || (live.is_open() && live.status.state == SessionState::Live) {
                 { button(("live-pause", BUTTON), Some(title), sends(model, Action::TogglePause), icon(symbol), word) }
             }
             if live.can_jump() && !live.is_paused {
@@ -243,7 +250,16 @@ mod tests {
                 "Connection lost; retrying in 3 s",
             ),
             (status(SessionState::Ended, Connection::Done), "Ended", "Job ended"),
-            (status(SessionState::Lost, Connection::Open), "Disconnected", "No data from the job for 0.1 s"),
+            (
+                status(SessionState::Lost, Connection::Open),
+                "Disconnected",
+                "No data from the job for 0.1 s: it was killed, or its connection is down. It continues here if it reconnects.",
+            ),
+            (
+                LiveStatus { ran_out: true, ..status(SessionState::Ended, Connection::Done) },
+                "Ended",
+                "Job ended: out of memory",
+            ),
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));

@@ -5,7 +5,7 @@ use yew::prelude::*;
 
 use super::sparkline::Sparkline;
 use crate::source::server::{self, Json};
-use crate::widgets::format::{ago_text, counted, span_text, wall_clock};
+use crate::widgets::format::{ago_text, counted, moment_text, span_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
 /// A session as the server describes it.
@@ -19,6 +19,7 @@ pub struct SessionInfo {
     state: String,
     host: String,
     rank: Option<u32>,
+    pid: Option<u32>,
     devices: Vec<DeviceInfo>,
     started_us: i64,
     last_us: i64,
@@ -54,6 +55,7 @@ impl SessionInfo {
             state: json.text("state"),
             host: json.text("host"),
             rank: json.number("rank").map(|rank| rank as u32),
+            pid: json.number("pid").map(|pid| pid as u32),
             devices: json
                 .list("devices")
                 .iter()
@@ -92,8 +94,8 @@ impl SessionInfo {
         }
     }
 
-    /// Returns where it runs, in one line.
-    fn place(&self) -> String {
+    /// Returns where it runs and since when, in one line: what tells runs of one program apart.
+    fn place(&self, now_us: i64) -> String {
         let mut parts = Vec::new();
         if self.job != self.name {
             parts.push(self.job.clone());
@@ -101,6 +103,12 @@ impl SessionInfo {
         parts.push(self.host.clone());
         if let Some(rank) = self.rank {
             parts.push(format!("rank {rank}"));
+        }
+        if let Some(pid) = self.pid {
+            parts.push(format!("process {pid}"));
+        }
+        if self.started_us > 0 {
+            parts.push(format!("started {}", moment_text(self.started_us, now_us)));
         }
         parts.retain(|part| !part.is_empty());
         parts.join(" · ")
@@ -139,13 +147,15 @@ pub struct RowProps {
 pub fn session_row(props: &RowProps) -> Html {
     let session = &props.session;
     let with_id = |callback| with_id(callback, &session.id);
-    let title = session.title();
+    let (title, place) = (session.title(), session.place(props.now_us));
+    // Names alone don't tell apart two runs of one program.
+    let whole = format!("{title}, {}", place.replace(" · ", ", "));
     html! {
         <li key={session.id.clone()} id={row_id(&session.id)} class={classes!("session", (!session.is_live()).then_some("is-over"))} data-testid="session" data-session={session.id.clone()} data-state={session.state.clone()}>
             { state(session) }
             <div class="session-name">
-                <button type="button" class="session-open" onclick={with_id(&props.on_open)} data-testid="session-open">{ &title }</button>
-                <span class="session-place">{ session.place() }</span>
+                <button type="button" class="session-open" onclick={with_id(&props.on_open)} aria-label={whole.clone()} data-testid="session-open">{ &title }</button>
+                <span class="session-place" title={wall_clock(session.started_us)} data-testid="session-place">{ place }</span>
             </div>
             <div class="session-devices">{ for session.devices.iter().take(3).map(device) }
                 if session.devices.len() > 3 {
@@ -171,11 +181,11 @@ pub fn session_row(props: &RowProps) -> Html {
             } else {
                 <div class="session-acts">
                     if props.may_manage {
-                        { pin(props, &title) }
+                        { pin(props, &whole) }
                     }
-                    { download(props, &title) }
+                    { download(props, &whole) }
                     if props.may_manage && !session.is_live() {
-                        { act("session-delete", format!("Delete {title}"), "Delete", with_id(&props.on_ask), Symbol::Delete) }
+                        { act("session-delete", format!("Delete {whole}"), "Delete", with_id(&props.on_ask), Symbol::Delete) }
                     }
                 </div>
             }

@@ -1,21 +1,21 @@
-//! A request that failed, in words and as an outlined block: the same on the timeline, the heatmap and in the text twin.
+//! A request that failed, in words and as an outlined mark: the same on the timeline and the heatmap.
 
 use shared::diagnosis::{Cause, FailedRequest};
+use shared::order::Within;
 use shared::units::Bytes;
 
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface};
 
-/// Least width of the block in pixels.
-const WIDTH: f64 = 132.0;
-/// Room on either side of its label in pixels.
+/// Width of the mark in pixels.
+const WIDTH: f64 = 14.0;
+/// Room around its label in pixels.
 const SPACE: f64 = 6.0;
-/// Least height of the block in pixels.
+/// Least height of the mark in pixels.
 const LEAST: f64 = 3.0;
 /// Height of a line of text.
 const LINE: f64 = 14.0;
-/// Height with room for two lines of text.
-pub const ROOM: f64 = 2.0 * LINE + 6.0;
 
 /// Names the request.
 pub fn request(failure: &FailedRequest) -> String {
@@ -33,50 +33,58 @@ pub fn reason(failure: &FailedRequest) -> String {
     }
 }
 
-/// Returns the block of a request that failed at pixel `x`, between two heights in pixels, as far as it is in the plot;
-/// `None` if it isn't. It stands after the failure where there is room, otherwise before it.
-pub fn block(
-    surface: &mut dyn Surface,
-    plot: Area,
-    x: f64,
-    (top, bottom): (f64, f64),
-    texts: &[String],
-) -> Option<Area> {
+/// Returns the mark of a request that failed at pixel `x`, between two heights in pixels, as far as it is in the plot;
+/// `None` if it isn't. It stands after the failure where there is room, otherwise before it. Its width says nothing: a
+/// request has no duration.
+pub fn mark(plot: Area, x: f64, (top, bottom): (f64, f64)) -> Option<Area> {
     let is_across = x >= plot.x - 0.5 && x <= plot.right() + 0.5;
     let top = top.min(bottom - LEAST);
     if !is_across || bottom < plot.y || top > plot.bottom() {
         return None;
     }
-    let widest = texts.iter().map(|text| surface.text_width(text, Font::Strong)).fold(0.0, f64::max);
-    let width = WIDTH.max(widest + 2.0 * SPACE).min(plot.width);
-    let left = if x + width <= plot.right() { x } else { (x - width).max(plot.x) };
+    let x = if x + WIDTH <= plot.right() { x } else { (x - WIDTH).max(plot.x) };
     let (top, bottom) = (top.max(plot.y), bottom.min(plot.bottom()));
-    Some(Area { x: left, y: top, width, height: (bottom - top).max(LEAST) })
+    Some(Area { x, y: top, width: WIDTH, height: (bottom - top).max(LEAST) })
 }
 
-/// Draws the block, without its label.
-pub fn ground(surface: &mut dyn Surface, block: Area, palette: &Palette) {
-    surface.fill(block, palette.background.at(0.9));
-    surface.fill(block, palette.oom.at(0.14));
-    surface.outline(block, 1.5, palette.oom.into());
+/// Draws the mark, without its label.
+pub fn ground(surface: &mut dyn Surface, mark: Area, palette: &Palette) {
+    surface.fill(mark, palette.background.at(0.6));
+    surface.fill(mark, palette.oom.at(0.3));
+    surface.outline(mark, 1.5, palette.oom.into());
 }
 
-/// Writes the label of a block: inside where there is room, otherwise over it, or below it where the view ends.
-pub fn label(surface: &mut dyn Surface, plot: Area, block: Area, texts: &[String], palette: &Palette) {
-    let lines = texts.len() as f64;
-    let fits_inside = block.height >= lines * LINE + 6.0;
-    let first = match fits_inside {
-        true => block.y + block.height / 2.0 - (lines - 1.0) * LINE / 2.0,
-        false if block.y - lines * LINE - 4.0 > plot.y => block.y - lines * LINE + 3.0,
-        false => block.bottom() + LINE / 2.0 + 4.0,
-    };
-    if !fits_inside {
-        let height = lines * LINE + 2.0;
-        surface.fill(Area { y: first - LINE / 2.0 - 1.0, height, ..block }, palette.background.at(0.85));
-    }
-    let mut line = first;
+/// Writes the label in a box beside the mark, where it is free. Of the places that are, the first one that hides nothing is
+/// taken, if there is one.
+pub fn label(
+    surface: &mut dyn Surface,
+    plot: Area,
+    mark: Area,
+    texts: &[String],
+    (labels, hides_nothing): (&mut Labels, impl Fn(Area) -> bool),
+    palette: &Palette,
+) {
+    let widest = texts.iter().map(|text| surface.text_width(text, Font::Strong)).fold(0.0, f64::max);
+    let (width, height) = (widest + 2.0 * SPACE, texts.len() as f64 * LINE + 6.0);
+    let sides = [mark.right() + SPACE, mark.x - SPACE - width];
+    let within = |y: f64| y.within(plot.y, (plot.bottom() - height).max(plot.y));
+    let middle = mark.y + (mark.height - height) / 2.0;
+    let heights = [mark.y, middle, mark.bottom() - height, mark.y - height, mark.bottom()];
+    let places: Vec<Area> = heights
+        .iter()
+        .flat_map(|y| sides.map(|x| Area { x, y: within(*y), width, height }))
+        .chain([mark.y - height - SPACE, mark.bottom() + SPACE].map(|y| {
+            let x = mark.x.within(plot.x, (plot.right() - width).max(plot.x));
+            Area { x, y, width, height }
+        }))
+        .collect();
+    let (best, rest): (Vec<Area>, Vec<Area>) = places.into_iter().partition(|area| hides_nothing(*area));
+    let Some(area) = labels.place(plot, best.into_iter().chain(rest)) else { return };
+    surface.fill(area, palette.background.at(0.9));
+    surface.outline(area, 1.0, palette.oom.at(0.6));
+    let mut line = area.y + 3.0 + LINE / 2.0;
     for (text, font) in texts.iter().zip([Font::Strong, Font::Label]) {
-        surface.text(text, (block.x + SPACE, line), Align::Start, font, palette.text.into());
+        surface.text(text, (area.x + SPACE, line), Align::Start, font, palette.text.into());
         line += LINE;
     }
 }

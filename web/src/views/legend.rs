@@ -5,7 +5,7 @@ use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
 use super::moment::{listing_control, memory_text, moment_text};
-use crate::hooks::{use_answer, use_model, use_palette};
+use crate::hooks::{use_answer, use_baseline, use_model, use_palette};
 use crate::model::{Action, Model, Selection};
 use crate::widgets::chips::paint_chip;
 
@@ -39,6 +39,7 @@ pub fn legend_query(model: &Model) -> Option<Query> {
 pub fn Legend() -> Html {
     let model = use_model();
     let palette = use_palette();
+    use_baseline(&model);
     let answer = use_answer(legend_query(&model));
     let is_open = use_state_eq(|| true);
     let toggle = {

@@ -16,7 +16,7 @@ pub fn listing_control(model: &ModelHandle) -> Html {
     let growth = if model.view.extended_range().is_some() {
         "List by how much lines grew over the range"
     } else {
-        "List by how much lines grew from the start to the cursor"
+        "List by how much lines grew up to the cursor, since the first finished step or the start"
     };
     html! {
         <div class="choices" role="group" aria-label="Moment of the list">
@@ -33,7 +33,12 @@ pub fn moment_text(view: &View, device: &DeviceSummary) -> String {
     match view.listing {
         Listing::Growth => match view.extended_range() {
             Some((from, to)) => format!("over the range, {} to {}", event(from), Count(to.into())),
-            None => format!("from the start to {}", event(view.cursor)),
+            None => match view.finished_step() {
+                Some((step, end)) => {
+                    format!("since step {} ended, {} to {}", Count(step), event(end), Count(view.cursor.into()))
+                }
+                None => format!("from the start to {}", event(view.cursor)),
+            },
         },
         Listing::AtCursor if device.events == 0 => "in the snapshot".to_owned(),
         Listing::AtCursor if device.ooms.iter().any(|(position, _)| *position == view.cursor) => {
@@ -77,5 +82,8 @@ mod tests {
         ] {
             assert_eq!(text(listing, cursor, range), want);
         }
+        let view = View { listing: Growth, cursor: 7_000, baseline: Some((3, 900)), ..View::default() };
+        assert_eq!(moment_text(&view, &device), "since step 3 ended, event 900 to 7,000");
+        assert_eq!(moment_text(&View { cursor: 900, ..view }, &device), "from the start to event 900");
     }
 }

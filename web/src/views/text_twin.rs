@@ -12,7 +12,7 @@ use yew::prelude::*;
 
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_near};
-use crate::model::{Listing, Model, Selection, Tab};
+use crate::model::{Listing, Model, Selection, Tab, View};
 use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
@@ -36,13 +36,17 @@ pub fn TextTwin() -> Html {
     let model = use_model();
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
+    // What a timer tells is of the moment at which it fires.
+    let latest = use_mut_ref(|| now);
+    *latest.borrow_mut() = now;
+    let is_following = model.live().is_some_and(|live| live.is_following);
     {
         let rested_once = rested.1.length() > 0.0;
         let rested = rested.setter();
         let timer = use_mut_ref(|| None::<Timeout>);
         let is_due = use_mut_ref(|| false);
-        let is_following = model.live().is_some_and(|live| live.is_following);
-        use_effect_with((now, is_following), move |&(now, is_following)| {
+        let latest = latest.clone();
+        use_effect_with((now, is_following), move |&(_, is_following)| {
             if is_following && *is_due.borrow() {
                 return;
             }
@@ -50,7 +54,7 @@ pub fn TextTwin() -> Html {
             let rest = if is_following && rested_once { FOLLOWED_MS } else { REST_MS };
             *timer.borrow_mut() = Some(Timeout::new(rest, move || {
                 *is_due.borrow_mut() = false;
-                rested.set(now);
+                rested.set(*latest.borrow());
             }));
         });
     }
@@ -69,29 +73,53 @@ pub fn TextTwin() -> Html {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
     };
+    let mut said = subject(&model, answer.as_deref(), totals.as_ref());
+    said += &model.device().map(whole).unwrap_or_default();
+    if let Some(totals) = totals {
+        said += &format!(
+            "Cursor at event {}: {} requested, {} reserved. ",
+            Count(cursor.into()),
+            Bytes(totals.requested),
+            Bytes(totals.reserved)
+        );
+    } else if let Some(near) = near {
+        said += &format!(
+            "Cursor at event {}: {} requested at most, {} reserved at most. ",
+            Count(model.view.cursor.into()),
+            Bytes(near.requested),
+            Bytes(near.reserved)
+        );
+    }
+    if let Some(device) = model.device().filter(|device| device.lost > 0) {
+        let (lost, places) = (counted(device.lost, "event"), counted(device.losses.into(), "place"));
+        said += &format!("{lost} lost while recording, in {places}. ");
+    }
+    if let Some(Answer::Curves(curves)) = curves.as_deref() {
+        said += &format!("Curves at the cursor: {}. ", values_text(curves));
+    }
+    said += &failure_text(&model);
+    said += &range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default();
+    said += &steps_text(&model, compared.as_deref());
+    said += &selection(&model);
+    // A job that is followed goes on between two updates: the text stays as it was, and says of when it is.
+    let moment = use_mut_ref(|| None::<(View, String)>);
+    if is_following && has_rested {
+        let view = View { axis, window, cursor, ..model.view.clone() };
+        let mut moment = moment.borrow_mut();
+        match &*moment {
+            Some((known, text)) if *known == view => said.clone_from(text),
+            _ => {
+                said = format!("At event {}, the newest: {said}", Count(cursor.into()));
+                // Until all answers are there, the next render may say more.
+                if totals.is_some() && (answer.is_some() || question(&model, axis, window, cursor).is_none()) {
+                    *moment = Some((view, said.clone()));
+                }
+            }
+        }
+    }
     html! {
         <div class="visually-hidden" data-testid="text-twin">
-            <p id="text-twin" aria-live="polite">
-                { subject(&model, answer.as_deref(), totals.as_ref()) }
-                { model.device().map(whole).unwrap_or_default() }
-                if let Some(totals) = totals {
-                    { format!("Cursor at event {}: {} requested, {} reserved. ",
-                        Count(cursor.into()), Bytes(totals.requested), Bytes(totals.reserved)) }
-                } else if let Some(near) = near {
-                    { format!("Cursor at event {}: {} requested at most, {} reserved at most. ",
-                        Count(model.view.cursor.into()), Bytes(near.requested), Bytes(near.reserved)) }
-                }
-                if let Some(device) = model.device().filter(|device| device.lost > 0) {
-                    { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }
-                }
-                if let Some(Answer::Curves(curves)) = curves.as_deref() {
-                    { format!("Curves at the cursor: {}. ", values_text(curves)) }
-                }
-                { failure_text(&model) }
-                { range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default() }
-                { steps_text(&model, compared.as_deref()) }
-                { selection(&model) }
-            </p>
+            <p id="text-twin" aria-live="polite">{ said }</p>
             if let (Tab::Timeline, Some(Answer::Classes(classes))) = (model.view.tab, classes.as_deref()) {
                 { largest(&model, classes) }
             }
@@ -172,6 +200,10 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
             Count(flame.query.position.into()),
         ),
+        // The cursor of a job that is followed is at the newest event, whose row is the last one. More rows have come since.
+        (Tab::Events, Some(Answer::Events(events)), _) if model.live().is_some_and(|live| live.is_following) => {
+            format!("Events: row {}, the last. ", Count(events.located.map_or(0, |row| u64::from(row) + 1)))
+        }
         (Tab::Events, Some(Answer::Events(events)), _) => format!(
             "Events: row {} of {}. ",
             Count(events.located.map_or(0, |row| u64::from(row) + 1)),
@@ -259,7 +291,14 @@ fn failure_text(model: &ModelHandle) -> String {
     if !matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap) {
         return String::new();
     }
-    let Some(failure) = model.failure_at_cursor() else { return String::new() };
+    let Some(failure) = model.failure_at_cursor() else {
+        // Pictures over time draw it wherever the cursor is.
+        let is_over_time = model.view.tab != Tab::Segments;
+        return model.main_failure().filter(|_| is_over_time).map_or_else(String::new, |failure| {
+            let (requested, event) = (Bytes(failure.requested), Count(failure.position().into()));
+            format!("A request of {requested} failed at event {event}. ")
+        });
+    };
     let gap = failure.nearest_gap.map_or_else(
         || "no gap could have served any part of it".to_owned(),
         |(_, gap)| format!("the gap that came closest has {}", Bytes(gap)),

@@ -64,6 +64,7 @@ pub fn VerdictCard() -> Html {
             <div class="verdict-text">
                 { words(sentence) }
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
+                { holder(&model, failure, verdict) }
                 { requester(&model, failure) }
             </div>
             if verdict.is_some() {
@@ -121,6 +122,7 @@ pub fn VerdictSection() -> Html {
             </h2>
             { words(&verdict.sentence) }
             { line(&model, verdict) }
+            { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { remedies(&tries) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
@@ -174,6 +176,15 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
     line_button(model, part, line, verdict.stack, "verdict-line")
 }
 
+/// Renders the line that held most, unless the verdict is about it.
+fn holder(model: &ModelHandle, failure: &FailedRequest, verdict: Option<&Verdict>) -> Html {
+    let held = failure.lines.first().filter(|held| held.stack != 0);
+    let Some(held) = held.filter(|held| verdict.is_none_or(|verdict| verdict.line.as_ref() != Some(&held.line))) else {
+        return Html::default();
+    };
+    line_button(model, "Held most: ", &held.line, Some(held.stack), "verdict-holder")
+}
+
 /// Renders the line that made the request which failed.
 fn requester(model: &ModelHandle, failure: &FailedRequest) -> Html {
     if failure.line.is_empty() {
@@ -216,7 +227,7 @@ fn used_for(failure: &FailedRequest) -> Html {
     let all = failure.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes));
     html! {
         <p class="verdict-numbers" data-testid="verdict-categories">
-            <span class="dim">{ "By category:" }</span>
+            <span class="dim" title="From stacks, sizes and lifetimes: the details of an allocation name the rule">{ "By category, guessed:" }</span>
             { for failure.categories.iter().map(|of| html! {
                 <span key={of.category.code()}>{ of.category.name() }{ " " }{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></span>
             }) }

@@ -68,6 +68,15 @@ pub fn wall_clock(us: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} UTC")
 }
 
+/// Formats a time like [`wall_clock`] as briefly as it can be understood: `21:04:12 UTC` on the day of `now_us`, and
+/// `2026-11-23 21:04 UTC` on others.
+pub fn moment_text(us: i64, now_us: i64) -> String {
+    let text = wall_clock(us);
+    let is_today = text.get(..10) == wall_clock(now_us).get(..10);
+    let part = if is_today { text.get(11..19) } else { text.get(..16) };
+    format!("{} UTC", part.unwrap_or(&text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +110,9 @@ mod tests {
     #[test]
     fn dates_are_those_of_the_calendar() {
         assert_eq!(wall_clock(0), "1970-01-01 00:00:00.000000 UTC");
+        let noon = 1_714_555_800_000_123;
+        assert_eq!(moment_text(noon, noon + 3_600_000_000), "09:30:00 UTC");
+        assert_eq!(moment_text(noon, noon + 86_400_000_000), "2024-05-01 09:30 UTC");
         assert_eq!(wall_clock(951_782_400_000_000), "2000-02-29 00:00:00.000000 UTC");
         assert_eq!(wall_clock(1_714_555_800_000_123), "2024-05-01 09:30:00.000123 UTC");
         assert_eq!(wall_clock(-1), "1969-12-31 23:59:59.999999 UTC");

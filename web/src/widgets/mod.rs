@@ -13,6 +13,7 @@ pub mod menu;
 pub mod popup_menu;
 pub mod scroller;
 pub mod share_bar;
+pub mod site_text;
 pub mod stack_list;
 pub mod style;
 pub mod virtual_list;

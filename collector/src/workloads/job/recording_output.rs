@@ -49,6 +49,8 @@ impl RecordingOutput {
             program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: name.to_owned(),
             job,
+            // As with the host, the file of a run that is not watched is the same for every process.
+            pid: (!host.is_empty()).then(std::process::id),
             host,
             torch: profile.torch.to_owned(),
             devices: vec![RecordedDevice { number: DEVICE, name: model, capacity }],

@@ -208,7 +208,13 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         // Without a model nothing is known about what the program's own code makes.
         Phase::Before if phases.first_step == Allocation::NEVER => Rule::Unknown,
         Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
-            if phases.is_gradient_size(bytes) { Rule::OwnParameter } else { Rule::OwnInput }
+            // Without any module's parameters, what a server never frees is its model, not a batch.
+            let is_model = phases.is_inference && is_forever && !phases.has_modules;
+            match phases.is_gradient_size(bytes) {
+                true => Rule::OwnParameter,
+                false if is_model => Rule::OwnModel,
+                false => Rule::OwnInput,
+            }
         }
         // A batch is replaced by the next one. What stays longer may be anything: a log, a buffer, a leak.
         Phase::Before if next_step_end.is_some_and(|end| gone > end) => Rule::Unknown,

@@ -63,6 +63,8 @@ pub(super) struct Phases {
     places: Vec<Place>,
     /// Whether the trace has no backward pass and no optimizer.
     pub is_inference: bool,
+    /// Whether the trace shows how a module was built, loaded or moved.
+    pub has_modules: bool,
     /// Where the first step begins; without steps, the first forward pass.
     pub first_step: u32,
     /// Where the first step ends; without steps, where the first forward pass begins.
@@ -118,7 +120,15 @@ impl Phases {
         let first = steps.and_then(|steps| steps.steps.first());
         let first_step = first.map(|step| step.from).or(first_pass).unwrap_or(Allocation::NEVER);
         let first_step_end = first.map(|step| step.to).or(first_pass).unwrap_or(Allocation::NEVER);
-        let mut new = Self { places, is_inference, first_step, first_step_end, gradient_sizes: FxHashSet::default() };
+        let has_modules = places.iter().any(|place| place.phase == Phase::Setup);
+        let mut new = Self {
+            places,
+            is_inference,
+            has_modules,
+            first_step,
+            first_step_end,
+            gradient_sizes: FxHashSet::default(),
+        };
         new.gradient_sizes = new.sizes_of_gradients(input);
         new
     }

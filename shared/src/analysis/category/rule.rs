@@ -73,6 +73,8 @@ rules! {
         "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
     OwnParameter, Parameters, "own code, kept, size of a gradient", "steps, lifetime, size",
         "The program made it before the first step, it outlives that step, and a gradient has its size.";
+    OwnModel, Parameters, "own code, never freed", "steps, lifetime",
+        "The program made it before the first step and never frees it, in a trace without a backward pass and without modules.";
     OwnInput, Inputs, "own code, kept", "steps, lifetime, size",
         "The program made it before the first step, it outlives that step, and no gradient has its size.";
     Input, Inputs, "before forward, kept", "stack, lifetime",

@@ -123,6 +123,17 @@ fn inference_has_no_gradients() {
 }
 
 #[test]
+fn what_a_server_never_frees_is_no_input() {
+    let requests =
+        "alloc 0x1002000 512 prefill@s.py:4\nalloc 0x1003000 2048 prefill@s.py:5\nfree 0x1002000\nfree 0x1003000\n";
+    let served = |before: &str| rules(&format!("{before}{}", requests.repeat(12)), "")[0].clone();
+    let weights = "alloc 0x1000000 4096 load@s.py:1\n";
+    assert_eq!(served(weights), "parameters: own code, never freed");
+    // Beside a module's parameters, it may be data that stays on the device.
+    assert_eq!(served(&format!("{weights}alloc 0x1010000 9192 {MODULE}\n")), "inputs: own code, kept");
+}
+
+#[test]
 fn what_the_program_keeps_for_several_steps_is_no_batch() {
     // Each step has a batch, which the next one replaces; every step keeps something between two steps.
     let job = |kept_for: u64| {

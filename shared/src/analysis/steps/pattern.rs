@@ -85,11 +85,44 @@ fn by_kind(
     even.sort_by_key(|kind| (kind.distance, kind.kind));
     let class = best_class(&even, symbols, traits)?;
     let anchor = least_live(input, &kinds, stacks.len(), class)?;
+    if !is_rule(class, &anchor, (0..stacks.len() as u32).map(|kind| places.of_kind(kind))) {
+        return None;
+    }
     let starts = places.of_kind(anchor.kind).iter().filter_map(|&place| {
         let begin = allocations.begin.get(at_start + place as usize)?;
         Some(begin.saturating_sub(1))
     });
-    Some(from_starts(input, &starts.collect::<Vec<_>>(), anchor.distance))
+    let steps = from_starts(input, &starts.collect::<Vec<_>>(), anchor.distance);
+    gives_back(input, &steps).then_some(steps)
+}
+
+/// Returns whether the distance of a class is a rule of the program and no chance. Of many kinds that come a few times, some
+/// are evenly spaced whatever the program does. In steps, most kinds are that come as often as the class and over as much of
+/// the trace.
+fn is_rule<'a>(class: &[Even], anchor: &Even, kinds: impl Iterator<Item = &'a [u32]>) -> bool {
+    let span = |places: &[u32]| places.last().copied().unwrap_or(0) - places.first().copied().unwrap_or(0);
+    let is_as_often = |count: usize| count.abs_diff(anchor.count) <= anchor.count / 20;
+    let least_span = anchor.distance.saturating_mul(anchor.count as u32 - 1) / 2;
+    let alike = kinds.filter(|places| is_as_often(places.len()) && span(places) >= least_span).count();
+    class.iter().filter(|kind| is_as_often(kind.count)).count() * 2 >= alike
+}
+
+/// Returns whether the steps give back most of what they take, by the end of the step after. A loop that fills memory has a
+/// pattern, but no steps.
+fn gives_back(input: Replayed<'_>, steps: &[Step]) -> bool {
+    let allocations = &input.replay.allocations;
+    let (mut taken, mut back) = (0_u64, 0_u64);
+    let (freed, ends) = (&mut allocations.freed.reader(), &mut allocations.end.reader());
+    // The last steps have not shown yet what becomes of theirs.
+    for (step, next) in steps.iter().zip(steps.iter().skip(1)).filter(|(_, next)| next.is_whole) {
+        for number in allocations.made_by(step.from)..allocations.made_by(step.to) {
+            let bytes = allocations.requested.get(number as usize).unwrap_or(0);
+            let gone = freed.get(number as usize).unwrap_or(0).min(ends.get(number as usize).unwrap_or(0));
+            taken = taken.saturating_add(bytes);
+            back = back.saturating_add(if gone <= next.to { bytes } else { 0 });
+        }
+    }
+    back >= taken / 2
 }
 
 /// The places of each kind in the sequence of allocations, rising.

@@ -91,6 +91,47 @@ fn call_sites_repeat_even_if_sizes_do_not() {
     assert_eq!((source, steps.len()), (StepSource::Pattern, 12));
 }
 
+/// A server's requests, each of another length: two tensors for a moment, and one that stays for some requests.
+fn served(requests: u64) -> Snapshot {
+    let mut lines = "segment_alloc 0x1000000 209715200\nalloc 0x1000000 4096 load@s.py:1\n".to_owned();
+    let mut seed = 7_u64;
+    for request in 0..requests {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let length = 1 + (seed >> 33) % 400;
+        let kept = |request: u64| 0x300_0000 + (request % 9) * 0x10_0000;
+        lines += &format!(
+            "alloc 0x1100000 {} prefill@s.py:4\nalloc 0x2000000 {} prefill@s.py:5\n",
+            length * 512,
+            length * 1_024
+        );
+        lines += "free 0x1100000\nfree 0x2000000\n";
+        if request >= 9 {
+            lines += &format!("free {}\n", kept(request));
+        }
+        lines += &format!("alloc {} {} keep@s.py:7\n", kept(request), length * 512);
+    }
+    crate::testing::snapshot(&lines)
+}
+
+#[test]
+fn sizes_that_repeat_by_chance_are_no_steps() {
+    // Among so many sizes, some come at about even distances. The call sites tell each request.
+    let (source, steps) = found(served(600)).expect("requests");
+    assert_eq!((source, steps.len()), (StepSource::Pattern, 600));
+}
+
+#[test]
+fn a_loop_that_fills_memory_has_no_steps() {
+    let fill: String = (0..60_u64)
+        .map(|i| {
+            let at = |part: u64| 0x1000_0000 + (2 * i + part) * 0x10_0000;
+            format!("alloc {} 900000 scratch@f.py:6\nalloc {} 500000 keep@f.py:5\n", at(0), at(1))
+        })
+        .collect();
+    let freed: String = (0..60_u64).map(|i| format!("free {}\n", 0x1000_0000 + 2 * i * 0x10_0000)).collect();
+    assert_eq!(found(crate::testing::snapshot(&format!("segment_alloc 0x10000000 209715200\n{fill}{freed}"))), None);
+}
+
 #[test]
 fn what_does_not_repeat_has_no_steps() {
     let cases = [

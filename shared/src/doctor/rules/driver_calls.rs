@@ -8,7 +8,7 @@ use super::thresholds::{DRIVER_CALLS, DRIVER_CALLS_PER_THOUSAND, FEW_RETRIES, RE
 use crate::analysis::retries::{Reason, Release, releases};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::frames::StackId;
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, counted_as};
 
 /// Calls of the driver, counted.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ struct Calls {
     asked: FxHashMap<u32, u64>,
     asked_first: Option<u32>,
     asked_bytes: u64,
+    /// Releases for requests that failed all the same. `num_alloc_retries` counts them too.
+    in_vain: u64,
     /// Behind the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
     releases: u64,
     released: u64,
@@ -51,6 +53,7 @@ impl Calls {
             *self.retried.entry(release.stack.0).or_default() += 1;
             self.retry = Some((self.retry.map_or(release.position, |(first, _)| first), release.position));
         }
+        self.in_vain += u64::from(release.reason == Reason::Failed);
         if release.position < warm || release.reason == Reason::Failed {
             return;
         }
@@ -80,7 +83,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 
 fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
-    let line = most(&calls.retried).map(|(stack, _)| ground.label(stack));
+    let line = most(&calls.retried).and_then(|(stack, _)| ground.known(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
@@ -93,6 +96,14 @@ fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
              releases), first after event {position}{}. Each such retry waits for the whole device.",
             counted(many, "request"),
             line.map(|line| format!(", most often for {line}")).unwrap_or_default()
+        ),
+    };
+    let message = match calls.in_vain {
+        0 => message,
+        vain => format!(
+            "{message} With {} that failed all the same, that makes {}.",
+            counted(vain, "request"),
+            counted_as(calls.retries + vain, "retry", "retries")
         ),
     };
     let is_few = calls.retries < FEW_RETRIES;
@@ -119,7 +130,7 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
     let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
-            ground.label(stack),
+            ground.known(stack).unwrap_or_else(|| "The program".to_owned()),
             counted(most, "time"),
             Bytes(calls.asked_bytes)
         )
@@ -188,6 +199,13 @@ mod tests {
             )
         );
         assert!(retries(0).is_none());
+        // PyTorch and what-if count a request that failed in spite of a release.
+        let failed = rounds(2, "f@/m/a.py:1", "f@/m/a.py:1")
+            + "segment_alloc 0x10000000 41943040 f@/m/a.py:1\n\
+             segment_free 0x10000000 g@/m/a.py:2\noom 100 83886080 g@/m/a.py:2";
+        let messages = trace(&failed).messages(FindingCode::Retries);
+        let want = "With 1 request that failed all the same, that makes 3 retries.";
+        assert!(messages.iter().any(|message| message.ends_with(want)), "{messages:?}");
         // Without stacks nothing tells them from other releases, unless they make room for something larger.
         assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);
         let larger = rounds(1, "", "") + "segment_alloc 0x20000000 83886080\nalloc 0x20000000 83886080 f@/m/a.py:1";

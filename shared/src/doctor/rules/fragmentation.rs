@@ -5,9 +5,8 @@ use super::moment::{Moment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
 use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
-use crate::frames::StackId;
 use crate::replay::Gap;
-use crate::units::{Bytes, counted};
+use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
@@ -21,18 +20,19 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     };
     let reserved = moment.state.totals.reserved;
     let percent = u128::from(gaps.bytes) * 100 / u128::from(reserved.max(1));
-    let (line, size) = (ground.label(moment.stack), Bytes(moment.size));
-    let request = match moment.outcome {
-        Outcome::Failed if moment.stack == StackId(0) => "too small for it".to_owned(),
-        Outcome::Failed => format!("too small for {line}"),
-        _ if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
-        _ => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
+    let size = Bytes(moment.size);
+    let line = ground.known(moment.stack);
+    let request = match (moment.outcome, line) {
+        (Outcome::Failed, line) => format!("too small for {}", line.as_deref().unwrap_or("it")),
+        (_, None) => format!("so {} was taken from the driver for a request of {size}", Bytes(moment.taken)),
+        (_, Some(line)) if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
+        (_, Some(line)) => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
         moment.words(),
         Bytes(gaps.bytes),
-        counted(gaps.count, "gap"),
+        count_of(gaps.count, moment.state.totals.gaps.into()),
         Bytes(reserved),
         Bytes(largest.size),
     );
@@ -41,6 +41,11 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
     vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
+}
+
+/// Returns the number of these gaps, and of how many in all, since other places tell that number.
+fn count_of(count: u64, all: u64) -> String {
+    if count == all { counted(count, "gap") } else { format!("{} of all {}, those", Count(count), counted(all, "gap")) }
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
@@ -76,8 +81,7 @@ fn remedies(ground: &Ground<'_>, moment: &Moment) -> Vec<Remedy> {
         remedies.push(Remedy::advice(sizes));
     }
     if remedies.is_empty() {
-        let line = Some(moment.stack).filter(|stack| stack.0 != 0).map(|stack| ground.label(stack));
-        remedies.push(ask_early(&line.unwrap_or_default()));
+        remedies.push(ask_early(&ground.known(moment.stack).unwrap_or_default()));
     }
     remedies
 }
@@ -123,6 +127,13 @@ mod tests {
     }
 
     #[test]
+    fn a_request_without_a_stack_is_named_by_its_size() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + "segment_alloc 0x50000000 20971520\nalloc 0x50000000 20971520";
+        let said = found(&lines).concat();
+        assert!(said.ends_with("so 20.0 MiB was taken from the driver for a request of 20.0 MiB."), "{said}");
+    }
+
+    #[test]
     fn a_hundred_tensors_of_which_every_other_is_freed_do_not_hold_one_of_a_hundred_mib() {
         let lines = blocks(100, 4, |i| i % 2 == 0)
             + "segment_alloc 0x50000000 104857600 cat@/m/a.py:2\nalloc 0x50000000 104857600 cat@/m/a.py:2";
@@ -147,6 +158,15 @@ mod tests {
               MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
             ]
         );
+    }
+
+    #[test]
+    fn the_gaps_of_other_streams_are_counted_apart() {
+        let other = "segment_alloc 0x70000000 4194304 stream=7\nalloc 0x70000000 1048576 stream=7\n";
+        let lines = other.to_owned() + &blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
+        let messages = found(&lines);
+        let want = "6.00 MiB lay in 3 of all 4 gaps, those between blocks in use in the request's pool and stream";
+        assert!(messages.iter().any(|message| message.contains(want)), "{messages:?}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Lines that hold more and more for a reason that is known: caches, and what stops growing.
+//! Lines that hold more and more for a reason that is known: caches, and what stops growing; and steps that need more and more.
 
 use rustc_hash::FxHashMap;
 
-use super::Ground;
 use super::lines::by_line;
 use super::thresholds::{GROWTH_PERCENT, is_share};
+use super::{Ground, step_peaks};
 use crate::analysis::leak::{LeakCandidate, Trend, is_cache};
 use crate::analysis::peak::held_at;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
@@ -20,7 +20,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     // A cache whose entries are replaced and freed again never looks as if it kept them.
     let known: Vec<String> = found.iter().map(|(line, _)| line.clone()).collect();
     found.extend(caches(ground).filter(|(line, _)| !known.contains(line)));
-    found.into_iter().map(|(_, finding)| finding).collect()
+    found.into_iter().map(|(_, finding)| finding).chain(step_peaks::check(ground)).collect()
 }
 
 fn rising(ground: &Ground<'_>, candidate: &LeakCandidate) -> (String, Finding) {

@@ -27,15 +27,20 @@ pub(super) fn by_line(ground: &Ground<'_>, held: &[Held]) -> Vec<LineHeld> {
 /// Names the lines that made most blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
 pub(super) fn most_blocks(ground: &Ground<'_>, lines: &[LineHeld]) -> String {
     if let [(_, held)] = lines {
-        return ground.label(held.stack);
+        return maker(ground, held);
     }
     let mut lines: Vec<&Held> = lines.iter().map(|(_, held)| held).collect();
     lines.sort_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
     let named = lines.iter().take(NAMED_LINES);
     let named: Vec<String> =
-        named.map(|held| format!("{} ({})", ground.label(held.stack), counted(held.count.into(), "block"))).collect();
+        named.map(|held| format!("{} ({})", maker(ground, held), counted(held.count.into(), "block"))).collect();
     match lines.len().saturating_sub(NAMED_LINES) {
         0 => named.join(" and "),
         more => format!("{}, and {}", named.join(", "), counted_as(more as u64, "other line", "other lines")),
     }
+}
+
+/// Names what made blocks: its line, or that there is none.
+fn maker(ground: &Ground<'_>, held: &Held) -> String {
+    ground.known(held.stack).unwrap_or_else(|| "calls without a recorded stack".to_owned())
 }

@@ -11,6 +11,7 @@ mod other_process;
 mod pinned;
 mod rounding;
 mod spike;
+mod step_peaks;
 mod stuck_cache;
 mod survey;
 mod thresholds;
@@ -129,6 +130,11 @@ impl<'a> Ground<'a> {
     /// Returns the line that represents a stack.
     fn label(&self, stack: StackId) -> String {
         label(self.case.symbols, self.case.best_frames, stack)
+    }
+
+    /// Returns the line that represents a stack; `None` if it was not recorded.
+    fn known(&self, stack: StackId) -> Option<String> {
+        self.frame(stack).map(|_| self.label(stack))
     }
 
     /// Returns what a line kept step by step, if the trace has steps.

@@ -2,9 +2,10 @@
 
 use super::Ground;
 use super::lines::{by_line, most_blocks};
-use super::moment::Moment;
+use super::moment::{Moment, Outcome};
 use super::thresholds::{LEAST_BYTES, PINNED_PART, PINNED_PERCENT, is_share};
 use crate::analysis::peak::held;
+use crate::analysis::segment_order::is_pinned;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::units::{Address, Bytes, counted};
 
@@ -31,7 +32,10 @@ impl Pinned {
         for (i, range) in moment.state.ranges.iter().enumerate().filter(|(_, range)| !range.is_expandable) {
             let blocks = moment.state.active_in(i);
             let used = blocks.iter().fold(0_u64, |sum, &n| sum.saturating_add(sizes.get(n as usize).unwrap_or(0)));
-            if blocks.is_empty() || used > range.size / PINNED_PART {
+            let is_pinned = used <= range.size / PINNED_PART
+                // Where a request failed for want of a piece, fewer free bytes matter: those that the segments' view marks.
+                || moment.outcome == Outcome::Failed && is_pinned(range, used, blocks.len());
+            if blocks.is_empty() || !is_pinned {
                 continue;
             }
             let free = range.size.saturating_sub(used);
@@ -130,6 +134,24 @@ mod tests {
                  keep  m/a.py:1."
             ]
         );
+    }
+
+    #[test]
+    fn what_makes_a_request_fail_is_found_where_a_quarter_of_a_segment_is_in_use() {
+        let mut lines = String::new();
+        for i in 0..7 {
+            let address = 0x1000_0000 + i * 0x1000_0000_u64;
+            lines += &format!("segment_alloc {address} 41943040\nalloc {address} 8000000 keep@/m/a.py:1\n");
+        }
+        let failed = lines.clone() + "oom 100 62914560 last@/m/a.py:7";
+        assert_eq!(
+            trace(&failed).messages(FindingCode::PinnedSegments),
+            [
+                "When the request of 60.0 MiB failed (event 15), 7 blocks of 53.4 MiB kept 7 segments of 280 MiB from being \
+                 released. They came from keep  m/a.py:1."
+            ]
+        );
+        assert_eq!(trace(&lines).messages(FindingCode::PinnedSegments), [""; 0]);
     }
 
     #[test]

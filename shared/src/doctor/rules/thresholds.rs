@@ -12,6 +12,9 @@ pub(super) const GRAVE_LEAK_PERCENT: u64 = 5;
 /// whether a run fits.
 pub(super) const GROWTH_PERCENT: u64 = 10;
 
+/// Steps behind the first from which on a rise of their peaks is a trend.
+pub(super) const STEPS_OF_GROWTH: usize = 6;
+
 /// Memory in gaps that a request could not use, in percent of the reserved memory. A healthy run stays below: its
 /// segments are filled by requests of the sizes that made them.
 pub(super) const FRAGMENTED_PERCENT: u64 = 10;

@@ -96,7 +96,7 @@ impl Search {
     /// The neighbours of the best candidates, and the best candidates joined.
     fn finer(&self, tried: &[Tried]) -> Vec<Candidate> {
         let mut ranked: Vec<&Tried> = tried.iter().collect();
-        ranked.sort_by_cached_key(|tried| self.goal.rank(&tried.outcome, tried.candidate.options()));
+        ranked.sort_by_cached_key(|tried| self.goal.rank(&tried.outcome, tried.candidate.options(), false));
         ranked.dedup_by_key(|tried| tried.outcome);
         let best: Vec<&Candidate> = ranked.iter().take(BEST).map(|tried| &tried.candidate).collect();
         let mut finer = Vec::new();

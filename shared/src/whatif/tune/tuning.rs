@@ -73,9 +73,9 @@ impl Tuning {
         for Tried { candidate, outcome } in by_options {
             add(outcome, candidate.conf(recorded_conf), candidate.options());
         }
-        groups.sort_by_key(|group| goal.rank(&group.outcome, group.options as usize));
+        groups.sort_by_key(|group| goal.rank(&group.outcome, group.options as usize, recorded.fails()));
         mark_front(&mut groups);
-        let (best_conf, best) = simplest(&groups, goal)
+        let (best_conf, best) = simplest(&groups, goal, recorded.fails())
             .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
             .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
         let advice = Advice::of(goal, (&best_conf, &best), recorded, (bounds, capacity));
@@ -84,11 +84,13 @@ impl Tuning {
 }
 
 /// Returns the group with the fewest options of those that are within 1 % of the best. The groups are sorted for the goal.
-fn simplest(groups: &[Group], goal: Goal) -> Option<&Group> {
+fn simplest(groups: &[Group], goal: Goal, has_failed: bool) -> Option<&Group> {
     let best = groups.first()?;
-    let most = goal.amount(&best.outcome);
+    let most = goal.amount(&best.outcome, has_failed);
     let most = most.saturating_add(most / WORTH);
-    let is_near = |group: &&Group| group.outcome.fails() == best.outcome.fails() && goal.amount(&group.outcome) <= most;
+    let is_near = |group: &&Group| {
+        group.outcome.fails() == best.outcome.fails() && goal.amount(&group.outcome, has_failed) <= most
+    };
     // Of those with as few options the first one is taken, which is the best.
     groups.iter().filter(is_near).min_by_key(|group| group.options)
 }
@@ -159,6 +161,14 @@ mod tests {
             on_front.sort_by_key(|group| group.outcome.peak_reserved);
             assert_eq!(on_front.iter().map(|group| group.confs[0].as_str()).collect::<Vec<_>>(), front);
         }
+        // Where a request failed, a retry more matters less than the memory that is left.
+        let retried = |peak, retries| Outcome { retries, ..outcome(peak, 300, 0) };
+        let of_failed = |many| {
+            let all = [tried(&split(288), retried(16 * GIB, 1)), tried(&expandable, retried(15 * GIB, many))];
+            Tuning::of(Goal::Fit, &all, ("", &failed), (&bounds, 16 * GIB)).advice.conf
+        };
+        assert_eq!(of_failed(2).as_deref(), Some("expandable_segments:True"));
+        assert_eq!(of_failed(9).as_deref(), Some("max_split_size_mb:288"));
         // Nothing fits.
         let tuning = Tuning::of(Goal::Fit, &all[5..], ("", &failed), (&bounds, 9 * GIB));
         assert_eq!(tuning.advice.conf, None);

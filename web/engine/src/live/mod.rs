@@ -333,6 +333,7 @@ impl Watcher {
             behind_us: behind,
             quiet_us: self.arrived_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,
+            ran_out: status.state == SessionState::Ended && self.session.ran_out(),
             lost: status.lost_events,
             events_per_second: if status.state == SessionState::Live { self.feed.events_per_second() } else { 0.0 },
             held_events: self.held_events,

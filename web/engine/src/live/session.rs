@@ -100,6 +100,11 @@ impl WatchedSession {
         self.session.room() < LiveLimits::default().events / FREE_SHARE || self.session.holds_much()
     }
 
+    /// Returns whether the last thing that the program asked of a device failed.
+    pub fn ran_out(&self) -> bool {
+        self.session.ran_out()
+    }
+
     /// Returns the bytes of memory that the session occupies.
     pub fn bytes(&self) -> u64 {
         self.session.bytes() as u64

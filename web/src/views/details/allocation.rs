@@ -8,9 +8,9 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_fact, pool_text, stream_fact, unknown};
-use super::lifetime::{lifetime, window_of};
+use super::lifetime::{Lifetime, lifetime, window_of};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection, Tab};
+use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::copy::CopyButton;
@@ -37,7 +37,8 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     };
     let has_times = model.device().is_some_and(|device| device.has_times);
     let loss = detail.size.saturating_sub(detail.requested);
-    let life = lifetime(detail, has_times);
+    let is_running = model.live().is_some_and(Live::is_open);
+    let life = lifetime(detail, has_times, is_running);
     let bytes = |bytes: u64| bytes_text(bytes);
 
     let mut rows = vec![
@@ -73,7 +74,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                <CopyButton text={as_text(detail, has_times, model.view.folds)} label="Copy" />
+                <CopyButton text={as_text(detail, &life, model.view.folds)} label="Copy" />
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>
@@ -95,7 +96,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
 
 /// Marks a size that is not in the file.
 fn derived() -> Html {
-    html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed" }</span> }
+    html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed, not recorded" }</span> }
 }
 
 /// Renders the line of code that allocated it: ` by forward linear.py:116`.
@@ -181,8 +182,7 @@ pub fn frame_term(name: &str, location: &str) -> Option<String> {
 }
 
 /// Returns all details as plain text with exact numbers, for a report.
-fn as_text(detail: &AllocationDetail, has_times: bool, folds: bool) -> String {
-    let life = lifetime(detail, has_times);
+fn as_text(detail: &AllocationDetail, life: &Lifetime, folds: bool) -> String {
     let mut text = String::new();
     // Writing to a string can't fail.
     let _ = write!(
@@ -229,7 +229,7 @@ mod tests {
         d.requested = 2_097_153;
         d.alloc_stack =
             vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, ..FrameText::default() }];
-        let text = as_text(&d, true, true);
+        let text = as_text(&d, &lifetime(&d, true, false), true);
         assert!(text.starts_with("b7f0_1\nrequested: 2.00 MiB (2,097,153 bytes)\n"), "{text}");
         assert!(text.ends_with("allocated by:\na.py:2:f\n"), "{text}");
     }

@@ -15,7 +15,7 @@ pub struct Lifetime {
 }
 
 /// Formats an allocation's lifetime.
-pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
+pub fn lifetime(detail: &AllocationDetail, has_times: bool, is_running: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
         if has_times { format!("{} s", seconds(us)) } else { format!("event {}", Count(position.into())) }
     };
@@ -28,9 +28,14 @@ pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
     let from = detail.allocated_at.map_or_else(|| "before the trace".to_owned(), |p| at(p, detail.start_us));
     let span = match detail.free_completed_at {
         Some(p) => format!("{from} to {}", at(p, detail.end_us)),
-        None => format!("from {from}, still live at the end"),
+        None => format!("from {from}, {}", still_live(is_running)),
     };
     Lifetime { span, length }
+}
+
+/// Describes an allocation that was not freed.
+pub fn still_live(is_running: bool) -> &'static str {
+    if is_running { "still live" } else { "still live at the end" }
 }
 
 fn micros(us: f64) -> String {
@@ -90,14 +95,15 @@ pub(super) mod tests {
     #[test]
     fn both_ends_may_lie_outside() {
         let mut d = detail();
-        let l = lifetime(&d, true);
+        let l = lifetime(&d, true, false);
         assert_eq!((l.span.as_str(), l.length.as_deref()), ("0.001000 s to 0.003000 s", Some("2.00 ms")));
-        let l = lifetime(&d, false);
+        let l = lifetime(&d, false, false);
         assert_eq!((l.span.as_str(), l.length), ("event 10 to event 30", None));
         d.free_completed_at = None;
-        assert_eq!(lifetime(&d, true).span, "from 0.001000 s, still live at the end");
+        assert_eq!(lifetime(&d, true, false).span, "from 0.001000 s, still live at the end");
+        assert_eq!(lifetime(&d, true, true).span, "from 0.001000 s, still live", "its job has not ended");
         d.allocated_at = None;
-        let l = lifetime(&d, true);
+        let l = lifetime(&d, true, false);
         assert_eq!(l.span, "from before the trace, still live at the end");
         assert_eq!(l.length.as_deref(), Some("at least 2.00 ms"));
     }

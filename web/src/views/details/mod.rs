@@ -17,7 +17,7 @@ pub use allocation::{frame_term, search_term};
 use class::ClassPane;
 use compare::ComparePane;
 pub use compare::{steps_query, steps_text};
-pub use lifetime::window_of;
+pub use lifetime::{still_live, window_of};
 use line::LinePane;
 use nothing::NothingPane;
 use pins::PinsPane;

@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
 use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near};
-use crate::model::{Action, Model, Selection, Tab};
+use crate::model::{Action, Live, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
 use crate::views::status::no_event;
@@ -51,9 +51,11 @@ pub fn NothingPane() -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetTab(Tab::Findings)))
     };
-    html! {
-        <article class="detail" data-testid="detail-none">
-            if !findings.is_empty() {
+    let list = if findings.is_empty() {
+        Html::default()
+    } else {
+        html! {
+            <>
                 <ul class="findings compact">
                     // The worst is shown whole.
                     { for findings.iter().take(TOP_FINDINGS).enumerate().map(|(i, finding)| finding_row(&model, finding, i > 0)) }
@@ -61,14 +63,17 @@ pub fn NothingPane() -> Html {
                 if more > 0 {
                     <button type="button" class="link" onclick={show_all}>{ format!("{more} more") }</button>
                 }
-            }
-            if let Some(state) = state {
-                { at_cursor(&model, state) }
-            } else if let Some(near) = near {
-                { near_cursor(&model, near) }
-            }
-        </article>
-    }
+            </>
+        }
+    };
+    let cursor = match (state, near) {
+        (Some(state), _) => at_cursor(&model, state),
+        (None, Some(near)) => near_cursor(&model, near),
+        (None, None) => Html::default(),
+    };
+    // The findings of a running job come and go: what is above them stays where it is.
+    let (first, second) = if model.live().is_some_and(Live::is_open) { (cursor, list) } else { (list, cursor) };
+    html! { <article class="detail" data-testid="detail-none">{ first }{ second }</article> }
 }
 
 /// Renders the event before the cursor, and the totals there.

@@ -6,6 +6,7 @@ use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
 use crate::model::Action;
+use crate::views::controls::sends;
 use crate::widgets::menu::Menu;
 
 /// The columns of a list that is narrower than this many pixels are narrow.
@@ -57,11 +58,11 @@ fn width(column: EventColumn, is_narrow: bool) -> f64 {
     let (wide, narrow) = match column {
         EventColumn::Number => (84.0, 68.0),
         EventColumn::Time => (96.0, 88.0),
-        EventColumn::Since => (84.0, 72.0),
+        EventColumn::Since => (80.0, 72.0),
         EventColumn::Action => (132.0, 124.0),
         EventColumn::Size => (80.0, 72.0),
-        EventColumn::Address => (132.0, 112.0),
-        EventColumn::Stream => (72.0, 52.0),
+        EventColumn::Address => (116.0, 108.0),
+        EventColumn::Stream => (64.0, 52.0),
         EventColumn::Site => (LEAST_SITE, LEAST_SITE),
     };
     if is_narrow { narrow } else { wide }
@@ -163,11 +164,6 @@ pub fn column_menu(model: &ModelHandle) -> Html {
     }
 }
 
-fn sends(model: &ModelHandle, action: Action) -> Callback<MouseEvent> {
-    let model = model.clone();
-    Callback::from(move |_| model.dispatch(action.clone()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +172,7 @@ mod tests {
     fn columns_leave_the_call_site_its_room() {
         let all = fitting(&[], 1_100.0);
         assert_eq!(all.0, EventColumn::ALL);
-        assert_eq!(all.1, "84px 96px 84px 132px 80px 132px 72px minmax(0, 1fr) 44px");
+        assert_eq!(all.1, "84px 96px 80px 132px 80px 116px 64px minmax(0, 1fr) 44px");
         for available in [300.0, 420.0, 560.0, 700.0, 860.0, 1_000.0, 1_400.0] {
             let (shown, _) = fitting(&[], available);
             let fixed = shown.iter().map(|column| width(*column, available < NARROW) + 16.0).sum::<f64>();
@@ -190,7 +186,7 @@ mod tests {
     fn hidden_columns_are_left_out_and_the_last_one_stays() {
         let (shown, template) = fitting(&[EventColumn::Site, EventColumn::Stream], 1_400.0);
         assert!(!shown.contains(&EventColumn::Site) && !shown.contains(&EventColumn::Stream));
-        assert!(template.ends_with("132px minmax(0, 1fr)"), "{template}");
+        assert!(template.ends_with("116px minmax(0, 1fr)"), "{template}");
         let but_since: Vec<_> = EventColumn::ALL.into_iter().filter(|column| *column != EventColumn::Since).collect();
         assert_eq!(fitting(&but_since, 10.0).0, [EventColumn::Since]);
     }

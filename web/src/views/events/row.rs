@@ -14,6 +14,7 @@ use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
 use crate::widgets::icon::{Symbol, icon};
+use crate::widgets::site_text::site_text;
 
 /// What a person wants to do with a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,7 +148,7 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
                 } else {
                     <span class="no-paint" />
                 }
-                <bdi>{ text }</bdi>
+                { site_text(&text) }
             } else {
                 { text }
             }

@@ -4,7 +4,7 @@ use shared::query::{Answer, LinesQuery, Memory, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model, use_palette};
+use crate::hooks::{use_answer, use_baseline, use_model, use_palette};
 use crate::model::{Action, Listing, Selection};
 use crate::views::controls::sends;
 use crate::views::moment::{listing_control, memory_text, moment_text};
@@ -21,6 +21,7 @@ const TOP: u32 = 20;
 pub fn LineList() -> Html {
     let model = use_model();
     let palette = use_palette();
+    use_baseline(&model);
     let view = &model.view;
     let query = model.device().map(|device| {
         let moments = view.moments(device.peak_position);

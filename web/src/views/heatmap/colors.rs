@@ -1,5 +1,7 @@
 //! The colours of a heatmap's codes in each theme.
 
+use std::ops::Range;
+
 use shared::query::Paint;
 use shared::query::heatmap::{address, size};
 
@@ -11,13 +13,13 @@ pub const MARK: u16 = 0x400;
 /// Powers of two for one step of the ramp, so that it reaches from 512 bytes to some hundred gibibytes.
 const POWERS: u16 = 2;
 
-/// Returns the colours of the codes of addresses.
-pub fn of_addresses(palette: &Palette) -> Vec<[u8; 4]> {
+/// Returns the colours of the codes of addresses, with one for gaps that are too small.
+pub fn of_addresses(palette: &Palette, too_small: Rgb) -> Vec<[u8; 4]> {
     let layers = [
         (address::ALLOCATED, palette.allocated),
         (address::USABLE, palette.cached),
         (address::WAITING, palette.pending),
-        (address::UNUSABLE, palette.unusable),
+        (address::UNUSABLE, too_small),
     ];
     let mut colors = vec![[0; 4]; 1 << u16::BITS];
     mix(&mut colors, &layers, 0, address::WHOLE, [0; 3], palette.background);
@@ -73,6 +75,25 @@ pub fn with_marks(codes: &[u16], columns: usize) -> Vec<u16> {
     pixels
 }
 
+/// Returns the bytes of the pixels of `codes`, row by row of `columns`: the columns in `near` have other colours than those
+/// that are far from them.
+pub fn painted_around(
+    codes: &[u16],
+    columns: usize,
+    near: Range<usize>,
+    colors: &[[u8; 4]],
+    far: &[[u8; 4]],
+) -> Vec<u8> {
+    let mut bytes = raster::painted(codes, far);
+    let near = near.start.min(columns)..near.end.min(columns);
+    for (pixels, codes) in bytes.chunks_mut(columns.max(1) * 4).zip(codes.chunks(columns.max(1))) {
+        if let (Some(pixels), Some(codes)) = (pixels.get_mut(near.start * 4..near.end * 4), codes.get(near.clone())) {
+            pixels.copy_from_slice(&raster::painted(codes, colors));
+        }
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +101,7 @@ mod tests {
     #[test]
     fn weights_mix_colours() {
         for palette in [Palette::dark(), Palette::light()] {
-            let colors = of_addresses(&palette);
+            let colors = of_addresses(&palette, palette.unusable);
             let plain = |Rgb(r, g, b): Rgb| [r, g, b, 255];
             assert_eq!(colors[0x0000], plain(palette.background));
             assert_eq!(colors[0x000f], plain(palette.allocated));
@@ -91,6 +112,19 @@ mod tests {
             let half = Rgb(colors[0x0087][0], colors[0x0087][1], colors[0x0087][2]);
             assert!(half.distance(palette.cached) < palette.allocated.distance(palette.cached));
         }
+    }
+
+    #[test]
+    fn gaps_are_red_only_near_the_failure_that_they_are_too_small_for() {
+        let palette = Palette::light();
+        let [near, far] = [palette.unusable, palette.too_small].map(|color| of_addresses(&palette, color));
+        let bytes = painted_around(&[0xf000, 0xf000, 0x000f, 0xf000, 0xf000, 0x000f], 3, 1..9, &near, &far);
+        let pixels: Vec<&[u8]> = bytes.chunks(4).collect();
+        let of = |Rgb(r, g, b): Rgb| vec![r, g, b, 255];
+        let row = [of(palette.too_small), of(palette.unusable), of(palette.allocated)];
+        assert_eq!(pixels, [row.clone(), row].concat());
+        let bytes = painted_around(&[0xf000], 1, 5..9, &near, &far);
+        assert_eq!(bytes, of(palette.too_small), "the failure is out of view");
     }
 
     #[test]

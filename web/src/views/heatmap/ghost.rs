@@ -1,4 +1,4 @@
-//! The request that failed, drawn as an outlined block from where it would have begun: over the gap that came closest, or
+//! The request that failed, drawn as a narrow outlined mark from where it would have begun: over the gap that came closest, or
 //! behind all addresses where no gap could have served any part of it.
 
 use shared::diagnosis::FailedRequest;
@@ -6,6 +6,7 @@ use shared::order::Within;
 use shared::query::{Heatmap, HeatmapFailure, HeatmapFailureQuery, HeatmapPart, HeatmapRows};
 use shared::units::Bytes;
 
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
 use crate::views::failed;
@@ -19,6 +20,8 @@ const BEHIND: f64 = 36.0;
 pub struct Ghost {
     /// The coordinate of its failure.
     x: f64,
+    /// The position right after it.
+    pub position: u32,
     place: HeatmapFailure,
     /// The request, and why it did not fit.
     texts: [String; 2],
@@ -31,13 +34,13 @@ pub fn question(part: HeatmapPart, failure: &FailedRequest) -> HeatmapFailureQue
 }
 
 impl Ghost {
-    /// Returns the block of a request that failed at a coordinate, and where it goes.
+    /// Returns the mark of a request that failed at a coordinate, and where it goes.
     pub fn new(x: f64, failure: &FailedRequest, place: HeatmapFailure, by_size: bool) -> Self {
         let reason = match failure.nearest_gap {
             Some((_, gap)) if !by_size => format!("This gap: {}", Bytes(gap)),
             _ => failed::reason(failure),
         };
-        Self { x, place, texts: [failed::request(failure), reason] }
+        Self { x, position: failure.position(), place, texts: [failed::request(failure), reason] }
     }
 
     /// Returns the offset at which it begins.
@@ -45,12 +48,13 @@ impl Ghost {
         self.place.gap.map_or(self.place.total, |(from, _)| from)
     }
 
-    /// Draws the block with its label. Returns where it is, if it is in view.
+    /// Draws the mark with its label. Returns where it is, if it is in view.
     pub fn draw(
         &self,
         surface: &mut dyn Surface,
         plot_area: &PlotArea,
         map: &Heatmap,
+        labels: &mut Labels,
         palette: &Palette,
     ) -> Option<Area> {
         let (plot, y) = (plot_area.plot, plot_area.y());
@@ -74,24 +78,18 @@ impl Ghost {
             HeatmapRows::Addresses { .. } => (pixel(from), pixel(from.saturating_add(self.place.query.requested))),
         };
         let x = plot_area.x().pixel(self.x);
-        let block = failed::block(surface, plot, x, (top, bottom), &self.texts)?;
-        failed::ground(surface, block, palette);
-        let mut labelled = block;
+        let mark = failed::mark(plot, x, (top, bottom))?;
+        failed::ground(surface, mark, palette);
         if let (HeatmapRows::Addresses { .. }, Some((_, end))) = (map.query.rows, self.place.gap) {
             // As much of it as the gap holds.
-            let end = pixel(end).within(block.y, block.bottom());
-            let (gap, rest) = (end - block.y, block.bottom() - end);
-            surface.fill(Area { height: gap, ..block }, palette.cached.at(0.4));
-            surface.outline(block, 1.5, palette.oom.into());
-            if gap.max(rest) >= failed::ROOM && gap.min(rest) > 2.0 {
-                // The line between the two would cross the label.
-                labelled =
-                    if gap >= rest { Area { height: gap, ..block } } else { Area { y: end, height: rest, ..block } };
-                surface.horizontal(end, block.x, block.right(), true, palette.oom.into());
-            }
+            let end = pixel(end).within(mark.y, mark.bottom());
+            surface.fill(Area { height: end - mark.y, ..mark }, palette.cached.at(0.6));
+            surface.outline(mark, 1.5, palette.oom.into());
+            surface.horizontal(end, mark.x, mark.right(), false, palette.oom.into());
         }
-        failed::label(surface, plot, labelled, &self.texts, palette);
-        Some(block)
+        labels.keep_out(mark);
+        failed::label(surface, plot, mark, &self.texts, (labels, |_: Area| true), palette);
+        Some(mark)
     }
 }
 
@@ -132,20 +130,20 @@ mod tests {
         };
         let mut log = SurfaceLog::default();
         let ghost = Ghost::new(300.0, &failure, place, rows == HeatmapRows::Sizes);
-        (ghost.draw(&mut log, &plot_area, &map, &Palette::dark()), log.0)
+        (ghost.draw(&mut log, &plot_area, &map, &mut Labels::default(), &Palette::dark()), log.0)
     }
 
     #[test]
     fn the_request_begins_with_the_gap_and_goes_on_behind_it() {
         let addresses = HeatmapRows::Addresses { rows: 10, offsets: None };
         let (area, log) = drawn(Some((50, 60)), addresses);
-        assert_eq!(area, Some(Area { x: 268.0, y: 70.0, width: 132.0, height: 40.0 }));
+        assert_eq!(area, Some(Area { x: 400.0, y: 70.0, width: 14.0, height: 40.0 }));
         let has = |log: &[String], part: &str| log.iter().any(|line| line.contains(part));
-        assert!(has(&log, "fill 268,70 132x10"), "the gap: {log:?}");
-        assert!(has(&log, "This gap: 10 B") && !has(&log, "dashed"), "{log:?}");
+        assert!(has(&log, "fill 400,70 14x10") && has(&log, "horizontal 80 from 400 to 414"), "the gap: {log:?}");
+        assert!(has(&log, "\"This gap: 10 B\" at 304,"), "before the mark, where there is room: {log:?}");
         let (area, log) = drawn(Some((50, 85)), addresses);
         assert_eq!(area.map(Area::bottom), Some(110.0));
-        assert!(has(&log, "dashed 105 from 268 to 400") && has(&log, "\"Request: 40 B\" at 274,81"), "{log:?}");
+        assert!(has(&log, "horizontal 105 from 400 to 414"), "{log:?}");
         let (area, log) = drawn(None, addresses);
         assert_eq!(area.map(|area| (area.y, area.bottom())), Some((184.0, 220.0)), "at the lower edge");
         assert!(log.iter().any(|line| line.contains("Largest it could use: 10 B")), "{log:?}");

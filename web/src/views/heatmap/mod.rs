@@ -11,7 +11,7 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shared::query::{Answer, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
+use shared::query::{Answer, Axis, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
@@ -26,11 +26,11 @@ use super::controls::use_first_picture;
 use super::range_button::RangeButton;
 use super::timeline::gesture::{Gesture, PlotArea};
 use super::timeline::listen::use_gestures;
-use super::timeline::marked::use_marks;
-use super::timeline::marks;
+use super::timeline::marked::{drawn_failure, failures, use_marks};
+use super::timeline::marks::{self, Marks};
 use crate::browser::Timeout;
 use crate::hooks::{PlotRows, use_answer, use_model, use_palette};
-use crate::model::View;
+use crate::model::{Model, View};
 use crate::render::canvas::use_canvas;
 use crate::render::scale::pan;
 
@@ -89,22 +89,24 @@ pub fn HeatmapView() -> Html {
         grows_down: true,
         is_following: model.live().is_some_and(|live| live.is_following),
     };
-    let failure = model.failure_at_cursor();
-    let wanted = failure.map(|failure| ghost::question(view.heatmap_part, failure));
+    let failures = failures(&model, &marks.ooms, view.window);
+    let failure = drawn_failure(&model, &failures);
+    let wanted = failure.map(|(_, failure)| ghost::question(view.heatmap_part, failure));
     let place = use_answer(wanted.map(Query::HeatmapFailure));
-    let ghost = match (place.as_deref(), failure, marks.cursor) {
-        (Some(Answer::HeatmapFailure(Some(place))), Some(failure), Some(x)) if Some(place.query) == wanted => {
+    let ghost = match (place.as_deref(), failure) {
+        (Some(Answer::HeatmapFailure(Some(place))), Some((x, failure))) if Some(place.query) == wanted => {
             Some(Ghost::new(x, failure, *place, view.heatmap_sizes))
         }
         _ => None,
     };
     let has_failure = ghost.is_some();
+    let near = lens.needed.and_then(|_| around_failure(&model, &marks));
     if fit.length() > 0.0 {
         model.set_rows(PlotRows { all: fit, pivot: ghost.as_ref().map(|ghost| ghost.start() as f64) });
     }
     let (palette, axis) = (Rc::clone(&palette), view.axis);
     let range = marks.range;
-    let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost });
+    let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost, near });
     canvas.change(|picture| picture.scene = scene);
     use_first_picture(&model, canvas.is_shown() && (map.is_some() || !has_events));
     let handler = PointerHandler {
@@ -143,6 +145,20 @@ pub fn HeatmapView() -> Html {
             </div>
         </section>
     }
+}
+
+/// The part of the axis on each side of a failure in which gaps that are too small for it stand out.
+const NEAR: f64 = 1.0 / 20.0;
+/// The least events on each side.
+const NEAR_EVENTS: f64 = 50.0;
+
+/// Returns the moments around the failure that pictures are about.
+fn around_failure(model: &Model, marks: &Marks) -> Option<Window> {
+    let position = model.main_failure()?.position();
+    let x = marks.ooms.iter().find(|oom| oom.position == position)?.x;
+    let share = model.extent().length() * NEAR;
+    let each = if model.view.axis == Axis::Event { share.max(NEAR_EVENTS) } else { share };
+    Some(Window { start: x - each, end: x + each })
 }
 
 /// Returns all offsets of a heatmap of addresses, and those in view.

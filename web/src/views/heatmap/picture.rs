@@ -1,6 +1,7 @@
 //! The heatmap's picture: the cells of the last answer as an image, stretched over its place in the current window, and
 //! the marks that it shares with the timeline.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use js_sys::Reflect;
@@ -38,8 +39,11 @@ pub struct Scene {
     pub axis: Axis,
     /// The marks.
     pub marks: Marks,
-    /// The request that failed at the cursor.
+    /// A request that failed in view.
     pub ghost: Option<Ghost>,
+    /// The moments around the failure that says which gaps are too small: at others, the same gaps are no trouble. `None` if
+    /// no failure says so.
+    pub near: Option<Window>,
 }
 
 /// What is under the pointer.
@@ -47,8 +51,8 @@ pub struct Scene {
 pub enum Hover {
     /// A cell.
     Cell(HeatmapCellQuery),
-    /// The request that failed at the cursor.
-    Failure,
+    /// The request that failed right before this position.
+    Failure(u32),
 }
 
 /// The picture of the heatmap.
@@ -62,8 +66,8 @@ pub struct HeatmapPicture {
     pub band: Option<Area>,
     /// The range that is being selected.
     pub preview: Option<Window>,
-    /// Where the failed request was drawn.
-    failure: Option<Area>,
+    /// Where the failed request was drawn, and its position.
+    failure: Option<(Area, u32)>,
     image: Option<Image>,
     colors: Option<Colors>,
     /// The size and theme that the ground was painted with.
@@ -75,19 +79,23 @@ struct Colors {
     is_sizes: bool,
     palette: Rc<Palette>,
     of_codes: Vec<[u8; 4]>,
+    /// Those of moments that are far from the failure.
+    far: Option<Vec<[u8; 4]>>,
 }
 
 impl Colors {
-    fn new(is_sizes: bool, palette: &Rc<Palette>) -> Self {
-        let of_codes = if is_sizes { colors::of_sizes(palette) } else { colors::of_addresses(palette) };
-        Self { is_sizes, palette: Rc::clone(palette), of_codes }
+    fn new(is_sizes: bool, has_far: bool, palette: &Rc<Palette>) -> Self {
+        let of_codes =
+            if is_sizes { colors::of_sizes(palette) } else { colors::of_addresses(palette, palette.unusable) };
+        let far = has_far.then(|| colors::of_addresses(palette, palette.too_small));
+        Self { is_sizes, palette: Rc::clone(palette), of_codes, far }
     }
 }
 
 /// The cells of an answer in the colours of a theme.
 struct Image {
     canvas: HtmlCanvasElement,
-    of: (Rc<Answer>, Rc<Palette>),
+    of: (Rc<Answer>, Rc<Palette>, Option<Window>),
     /// The size in pixels.
     size: (f64, f64),
 }
@@ -179,7 +187,11 @@ impl Scene {
                 surface.horizontal(top, 0.0, plot.right(), false, palette.text.at(0.35));
             }
             let lines = names(group);
-            let room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            let mut room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            // What its addresses span takes two lines.
+            if room + 1 == lines.len() {
+                room -= 1;
+            }
             let first = f64::midpoint(top, bottom) - (room as f64 - 1.0) * LABEL / 2.0;
             for (i, line) in lines.iter().take(room).enumerate() {
                 let at = (plot.x - 8.0, first + i as f64 * LABEL);
@@ -205,6 +217,14 @@ impl Scene {
     }
 }
 
+/// Returns the columns that show any of a window.
+fn columns_in(map: &Heatmap, window: Window) -> Range<usize> {
+    let unit = map.window.length() / f64::from(map.columns.max(1));
+    // Casts of floats saturate.
+    let column = |x: f64| (x - map.window.start) / unit;
+    column(window.start).floor() as usize..column(window.end).ceil() as usize
+}
+
 /// Returns the lines of a group's label, the most telling first.
 fn names(group: &HeatmapGroup) -> Vec<String> {
     let kind = if group.is_small { "small" } else { "large" };
@@ -215,13 +235,21 @@ fn names(group: &HeatmapGroup) -> Vec<String> {
     if group.stream != Stream::default() {
         lines.push(format!("stream {}", group.stream));
     }
+    // All addresses that were ever reserved, which are more than the device has memory for at once.
+    lines.push("spans".to_owned());
     lines.push(Bytes(group.size).to_string());
     lines
 }
 
 impl Image {
     /// Draws the cells of an answer, one pixel each.
-    fn new(answer: &Rc<Answer>, map: &Heatmap, colors: &Colors, old: Option<Self>) -> Option<Self> {
+    fn new(
+        answer: &Rc<Answer>,
+        map: &Heatmap,
+        colors: &Colors,
+        near: Option<Window>,
+        old: Option<Self>,
+    ) -> Option<Self> {
         let (marked, height) = match map.query.rows {
             HeatmapRows::Addresses { .. } => (None, map.rows),
             HeatmapRows::Sizes => {
@@ -229,7 +257,13 @@ impl Image {
                 (Some(colors::with_marks(&map.cells, map.columns as usize)), rows)
             }
         };
-        let bytes = raster::painted(marked.as_deref().unwrap_or(&map.cells), &colors.of_codes);
+        let codes = marked.as_deref().unwrap_or(&map.cells);
+        let bytes = match (&colors.far, near) {
+            (Some(far), Some(near)) => {
+                colors::painted_around(codes, map.columns as usize, columns_in(map, near), &colors.of_codes, far)
+            }
+            _ => raster::painted(codes, &colors.of_codes),
+        };
         let canvas = match old {
             Some(old) => old.canvas,
             None => document().create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok()?,
@@ -248,15 +282,15 @@ impl Image {
         let pixels = ImageData::new_with_u8_clamped_array_and_sh(Clamped(&bytes), map.columns, height).ok()?;
         context.put_image_data(&pixels, 0.0, 0.0).ok()?;
         let size = (f64::from(map.columns), f64::from(height));
-        Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(&colors.palette)), size })
+        Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(&colors.palette), near), size })
     }
 }
 
 impl HeatmapPicture {
     /// Returns what is at a point in CSS pixels.
     pub fn at(&self, point: (f64, f64)) -> Option<Hover> {
-        if self.failure.is_some_and(|area| area.contains(point)) {
-            return Some(Hover::Failure);
+        if let Some((_, position)) = self.failure.filter(|(area, _)| area.contains(point)) {
+            return Some(Hover::Failure(position));
         }
         self.scene.as_ref().and_then(|scene| scene.cell(point)).map(Hover::Cell)
     }
@@ -282,17 +316,21 @@ impl Picture for HeatmapPicture {
         let mut marks = &no_marks;
         if let Some(map) = scene.map() {
             marks = &scene.marks;
-            let is_made = self
-                .image
-                .as_ref()
-                .is_some_and(|image| Rc::ptr_eq(&image.of.0, &scene.answer) && Rc::ptr_eq(&image.of.1, &scene.palette));
+            let is_sizes = map.query.rows == HeatmapRows::Sizes;
+            let near = scene.near.filter(|_| !is_sizes);
+            let is_made = self.image.as_ref().is_some_and(|Image { of: (answer, palette, of), .. }| {
+                Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette) && *of == near
+            });
             if !is_made {
-                let is_sizes = map.query.rows == HeatmapRows::Sizes;
+                let has_far = near.is_some();
                 let known = self.colors.take();
                 let known = known
-                    .filter(|known| known.is_sizes == is_sizes && Rc::ptr_eq(&known.palette, &scene.palette))
-                    .unwrap_or_else(|| Colors::new(is_sizes, &scene.palette));
-                self.image = Image::new(&scene.answer, map, &known, self.image.take());
+                    .filter(|known| {
+                        let is_same = known.is_sizes == is_sizes && known.far.is_some() == has_far;
+                        is_same && Rc::ptr_eq(&known.palette, &scene.palette)
+                    })
+                    .unwrap_or_else(|| Colors::new(is_sizes, has_far, &scene.palette));
+                self.image = Image::new(&scene.answer, map, &known, near, self.image.take());
                 self.colors = Some(known);
             }
             if let Some(image) = &self.image {
@@ -320,8 +358,8 @@ impl Picture for HeatmapPicture {
         }
         let mut labels = Labels::default();
         if let (Some(map), Some(ghost)) = (scene.map(), &scene.ghost) {
-            self.failure = ghost.draw(surface, &scene.plot_area, map, palette);
-            self.failure.into_iter().for_each(|area| labels.keep_out(area));
+            let area = ghost.draw(surface, &scene.plot_area, map, &mut labels, palette);
+            self.failure = area.map(|area| (area, ghost.position));
         }
         marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
         if let Some(range) = self.preview.or(marks.range) {
@@ -383,7 +421,7 @@ mod tests {
         let plot_area = PlotArea { grows_down: true, ..PlotArea::at_rest(plot, window, bytes) };
         let palette = Rc::new(Palette::dark());
         let (axis, marks) = (Axis::Event, Marks::default());
-        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis, marks, ghost: None }
+        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis, marks, ghost: None, near: None }
     }
 
     #[test]
@@ -409,7 +447,7 @@ mod tests {
         let mut log = SurfaceLog::default();
         scene.draw_groups(&mut log, scene.map().unwrap());
         let texts: Vec<_> = log.0.iter().filter(|line| line.starts_with("text")).collect();
-        assert_eq!(texts[0], "text \"large\" at 92,106 End", "in the middle of what is visible: {texts:?}");
+        assert_eq!(texts[0], "text \"large\" at 92,99 End", "in the middle of what is visible: {texts:?}");
     }
 
     #[test]
@@ -422,10 +460,20 @@ mod tests {
             texts,
             [
                 "text \"small\" at 92,30 End",
-                "text \"large\" at 92,116 End",
-                "text \"stream 7\" at 92,130 End",
-                "text \"87.4 KiB\" at 92,144 End"
+                "text \"large\" at 92,109 End",
+                "text \"stream 7\" at 92,123 End",
+                "text \"spans\" at 92,137 End",
+                "text \"87.4 KiB\" at 92,151 End"
             ]
         );
+    }
+
+    #[test]
+    fn the_columns_around_a_failure_are_those_that_show_any_of_it() {
+        let scene = scene(ADDRESSES);
+        let columns = |start, end| columns_in(scene.map().unwrap(), Window { start, end });
+        assert_eq!(columns(101.0, 105.0), 50..53, "a column has two events");
+        assert_eq!(columns(-50.0, 4.0), 0..2);
+        assert!(columns(5000.0, 9000.0).start >= 512, "out of view");
     }
 }

@@ -145,10 +145,9 @@ impl PointerHandler {
         }
         match self.under(at) {
             Some(Hover::Cell(cell)) => open_cell(&self.model, cell),
-            Some(Hover::Failure) => {
-                let model = self.model.now();
-                let failure = model.failure_at_cursor();
-                if let Some((position, (address, _))) = failure.and_then(|f| Some((f.position(), f.nearest_gap?))) {
+            Some(Hover::Failure(position)) => {
+                let gap = self.model.now().failure_at(position).and_then(|failure| failure.nearest_gap);
+                if let Some((address, _)) = gap {
                     self.model.dispatch(Action::ShowSegment { position, address });
                 }
             }

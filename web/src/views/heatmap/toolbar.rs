@@ -102,17 +102,21 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
 }
 
 fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
-    let unusable = match needed {
-        Some(HeatmapNeed { size, .. }) => format!("free, too small for {}", Bytes(size)),
-        None => "free, too small".to_owned(),
+    let (unusable, far) = match needed {
+        Some(HeatmapNeed { size, .. }) => {
+            (format!("free, too small for the failed {}", Bytes(size)), "the same, far from the failure")
+        }
+        None => ("free, too small".to_owned(), ""),
     };
     let uses = [
         ("allocated", "allocated"),
         ("waiting", "waiting"),
         ("usable", "free"),
         ("unusable", unusable.as_str()),
+        ("too-small", far),
         ("unmapped", "unmapped"),
     ];
+    let uses = uses.into_iter().filter(|(_, name)| !name.is_empty());
     html! {
         <>
             { for uses.map(|(class, name)| html! {

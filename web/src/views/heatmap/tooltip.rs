@@ -29,8 +29,8 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     };
     let answer = use_answer(cell.map(Query::HeatmapCell));
     let model = use_model();
-    if props.hover == Some(Hover::Failure) {
-        return model.failure_at_cursor().map(failed).unwrap_or_default();
+    if let Some(Hover::Failure(position)) = props.hover {
+        return model.failure_at(position).map(failed).unwrap_or_default();
     }
     let Some(wanted) = cell else { return html! {} };
     match answer.as_deref() {

@@ -5,6 +5,7 @@ use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::icon::{Symbol, icon};
 
 /// Columns of a curve: enough for a strip, and few enough for the page.
 const COLUMNS: u32 = 400;
@@ -34,7 +35,10 @@ pub fn OutsideCurves() -> Html {
     };
     html! {
         <section class="outside" aria-label="Memory beside the allocator" data-testid="outside">
-            <button type="button" class="quiet-button" aria-expanded={is_open.to_string()} onclick={toggle}>{ "Beside the allocator" }</button>
+            <button type="button" class="quiet-button" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="outside-toggle"
+                title="Memory that the job uses and PyTorch's allocator does not hold: its process, pinned host memory, and the rest of the device">
+                { icon(Symbol::ChevronDown) }{ "Memory outside PyTorch's allocator" }
+            </button>
             if let (true, Some(Answer::Overview(overview))) = (*is_open, answer.as_deref()) {
                 { for overview.outside.iter().map(|curve| html! {
                     <div class="outside-curve" key={curve.name.clone()} data-testid="outside-curve">

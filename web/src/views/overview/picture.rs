@@ -10,6 +10,7 @@ use shared::units::Bytes;
 use crate::hooks::PinFlag;
 use crate::render::canvas::{Picture, Size};
 use crate::render::color::Rgb;
+use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
@@ -202,7 +203,7 @@ fn over(
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
     losses::draw(surface, &overview.losses, (x, y), plot, palette);
     if let Some(runs) = &scene.runs {
-        runs.draw(surface, (x, y), plot, palette, false);
+        runs.draw(surface, (x, y), plot, (&mut Labels::default(), false), palette);
     }
     brush(surface, scene, x, plot);
     if let Some(range) = preview.or(scene.range) {

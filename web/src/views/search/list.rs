@@ -10,6 +10,7 @@ use crate::render::palette::Palette;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
+use crate::widgets::site_text::site_text;
 
 /// The id of the list, for the box that controls it.
 pub const LIST_ID: &str = "search-list";
@@ -88,7 +89,7 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
                 <>
                     <span class="found-when dim">{ when }</span>
                     { paint_chip(shown.palette, hit.paint) }
-                    <span class="found-name">{ hit.site.clone() }</span>
+                    <span class="found-name">{ site_text(&hit.site) }</span>
                     { bytes_text(hit.bytes) }
                 </>
             },
@@ -103,7 +104,7 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
             html! {
                 <>
                     { paint_chip(shown.palette, line.paint) }
-                    <span class="found-name">{ line.label.clone() }</span>
+                    <span class="found-name">{ site_text(&line.label) }</span>
                     <span class="dim">{ counted(line.count.into(), "allocation") }</span>
                     { bytes_text(line.bytes) }
                 </>
@@ -140,9 +141,9 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
     let behind = u64::from(count).saturating_sub(u64::from(found.query.first) + found.hits.len() as u64);
     let beside = match (found.query.first, behind) {
         (0, 0) => String::new(),
-        (0, behind) => format!("{} later", Count(behind)),
-        (before, 0) => format!("{} earlier", Count(before.into())),
-        (before, behind) => format!("{} earlier, {} later", Count(before.into()), Count(behind)),
+        (0, behind) => format!("and {} made later", Count(behind)),
+        (before, 0) => format!("and {} made earlier", Count(before.into())),
+        (before, behind) => format!("and {} made earlier, {} later", Count(before.into()), Count(behind)),
     };
     let more = |count: u32, listed: usize| match u64::from(count).saturating_sub(listed as u64) {
         0 => String::new(),

@@ -117,7 +117,7 @@ pub fn SearchBox() -> Html {
             };
             let (model, hit) = (model.clone(), hit.clone());
             ask(
-                Query::NextHit { term, from, forward },
+                Query::NextHit { term, from, position: model.view.cursor, forward },
                 Callback::from(move |answer| {
                     let Answer::Hit(found) = answer else { return };
                     hit.set(found);
@@ -201,12 +201,14 @@ pub fn SearchBox() -> Html {
                     is_open.set(false);
                     chosen.set(None);
                 }
-                "Escape" if !typed.is_empty() => {
-                    typed.set(String::new());
-                    set_term.emit(String::new());
+                // Clears the search and leaves the input. A failure would only leave the focus in it.
+                "Escape" => {
+                    if !typed.is_empty() {
+                        typed.set(String::new());
+                        set_term.emit(String::new());
+                    }
+                    drop(input.blur());
                 }
-                // Nothing to clear: leave the input. A failure would only leave the focus in it.
-                "Escape" => drop(input.blur()),
                 _ => return,
             }
             event.prevent_default();

@@ -3,6 +3,7 @@
 mod ghost;
 mod picture;
 mod ruler;
+mod spot;
 mod strip;
 pub(super) mod tooltip;
 
@@ -172,7 +173,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
             if by_class {
                 <ColorMenu testid="segments-color" />
             } else {
-                { key() }
+                { key(model.failure_at_cursor().is_some_and(|failure| failure.nearest_gap.is_some())) }
             }
             <div class="choices" role="group" aria-label="Zoom">
                 <button type="button" class="choice" disabled={zoom <= 1.0} title="Zoom out (Ctrl+wheel)" aria-label="Zoom out" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
@@ -224,7 +225,7 @@ fn menu<T: Copy + PartialEq + 'static>(
 }
 
 /// Renders the legend of state colours.
-fn key() -> Html {
+fn key(has_failure: bool) -> Html {
     const STATES: [(&str, &str); 6] = [
         ("allocated", "allocated"),
         ("pending", "waiting"),
@@ -234,10 +235,13 @@ fn key() -> Html {
         ("pin", "pins a mostly free segment"),
     ];
     html! {
-        <span class="state-key">
+        <span class="state-key" data-testid="segments-key">
             { for STATES.iter().map(|(class, name)| html! {
                 <span class="state-key-item"><span class={classes!("state-swatch", *class)} aria-hidden="true" />{ *name }</span>
             }) }
+            if has_failure {
+                <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
+            }
         </span>
     }
 }

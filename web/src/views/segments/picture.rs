@@ -152,8 +152,8 @@ fn segment_of(map: &Segments, block: usize) -> Option<u32> {
 /// Returns the shapes of an answer in CSS pixels of the whole map: blocks and gaps, then the outlines of segments.
 fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(map.blocks.len() + map.outlines.len());
-    // During a search, and while a line is selected, only matches have their full colour.
-    let is_search = map.query.highlight.is_some() || map.query.line.is_some();
+    // During a search, and while a line is selected, only matches have their full colour, unless there are none.
+    let is_search = map.blocks.paint.iter().any(|paint| Paint(*paint).has(Paint::DIM));
     // A block that continues in the next row has no edge at the end of its row.
     let goes_on = |quads: &Quads, i: usize, quad: &Quad| {
         quads.id.get(i + 1) == Some(&quad.id)
@@ -270,7 +270,9 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
         }
     }
     if let Some(ghost) = scene.ghost {
-        ghost.draw(surface, map, (top, size.width - 2.0 * MARGIN), palette);
+        // Below the ruler.
+        let bounds = Area { x: MARGIN, y: RULER, width: size.width - 2.0 * MARGIN, height: size.height - RULER };
+        ghost.draw(surface, map, (top, bounds), palette);
     }
     let mut frame = |area: Area| {
         let wide = Area { x: area.x - 2.0, y: area.y - 2.0, width: area.width + 4.0, height: area.height + 4.0 };
@@ -421,32 +423,75 @@ pub(super) mod tests {
             nearest_gap: Some((Address(4096 + 1024 + 512), 512)),
             ..FailedRequest::default()
         };
-        let scene = Scene { ghost: Ghost::new(&failure), ..scene(Selection::None) };
+        let mut map = to_scale(100.0);
+        map.height = 20.0;
+        let answer = Rc::new(Answer::Segments(Box::new(map)));
+        let scene = Scene { answer, ghost: Ghost::new(&failure), ..scene(Selection::None) };
         let mut log = SurfaceLog::default();
-        let size = Size { width: 124.0 + 2.0 * MARGIN, height: 100.0, ratio: 1.0 };
+        let size = Size { width: 424.0 + 2.0 * MARGIN, height: 100.0, ratio: 1.0 };
         over(&mut log, &scene, scene.map().unwrap(), None, size);
         let red = Palette::light().oom.css();
-        assert!(log.0.contains(&format!("outline 87,24 49x24 by 2 {red}")), "{:#?}", log.0);
-        assert!(log.0.iter().any(|line| line.contains("1.00 KiB failed; this gap has 512 B")));
+        assert!(log.0.contains(&format!("outline 87,24 50x24 by 2 {red}")), "to scale: {:#?}", log.0);
+        assert!(log.0.iter().any(|line| line.contains("\"1.00 KiB failed; this gap has 512 B\"")), "{:#?}", log.0);
+    }
+
+    /// Returns the map with its segment of 2048 bytes as long as this many pixels.
+    fn to_scale(pixels: f64) -> Segments {
+        Segments { per_byte: Some(pixels / 2048.0), left: 0.0, ..map() }
+    }
+
+    /// Draws a request on a map, and returns its outlines and its words.
+    fn ghost_on(map: &Segments, requested: u64, gap: (u64, u64), width: f64) -> (Vec<String>, Vec<String>) {
+        let nearest_gap = Some((Address(4096 + gap.0), gap.1));
+        let failure = FailedRequest { requested, nearest_gap, ..FailedRequest::default() };
+        let bounds = Area { x: MARGIN, y: RULER, width, height: 300.0 };
+        let mut log = SurfaceLog::default();
+        Ghost::new(&failure).unwrap().draw(&mut log, map, (40.0, bounds), &Palette::light());
+        let of = |kind: &str, no: &str| -> Vec<String> {
+            log.0.iter().filter(|line| line.starts_with(kind) && !line.contains(no)).cloned().collect()
+        };
+        (of("outline", "by 1 "), of("text", "\n"))
     }
 
     #[test]
     fn a_failed_request_goes_on_in_the_next_row_of_its_segment() {
-        let failure = FailedRequest {
-            requested: 256,
-            nearest_gap: Some((Address(4096 + 1152), 128)),
-            ..FailedRequest::default()
-        };
-        let mut map = scene(Selection::None).map().unwrap().clone();
+        let mut map = to_scale(160.0);
+        map.height = 50.0;
         map.outlines.push((0.0, 60.0), (30.0, 50.0), Paint::OTHER, 0);
-        let mut log = SurfaceLog::default();
-        Ghost::new(&failure).unwrap().draw(&mut log, &map, (0.0, 120.0), &Palette::light());
-        let outlines: Vec<_> = log.0.iter().filter(|line| line.starts_with("outline")).collect();
+        let (outlines, words) = ghost_on(&map, 256, (1152, 128), 100.0);
         let red = Palette::light().oom.css();
         let at = |x: f64| x + MARGIN;
         let wanted =
-            [format!("outline {},-2 10x24 by 2 {red}", at(90.0)), format!("outline {},28 10x24 by 2 {red}", at(0.0))];
-        assert_eq!(outlines, wanted.iter().collect::<Vec<_>>());
+            [format!("outline {},38 10x24 by 2 {red}", at(90.0)), format!("outline {},68 10x24 by 2 {red}", at(0.0))];
+        assert_eq!(outlines, wanted);
+        assert_eq!(words, [""; 0], "there is no room for its words");
+        let (_, words) = ghost_on(&map, 256, (1152, 128), 400.0);
+        assert!(words[0].starts_with("text \"256 B failed; this gap has 128 B\""), "{words:?}");
+    }
+
+    #[test]
+    fn a_failed_request_that_is_longer_than_its_row_has_a_break_and_says_so() {
+        let map = to_scale(100.0);
+        let (outlines, words) = ghost_on(&map, 1 << 20, (1536, 512), 400.0);
+        let red = Palette::light().oom.css();
+        assert_eq!(outlines, [format!("outline {},38 325x24 by 2 {red}", 75.0 + MARGIN)]);
+        assert!(words[0].contains("1.00 MiB failed; this gap has 512 B; cut off after 6.50 KiB"), "{words:?}");
+        let (_, words) = ghost_on(&map, 4096, (1536, 512), 400.0);
+        assert!(words[0].contains("\"4.00 KiB failed; this gap has 512 B\""), "it is drawn to its end: {words:?}");
+    }
+
+    #[test]
+    fn a_gap_in_a_segment_that_begins_above_the_view_is_where_it_was() {
+        // Ten rows of 100 pixels; the answer has the last two.
+        let mut map = to_scale(1000.0);
+        (map.height, map.outlines, map.blocks) = (300.0, Quads::default(), Quads::default());
+        map.outlines.push((0.0, 100.0), (224.0, 244.0), Paint::OTHER, 0);
+        map.outlines.push((0.0, 100.0), (252.0, 272.0), Paint::OTHER, 0);
+        let gap = 2048 * 85 / 100;
+        let (outlines, _) = ghost_on(&map, 2048 / 50, (gap, 16), 100.0);
+        let red = Palette::light().oom.css();
+        assert_eq!(outlines, [format!("outline {},262 20x24 by 2 {red}", 50.0 + MARGIN)]);
+        assert_eq!(ghost_on(&map, 40, (64, 16), 100.0).0, [""; 0], "it is out of view");
     }
 
     #[test]

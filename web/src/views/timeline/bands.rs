@@ -28,8 +28,9 @@ pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) ->
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
     let dimmed = chosen.and_then(|chosen| dimmed(&timeline.quads, chosen));
-    // During a search only matches have their full colour.
-    let dim = if timeline.query.highlight.is_some() || dimmed.is_some() { Paint::DIM } else { 0 };
+    // During a search only matches have their full colour, unless there are none.
+    let is_search = timeline.quads.paint.iter().any(|paint| Paint(*paint).has(Paint::DIM));
+    let dim = if is_search || dimmed.is_some() { Paint::DIM } else { 0 };
     let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
     // Reserved memory rarely changes, so what lies above the stack is drawn as a few wide rectangles, whose lower parts
     // the stack covers. A rectangle for each column would take a painter many times as long.
@@ -201,7 +202,10 @@ pub(super) mod tests {
         let palette = Palette::dark();
         let mut searched = answer();
         searched.query.highlight = Some("forward".to_owned());
-        let (bright, faint) = (shapes(&answer(), &palette, None), shapes(&searched, &palette, None));
+        let bright = shapes(&answer(), &palette, None);
+        assert_eq!(shapes(&searched, &palette, None), bright, "without a match nothing is faint");
+        searched.quads.paint = vec![Paint::slot(0).with(Paint::DIM).0, Paint::slot(1).0].into();
+        let faint = shapes(&searched, &palette, None);
         let is_red = |shape: &&Shape| shape.color == palette.rounding.pixel();
         assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
         let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);

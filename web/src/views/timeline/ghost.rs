@@ -1,11 +1,11 @@
-//! The request that failed, drawn as an outlined block of what the driver was asked for, on top of what was reserved. A
-//! dashed line shows how far the driver could go: it doesn't fit under that.
+//! The request that failed, drawn as a narrow mark as high as what the driver was asked for, on top of what was reserved. A
+//! dashed line shows how far the driver could go: it doesn't fit under that. Its label has a box of its own.
 
 use shared::diagnosis::{Cause, FailedRequest};
-use shared::query::Window;
 use shared::units::Bytes;
 
 use super::gesture::PlotArea;
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
 use crate::views::failed;
@@ -15,9 +15,9 @@ use crate::views::failed;
 pub struct Ghost {
     /// The coordinate of its failure.
     x: f64,
-    /// Reserved bytes: the block stands on them.
+    /// Reserved bytes: the mark stands on them.
     reserved: u64,
-    /// Bytes that the driver was asked for.
+    /// Bytes that the driver was asked for: the height of the mark.
     asked: u64,
     /// The most that could have been reserved, unless a limit stood below that.
     most: Option<u64>,
@@ -25,8 +25,27 @@ pub struct Ghost {
     texts: [String; 2],
 }
 
+/// How far the line of what the driver had reaches over the mark, in pixels.
+const OVER: f64 = 18.0;
+/// The most heights of the largest total in view that a request may take: a request out of all proportion must not flatten
+/// everything else.
+const MOST_HEIGHTS: u64 = 2;
+
+/// Room for the label above the mark, in pixels, and the largest share of the plot that it may take.
+const LABEL_ROOM: (f64, f64) = (48.0, 0.2);
+
+/// Returns the height that shows all requests that failed in view, with room for a label above them on a plot of `pixels`,
+/// and the largest total: it does not depend on which of them is drawn.
+pub fn height_of<'a>(failures: impl Iterator<Item = &'a FailedRequest>, largest: u64, pixels: f64) -> u64 {
+    let tops = failures.map(|failure| failure.reserved.saturating_add(failure.asked_of_driver.max(1)));
+    let Some(top) = tops.max() else { return largest };
+    let room = (LABEL_ROOM.0 / pixels.max(1.0)).min(LABEL_ROOM.1);
+    let top = top.min(largest.saturating_mul(MOST_HEIGHTS)) as f64 / (1.0 - room);
+    largest.max(top as u64)
+}
+
 impl Ghost {
-    /// Returns the block of a request that failed at a coordinate.
+    /// Returns the mark of a request that failed at a coordinate.
     pub fn new(x: f64, failure: &FailedRequest) -> Self {
         let FailedRequest { reserved, asked_of_driver, driver_free, requested, .. } = *failure;
         let asked = asked_of_driver.max(1);
@@ -38,52 +57,55 @@ impl Ghost {
         Self { x, reserved, asked, most, texts: [request, failed::reason(failure)] }
     }
 
-    fn top(&self) -> u64 {
-        self.reserved.saturating_add(self.asked)
-    }
-
-    /// Returns the height that shows all of it, in bytes, if its failure is in the window.
-    pub fn top_in(&self, window: Window) -> Option<u64> {
-        (window.start <= self.x && self.x <= window.end).then(|| self.top())
-    }
-
-    fn block(&self, surface: &mut dyn Surface, plot_area: &PlotArea) -> Option<Area> {
+    fn mark(&self, plot_area: &PlotArea) -> Option<Area> {
         let (x, y) = (plot_area.x().pixel(self.x), plot_area.y());
-        let heights = (y.pixel(self.top() as f64), y.pixel(self.reserved as f64));
-        failed::block(surface, plot_area.plot, x, heights, &self.texts)
+        let top = self.reserved.saturating_add(self.asked);
+        failed::mark(plot_area.plot, x, (y.pixel(top as f64), y.pixel(self.reserved as f64)))
     }
 
-    /// Returns the area that the block and its label may take, if it is in the plot.
-    pub fn taken(&self, surface: &mut dyn Surface, plot_area: &PlotArea) -> Option<Area> {
-        let block = self.block(surface, plot_area)?;
-        Some(Area { y: block.y - failed::ROOM, height: block.height + 2.0 * failed::ROOM, ..block })
+    /// Returns the line of what the driver had: a part of it on both sides of the mark.
+    fn limit(&self, mark: Area, plot_area: &PlotArea) -> Option<Area> {
+        let plot = plot_area.plot;
+        let y = self.most.map(|bytes| plot_area.y().pixel(bytes as f64)).filter(|y| *y >= plot.y)?;
+        let (left, right) = ((mark.x - OVER).max(plot.x), (mark.right() + OVER).min(plot.right()));
+        Some(Area { x: left, y: y - 1.0, width: right - left, height: 3.0 })
     }
 
-    /// Draws the block with its label.
-    pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
-        let Some(block) = self.block(surface, plot_area) else { return };
-        let y = plot_area.y();
-        failed::ground(surface, block, palette);
-        if let Some(most) = self.most.map(|bytes| y.pixel(bytes as f64)).filter(|most| *most >= plot_area.plot.y) {
-            surface.horizontal(most, block.x, block.right(), true, palette.oom.into());
+    /// Draws the mark, and keeps labels off it.
+    pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, labels: &mut Labels, palette: &Palette) {
+        let Some(mark) = self.mark(plot_area) else { return };
+        failed::ground(surface, mark, palette);
+        labels.keep_out(mark);
+        if let Some(line) = self.limit(mark, plot_area) {
+            surface.horizontal(line.y + 1.0, line.x, line.right(), true, palette.oom.into());
+            labels.keep_out(line);
         }
-        failed::label(surface, plot_area.plot, block, &self.texts, palette);
+    }
+
+    /// Writes the label. `hides_nothing` says of an area that nothing is drawn there.
+    pub fn label(
+        &self,
+        surface: &mut dyn Surface,
+        plot_area: &PlotArea,
+        (labels, hides_nothing): (&mut Labels, impl Fn(Area) -> bool),
+        palette: &Palette,
+    ) {
+        if let Some(mark) = self.mark(plot_area) {
+            failed::label(surface, plot_area.plot, mark, &self.texts, (labels, hides_nothing), palette);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use shared::diagnosis::Cause;
+    use shared::query::Window;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;
 
-    fn drawn(x: f64, requested: u64) -> Vec<String> {
-        let plot = Area { x: 100.0, y: 20.0, width: 400.0, height: 200.0 };
-        let bytes = Window { start: 0.0, end: 200.0 };
-        let window = Window { start: 0.0, end: 400.0 };
-        let plot_area = PlotArea::at_rest(plot, window, bytes);
-        let failure = FailedRequest {
+    fn failure(requested: u64) -> FailedRequest {
+        FailedRequest {
             reserved: 100,
             requested,
             asked_of_driver: requested,
@@ -91,26 +113,56 @@ mod tests {
             largest_servable: 7,
             cause: Cause::Fragmented,
             ..FailedRequest::default()
-        };
-        let ghost = Ghost::new(x, &failure);
-        assert_eq!(ghost.top_in(window), (x <= 400.0).then_some(100 + requested));
-        let mut log = SurfaceLog::default();
-        ghost.draw(&mut log, &plot_area, &Palette::dark());
+        }
+    }
+
+    /// Draws a request of 50 bytes on a plot of one pixel for each byte.
+    fn drawn(x: f64, hides_nothing: fn(Area) -> bool) -> Vec<String> {
+        let plot = Area { x: 100.0, y: 20.0, width: 400.0, height: 200.0 };
+        let plot_area = PlotArea::at_rest(plot, Window { start: 0.0, end: 400.0 }, Window { start: 0.0, end: 200.0 });
+        let ghost = Ghost::new(x, &failure(50));
+        let (mut log, mut labels, palette) = (SurfaceLog::default(), Labels::default(), Palette::dark());
+        ghost.draw(&mut log, &plot_area, &mut labels, &palette);
+        ghost.label(&mut log, &plot_area, (&mut labels, hides_nothing), &palette);
         log.0
     }
 
+    fn find(log: &[String], what: &str) -> String {
+        log.iter().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {log:?}")).clone()
+    }
+
     #[test]
-    fn the_request_stands_on_what_was_reserved_and_crosses_what_the_driver_had() {
+    fn the_mark_is_narrow_whatever_the_zoom_and_stands_on_what_was_reserved() {
         let red = Palette::dark().oom.css();
-        let outline = |log: &[String]| log.iter().find(|line| line.starts_with("outline")).cloned();
-        let beside = drawn(10.0, 50);
-        assert_eq!(outline(&beside), Some(format!("outline 110,70 162x50 by 1.5 {red}")));
-        let line = beside.iter().find(|line| line.starts_with("dashed") || line.starts_with("horizontal"));
-        assert!(line.is_some_and(|line| line.contains("100")), "{beside:?}");
-        assert!(beside.iter().any(|line| line.contains("Request: 50 B")), "{beside:?}");
-        assert!(beside.iter().any(|line| line.contains("Largest it could use: 7 B")), "{beside:?}");
-        let before = drawn(390.0, 50);
-        assert_eq!(outline(&before), Some(format!("outline 328,70 162x50 by 1.5 {red}")));
-        assert_eq!(drawn(500.0, 50), [""; 0], "out of view");
+        let beside = drawn(10.0, |_| true);
+        assert!(beside.contains(&format!("outline 110,70 14x50 by 1.5 {red}")), "{beside:?}");
+        assert_eq!(find(&beside, "dashed"), format!("dashed 100 from 100 to 142 {red}"), "what the driver had");
+        assert_eq!(find(&beside, "Request: 50 B"), "text \"Request: 50 B\" at 136,46 Start", "over the dashed line");
+        assert!(find(&beside, "Largest it could use: 7 B").contains("136,60"));
+        let before = drawn(395.0, |_| true);
+        assert!(before.contains(&format!("outline 481,70 14x50 by 1.5 {red}")), "{before:?}");
+        assert_eq!(drawn(500.0, |_| true), [""; 0], "out of view");
+    }
+
+    #[test]
+    fn the_label_stays_above_what_is_drawn_and_off_the_dashed_line_where_it_can() {
+        let y = |hides_nothing| {
+            let text = find(&drawn(200.0, hides_nothing), "Request: 50 B");
+            text.split_once(',').and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok()).unwrap()
+        };
+        assert_eq!(y(|_| true), 46.0);
+        assert_eq!(y(|area| area.y > 100.0), 130.0, "only below there is nothing");
+        assert_eq!(y(|_| false), 46.0, "everything is covered");
+    }
+
+    #[test]
+    fn the_height_shows_every_failure_in_view_but_none_out_of_proportion() {
+        let of = |sizes: &[u64], largest| {
+            let all: Vec<_> = sizes.iter().map(|size| failure(*size)).collect();
+            height_of(all.iter(), largest, 480.0)
+        };
+        assert_eq!((of(&[], 120), of(&[10, 60], 120), of(&[10], 120)), (120, 177, 122));
+        assert_eq!(of(&[u64::MAX], 120), 266);
+        assert_eq!(height_of([failure(60)].iter(), 120, 1.0), 200, "a low plot keeps four fifths");
     }
 }

@@ -107,21 +107,32 @@ impl Lane<'_> {
             return;
         }
         let ink = palette.text_dim.into();
-        if let Some(name) = fit(surface, self.name, Font::Label, plot.x - 10.0) {
+        let is_seen =
+            self.spans.iter().any(|(span, _)| x.pixel(span.end) >= plot.x && x.pixel(span.start) < plot.right());
+        if let Some(name) = fit(surface, self.name, Font::Label, plot.x - 10.0).filter(|_| is_seen) {
             surface.text(&name, (plot.x - 8.0, self.top(plot, 0) + ROW / 2.0 - 1.0), Align::End, Font::Label, ink);
         }
         let rows = self.row_count() as usize;
         // The end of what is drawn in each row: one span per pixel is enough.
         let mut drawn = vec![f64::NEG_INFINITY; rows];
         let mut parity = vec![false; rows];
-        let (mut narrow, mut has_names) = (Vec::new(), false);
+        let (mut narrow, mut named) = (Vec::new(), Vec::new());
         for (i, (span, name)) in self.spans.iter().enumerate() {
             let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
             let row = self.row(i) as usize;
             let (Some(drawn), Some(parity)) = (drawn.get_mut(row), parity.get_mut(row)) else { continue };
             *parity = !*parity;
             let end = to.max(from + 1.0);
-            if to < plot.x || from >= plot.right() || end < *drawn + 1.0 {
+            if to < plot.x || from >= plot.right() {
+                continue;
+            }
+            // A mark without a length has a name even where another one has drawn its line.
+            let is_mark = span.length() <= 0.0;
+            if is_mark {
+                let area = Area { x: from, y: self.top(plot, row as u32), width: 0.0, height: ROW - 2.0 };
+                narrow.push(Narrow::new(area, name, row, true));
+            }
+            if end < *drawn + 1.0 {
                 continue;
             }
             let from = from.max(*drawn);
@@ -139,16 +150,16 @@ impl Lane<'_> {
             let text = if area.width < NAME_ROOM { None } else { shortened(surface, name, area.width - 8.0) };
             match text {
                 Some(text) => {
-                    has_names = true;
                     surface.text(&text, (from + 4.0, area.y + area.height / 2.0), Align::Start, Font::Label, ink);
+                    named.push((row, from, from + 8.0 + surface.text_width(&text, Font::Label)));
                 }
-                None if row == 0 => narrow.push((area, name)),
+                None if row == 0 && !is_mark => narrow.push(Narrow::new(area, name, row, false)),
                 None => {}
             }
         }
-        if !has_names {
-            numbers(surface, &narrow, plot, palette);
-        }
+        // Where some spans have names, others that are too narrow for theirs need none.
+        narrow.retain(|one| one.is_mark || named.is_empty());
+        narrow_names(surface, narrow, named, plot, palette);
     }
 }
 
@@ -167,30 +178,79 @@ fn number(name: &str) -> &str {
     name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default()
 }
 
-/// Names every second, tenth, twentieth, … of numbered spans, if all are too narrow for their names.
-fn numbers(surface: &mut dyn Surface, spans: &[(Area, &String)], plot: Area, palette: &Palette) {
-    let numbered: Vec<(Area, u64, &String)> =
-        spans.iter().filter_map(|(area, name)| Some((*area, number(name).parse().ok()?, *name))).collect();
-    let (Some(first), Some(last)) = (numbered.first(), numbered.last()) else { return };
-    let pixels_each = (last.0.x - first.0.x) / last.1.saturating_sub(first.1).max(1) as f64;
+/// A span that is too narrow for its name.
+struct Narrow<'a> {
+    area: Area,
+    name: &'a str,
+    /// The name without its number.
+    series: &'a str,
+    number: Option<u64>,
+    row: usize,
+    is_mark: bool,
+}
+
+impl<'a> Narrow<'a> {
+    fn new(area: Area, name: &'a str, row: usize, is_mark: bool) -> Self {
+        let digits = number(name);
+        let series = name.strip_suffix(digits).unwrap_or(name);
+        Self { area, name, series, number: digits.parse().ok(), row, is_mark }
+    }
+}
+
+/// Names spans that are too narrow for their names, as far as there is room: first the rarest, since a mark of a person's own
+/// says more than one of many steps; of a long series every second, tenth, twentieth, ….
+fn narrow_names(
+    surface: &mut dyn Surface,
+    mut spans: Vec<Narrow<'_>>,
+    mut taken: Vec<(usize, f64, f64)>,
+    plot: Area,
+    palette: &Palette,
+) {
+    // A stable order keeps each series from left to right.
+    spans.sort_by(|a, b| a.series.cmp(b.series));
+    let mut series: Vec<&[Narrow<'_>]> = spans.chunk_by(|a, b| a.series == b.series).collect();
+    series.sort_by_key(|series| series.len());
+    for series in series {
+        let every = interval(series);
+        let mut end = f64::NEG_INFINITY;
+        for Narrow { area, name, number, row, .. } in series {
+            let is_due = match number {
+                Some(number) => number % every == 0,
+                // Spans of one name are told apart by hovering.
+                None => series.len() == 1 || area.x >= end,
+            };
+            let width = surface.text_width(name, Font::Label) + 8.0;
+            let right = area.x + width;
+            let is_taken = |(other, from, to): &(usize, f64, f64)| other == row && area.x < *to && *from < right;
+            if !is_due || right > plot.right() || taken.iter().any(is_taken) {
+                continue;
+            }
+            end = right + NUMBER_ROOM;
+            taken.push((*row, area.x, right + 4.0));
+            surface.fill(Area { width, ..*area }, palette.background.into());
+            surface.fill(Area { width, ..*area }, palette.text.at(0.10));
+            surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
+            let at = (area.x + 4.0, area.y + area.height / 2.0);
+            surface.text(name, at, Align::Start, Font::Label, palette.text_dim.into());
+        }
+    }
+}
+
+/// Returns which numbers of a series are named: each, every second, every tenth, ….
+fn interval(series: &[Narrow<'_>]) -> u64 {
+    let ends = series.first().zip(series.last());
+    let Some(((from, first), (to, last))) =
+        ends.and_then(|(first, last)| Some(((first.area.x, first.number?), (last.area.x, last.number?))))
+    else {
+        return 1;
+    };
+    let pixels_each = (to - from) / last.saturating_sub(first).max(1) as f64;
     let mut every = 1_u64;
-    while pixels_each * (every as f64) < NUMBER_ROOM && every < 1 << 40 {
+    while series.len() > 1 && pixels_each * (every as f64) < NUMBER_ROOM && every < 1 << 40 {
         every *= if every.to_string().starts_with('2') { 5 } else { 2 };
         // 1, 2, 10, 20, 100, …
     }
-    let mut end = plot.x;
-    for (area, number, name) in numbered {
-        let width = surface.text_width(name, Font::Label) + 8.0;
-        if number % every != 0 || area.x < end || area.x + width > plot.right() {
-            continue;
-        }
-        end = area.x + width + 4.0;
-        surface.fill(Area { width, ..area }, palette.background.into());
-        surface.fill(Area { width, ..area }, palette.text.at(0.10));
-        surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
-        let at = (area.x + 4.0, area.y + area.height / 2.0);
-        surface.text(name, at, Align::Start, Font::Label, palette.text_dim.into());
-    }
+    every
 }
 
 #[cfg(test)]
@@ -273,5 +333,36 @@ mod tests {
             (0..200).map(|i| span(f64::from(i) * 5.0, f64::from(i + 1) * 5.0, &format!("step {i}"))).collect();
         let lane = Lane { name: "steps", spans: &spans, rows: None, below: 0 };
         assert_eq!(texts(&lane)[1..], ["step 0", "step 100"]);
+    }
+
+    #[test]
+    fn a_mark_of_ones_own_is_named_before_the_steps_around_it() {
+        let mut spans: Vec<Span> = Vec::new();
+        for i in 0..200 {
+            let at = f64::from(i) * 5.0;
+            if i == 100 {
+                // In the same pixel as the step.
+                spans.push(span(at - 0.1, at - 0.1, "epoch 2"));
+            }
+            spans.push(span(at, at, &format!("step {i}")));
+        }
+        let rows = Rows::of(&spans);
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
+        let named = texts(&lane);
+        assert!(named.contains(&"epoch 2".to_owned()) && named.contains(&"step 0".to_owned()), "{named:?}");
+        assert!(!named.contains(&"step 100".to_owned()), "there is room for one: {named:?}");
+        // Its line may have been drawn by the step before it.
+        let after: Vec<Span> = vec![span(500.0, 500.0, "step 1"), span(500.1, 500.1, "warm")];
+        let rows = Rows::of(&after);
+        let named = texts(&Lane { spans: &after, rows: Some(&rows), ..lane });
+        assert_eq!(named.len(), 2, "one of the two has its name: {named:?}");
+    }
+
+    #[test]
+    fn a_mark_within_a_named_span_has_its_name_below() {
+        let spans = [span(0.0, 900.0, "epoch"), span(300.0, 300.0, "saved"), span(310.0, 310.0, "saved")];
+        let rows = Rows::of(&spans);
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
+        assert_eq!(texts(&lane), ["annotated", "epoch", "saved"]);
     }
 }

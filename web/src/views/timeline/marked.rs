@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use shared::diagnosis::FailedRequest;
 use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
 use yew::prelude::*;
 
 use super::lanes::Rows;
 use super::marks::{Marks, Oom, Steps};
 use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_pin_flags, use_range};
-use crate::model::Selection;
+use crate::model::{Model, Selection};
 
 /// Columns of the overview that flags and annotations are read from; its totals are not used here.
 const MARK_COLUMNS: u32 = 16;
@@ -75,6 +76,21 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         range: use_range(model),
         pins: use_pin_flags(model),
     }
+}
+
+/// Returns the requests that failed in a window, from left to right with their coordinates, as far as they are known.
+pub fn failures<'a>(model: &'a Model, ooms: &[Oom], window: Window) -> Vec<(f64, &'a FailedRequest)> {
+    let from = ooms.partition_point(|oom| oom.x < window.start);
+    let seen = ooms.iter().skip(from).take_while(|oom| oom.x <= window.end);
+    seen.filter_map(|oom| Some((oom.x, model.failure_at(oom.position)?))).collect()
+}
+
+/// Returns the one of some failures that is drawn: the one at the cursor, otherwise the one that matters most, otherwise the
+/// first.
+pub fn drawn_failure<'a>(model: &Model, failures: &[(f64, &'a FailedRequest)]) -> Option<(f64, &'a FailedRequest)> {
+    let at = |position: u32| failures.iter().find(|failure| failure.1.position() == position);
+    let decisive = || at(model.diagnosis()?.verdict.position?);
+    at(model.view.cursor).or_else(decisive).or(failures.first()).copied()
 }
 
 fn coordinate(state: &StateAt, axis: Axis) -> f64 {

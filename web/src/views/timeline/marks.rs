@@ -14,7 +14,7 @@ use crate::render::canvas::Size;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
-use crate::render::surface::{Align, Area, Font, Surface, fit};
+use crate::render::surface::{Align, Area, Font, Surface, fit_site};
 use crate::render::ticks;
 use crate::views::{losses, pin_flags};
 
@@ -138,7 +138,7 @@ pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
     if marks.steps.has_lane {
         marks.step_lane().draw(surface, plot_area, palette);
     }
-    flags(surface, plot_area, &marks.ooms, palette);
+    flags(surface, plot_area, marks, palette);
 }
 
 /// Draws everything on top: the lifetime of the selected allocation, and the cursor.
@@ -155,8 +155,7 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
     }
     pin_flags::draw(surface, x, plot, &marks.pins, true, palette);
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
-        // The cursor's handle is in the strip above the lanes, where it can be dragged.
-        let top = CURSOR_STRIP - 11.0;
+        let top = handle(at).y;
         surface.vertical(at, top + 2.0, plot.bottom() + 4.0, palette.accent.into());
         surface.polygon(
             &[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)],
@@ -234,7 +233,7 @@ pub fn peak(
     let rows: Vec<(&Class, String, String, f64)> = largest
         .iter()
         .filter_map(|class| {
-            let name = fit(surface, &class.label, Font::Label, name_width)?;
+            let name = fit_site(surface, &class.label, Font::Label, name_width)?;
             let (size, width) = (Bytes(class.peak_bytes).to_string(), surface.text_width(&name, Font::Label));
             let width = square + 6.0 + width + 12.0 + surface.text_width(&size, Font::Label);
             Some((*class, name, size, width))
@@ -270,14 +269,21 @@ pub fn peak(
     }
 }
 
-fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette: &Palette) {
+/// Returns where the cursor's handle is: in the strip above the lanes, where it can be dragged.
+fn handle(at: f64) -> Area {
+    Area { x: at - 4.5, y: CURSOR_STRIP - 11.0, width: 10.0, height: 10.0 }
+}
+
+fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, palette: &Palette) {
+    let ooms = &marks.ooms;
     let (x, plot) = (plot_area.x(), plot_area.plot);
     // One label with a count for flags that are close together.
-    let mut groups: Vec<(f64, usize, u64)> = Vec::new();
+    let mut groups: Vec<(f64, f64, usize, u64)> = Vec::new();
     let seen = ooms.iter().filter(|oom| is_across(x.pixel(oom.x), plot)).count();
     // Many lines would hide what is behind them.
     let height = if seen > MANY_FLAGS { plot.y } else { plot.bottom() } - 4.0;
-    for oom in ooms {
+    let mut labels = Labels::default();
+    for oom in ooms.iter() {
         let at = x.pixel(oom.x);
         if !is_across(at, plot) {
             continue;
@@ -286,32 +292,36 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette:
         surface.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height }, palette.oom.at(0.85));
         let tip = if flies_left(at, plot) { at - 9.0 } else { at + 9.0 };
         surface.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
+        labels.keep_out(Area { x: at.min(tip) - 1.0, y: 0.0, width: 11.0, height: 14.0 });
         match groups.last_mut() {
-            Some((first, count, bytes)) if at - *first < LABEL_ROOM => {
+            Some((first, last, count, bytes)) if at - *first < LABEL_ROOM => {
+                *last = at;
                 *count += 1;
                 *bytes = (*bytes).max(oom.bytes);
             }
-            _ => groups.push((at, 1, oom.bytes)),
+            _ => groups.push((at, at, 1, oom.bytes)),
         }
     }
-    // Where the last label ends.
-    let mut taken = plot.x;
-    for (i, (at, count, bytes)) in groups.iter().enumerate() {
-        let size = Bytes(*bytes).to_string();
+    // The handle of the cursor hides nothing, nor is it hidden.
+    let handle = marks.cursor.map(|cursor| handle(x.pixel(cursor)));
+    handle.into_iter().for_each(|area| labels.keep_out(area));
+    let strip = Area { x: 0.0, y: 0.0, height: CURSOR_STRIP, width: plot.right() + RIGHT };
+    for (first, last, count, bytes) in groups {
+        let size = Bytes(bytes).to_string();
         let text = match count {
             1 => format!("out of memory, {size}"),
             n => format!("{n} × out of memory, {size}"),
         };
         let width = surface.text_width(&text, Font::Strong);
-        let room_right = groups.get(i + 1).map_or(plot.right(), |next| next.0) - (at + 12.0);
-        let is_left = flies_left(*at, plot);
-        let end = at - if is_left { 13.0 } else { 5.0 };
-        if width <= room_right && !is_left {
-            surface.text(&text, (at + 12.0, 7.0), Align::Start, Font::Strong, palette.oom.into());
-            taken = at + 18.0 + width;
-        } else if end - width >= taken {
-            surface.text(&text, (end, 7.0), Align::End, Font::Strong, palette.oom.into());
-            taken = at + 6.0;
+        let place = |left: f64| Area { x: left, y: 1.0, width, height: 12.0 };
+        let (right, left) =
+            (place(last + 12.0), place(first - if flies_left(first, plot) { 13.0 } else { 5.0 } - width));
+        // Beside the handle, if that is where the label would be.
+        let beside = handle.filter(|handle| handle.overlaps(right) || handle.overlaps(left));
+        let beside = beside.map(|handle| [place(handle.right() + 3.0), place(handle.x - 3.0 - width)]);
+        let places = [right, left].into_iter().chain(beside.into_iter().flatten());
+        if let Some(area) = labels.place(strip, places) {
+            surface.text(&text, (area.x, 7.0), Align::Start, Font::Strong, palette.oom.into());
         }
     }
 }
@@ -436,14 +446,33 @@ mod tests {
         let oom = |x: f64| Oom { x, position: x as u32, bytes: 2 << 30 };
         // The first label goes to the right; there is no room left for that of a flag at the edge.
         let x = plot_area().window.end;
-        flags(&mut log, &plot_area(), &[oom(x * 0.6), oom(x)], &palette);
+        let of = |ooms: &[Oom], cursor| Marks { ooms: ooms.into(), cursor, ..Marks::default() };
+        flags(&mut log, &plot_area(), &of(&[oom(x * 0.6), oom(x)], None), &palette);
         assert_eq!(log.0.iter().filter(|line| line.contains("out of memory")).count(), 1, "{:#?}", log.0);
         let mut log = SurfaceLog::default();
         let many: Vec<_> = (0..20).map(|i| oom(x * f64::from(i) / 20.0)).collect();
-        flags(&mut log, &plot_area(), &many, &palette);
+        flags(&mut log, &plot_area(), &of(&many, None), &palette);
         let lines: Vec<_> = log.0.iter().filter(|line| line.starts_with("fill")).collect();
         let height = format!("x{} ", plot.y - 4.0);
         assert!(lines.len() == 20 && lines.iter().all(|line| line.contains(&height)), "{lines:#?}");
+    }
+
+    #[test]
+    fn a_flags_label_stands_beside_the_handle_of_the_cursor() {
+        let area = plot_area();
+        let label = |cursor: f64| {
+            let mut log = SurfaceLog::default();
+            let ooms: Rc<[Oom]> = [Oom { x: 990.0, position: 990, bytes: 2 << 30 }].into();
+            flags(&mut log, &area, &Marks { ooms, cursor: Some(cursor), ..Marks::default() }, &Palette::dark());
+            words(&log.0).into_iter().find(|(_, text)| text.starts_with("out of memory")).map(|(area, _)| area)
+        };
+        let free = label(100.0).unwrap();
+        for cursor in 600..=1000 {
+            let handle = handle(area.x().pixel(f64::from(cursor)));
+            let found = label(f64::from(cursor)).unwrap_or_else(|| panic!("{cursor}"));
+            assert!(!found.overlaps(handle), "{cursor}: {found:?} {handle:?}");
+        }
+        assert_eq!(label(990.0), Some(free), "at the failure");
     }
 
     #[test]

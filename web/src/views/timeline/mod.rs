@@ -26,10 +26,10 @@ use self::curves::CurvePanel;
 pub use self::curves::{values_at, values_text};
 pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
-use self::ghost::Ghost;
+use self::ghost::{Ghost, height_of};
 use self::hover::{Hover, Thing};
 pub use self::listen::{drag_kind, is_on_button, wheel_of};
-use self::marked::use_marks;
+use self::marked::{drawn_failure, failures, use_marks};
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
@@ -62,8 +62,14 @@ pub fn Timeline() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
-    let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
     let plot = marks::plot(canvas.size(), marks.row_count());
+    let failures = failures(&model, &marks.ooms, view.window);
+    let ghost = drawn_failure(&model, &failures).map(|(x, failure)| Ghost::new(x, failure));
+    // The height does not depend on the cursor: a click must not move the picture.
+    let fitting = |answer: &Rc<Answer>, runs_most: u64| {
+        let largest = largest(answer, &model, fits_requested)?.max(runs_most);
+        Some(fitting_height(height_of(failures.iter().map(|failure| failure.1), largest, plot.height)))
+    };
     let ratio = canvas.size().ratio;
     let columns = (plot.width * ratio).round() as u32;
     let runs = use_lines_over(&model, CurvesFor::View, view.window, columns);
@@ -75,7 +81,7 @@ pub fn Timeline() -> Html {
         model.device().map_or(0, |device| if fits_requested { device.peak.active } else { device.peak_reserved });
     let fit = {
         let seen = seen.borrow();
-        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref(), runs_most));
+        let found = seen.as_ref().and_then(|answer| fitting(answer, runs_most));
         let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
         *last_fit.borrow_mut() = Some(fit);
         fit
@@ -109,8 +115,7 @@ pub fn Timeline() -> Html {
             *last_fit.borrow_mut() = None;
         }
         // Another height may fit the new answer.
-        let found =
-            answer.as_ref().and_then(|answer| fitted(answer, &model, fits_requested, ghost.as_ref(), runs_most));
+        let found = answer.as_ref().and_then(|answer| fitting(answer, runs_most));
         if answer.is_none() || found.is_some_and(|found| found != fit) {
             again.force_update();
         }
@@ -200,20 +205,12 @@ pub fn Timeline() -> Html {
 /// Said where another colouring was chosen than previews have.
 const SITES_FOR_NOW: &str = "By call site for now";
 
-/// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
-fn fitted(
-    answer: &Answer,
-    model: &ModelHandle,
-    fits_requested: bool,
-    ghost: Option<&Ghost>,
-    runs_most: u64,
-) -> Option<Window> {
+/// Returns the largest total in the visible part of the last answer; `None` if the answer doesn't cover it all.
+fn largest(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<u64> {
     let Answer::Timeline(timeline) = answer else { return None };
     if timeline.query.axis != model.view.axis {
         return None;
     }
     let values = if fits_requested { &timeline.top } else { &timeline.reserved };
-    let largest = largest_in_view(values, &timeline.query, model.view.window, model.extent())?;
-    let ghost = ghost.and_then(|ghost| ghost.top_in(model.view.window));
-    Some(fitting_height(largest.max(ghost.unwrap_or(0)).max(runs_most)))
+    largest_in_view(values, &timeline.query, model.view.window, model.extent())
 }

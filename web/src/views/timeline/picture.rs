@@ -38,7 +38,7 @@ pub struct Scene {
     pub marks: Marks,
     /// The selection.
     pub selection: Selection,
-    /// The request that failed at the cursor.
+    /// A request that failed in view.
     pub ghost: Option<Ghost>,
     /// The reserved memory of what-if runs.
     pub runs: Option<RunLines>,
@@ -90,6 +90,20 @@ impl Scene {
         let PlotArea { plot, .. } = self.plot_area;
         // The newest moment has a pixel.
         self.newest.map_or(plot.right(), |newest| (self.plot_area.x().pixel(newest) + 1.0).within(plot.x, plot.right()))
+    }
+
+    /// Returns the y coordinate of the highest that is drawn between two x coordinates.
+    fn roof(&self, timeline: &Timeline, from: f64, to: f64) -> f64 {
+        let (x, query) = (self.plot_area.x(), &timeline.query);
+        let unit = query.window.length() / f64::from(query.columns.max(1));
+        let column = |at: f64| ((x.value(at) - query.window.start) / unit).max(0.0) as usize;
+        let (first, last) = (column(from), column(to));
+        let largest = |values: &[u64]| {
+            let last = last.saturating_add(1).min(values.len());
+            values.get(first.min(last)..last).into_iter().flatten().copied().max().unwrap_or(0)
+        };
+        let most = largest(&timeline.reserved).max(largest(&timeline.active));
+        self.plot_area.y().pixel(most as f64)
     }
 
     /// Returns what is at a point in CSS pixels.
@@ -158,13 +172,15 @@ impl Picture for TimelinePicture {
         if let Some(range) = range {
             range_band::draw(surface, scene.plot_area.x(), plot, range, &scene.palette);
         }
-        if let Some(runs) = &scene.runs {
-            runs.draw(surface, (scene.plot_area.x(), scene.plot_area.y()), plot, &scene.palette, true);
-        }
+        let mut labels = Labels::default();
         if let Some(ghost) = &scene.ghost {
-            ghost.draw(surface, &scene.plot_area, &scene.palette);
+            ghost.draw(surface, &scene.plot_area, &mut labels, &scene.palette);
         }
-        words(surface, scene, timeline, range);
+        if let Some(runs) = &scene.runs {
+            let scales = (scene.plot_area.x(), scene.plot_area.y());
+            runs.draw(surface, scales, plot, (&mut labels, true), &scene.palette);
+        }
+        words(surface, scene, timeline, range, labels);
         marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
         if let Some(band) = self.band {
             surface.fill(band, scene.palette.accent.at(0.14));
@@ -178,13 +194,18 @@ impl Picture for TimelinePicture {
     }
 }
 
-/// Draws the labels over the shapes, the most important first. Each takes a place that is still free.
-fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>) {
+/// Draws the words over the shapes, the most important first: each takes a place that is still free.
+fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>, mut labels: Labels) {
     let Scene { plot_area, palette, marks, .. } = scene;
     let (x, plot) = (plot_area.x(), plot_area.plot);
-    let mut labels = Labels::default();
-    if let Some(area) = scene.ghost.as_ref().and_then(|ghost| ghost.taken(surface, plot_area)) {
-        labels.keep_out(area);
+    let cursor = marks.cursor.map_or(f64::NAN, |cursor| x.pixel(cursor));
+    if let Some(ghost) = &scene.ghost {
+        let hides_nothing = |area: Area| {
+            // The cursor's line would run through it.
+            let is_crossed = area.x < cursor && cursor < area.right();
+            !is_crossed && area.bottom() < scene.roof(timeline, area.x, area.right())
+        };
+        ghost.label(surface, plot_area, (&mut labels, hides_nothing), palette);
     }
     if let Some(range) = range {
         range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);

@@ -6,7 +6,9 @@ use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
 use crate::hooks::{use_answer, use_model, use_palette};
+use crate::model::Live;
 use crate::views::controls::site_line;
+use crate::views::details::still_live;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::{counted, seconds};
 
@@ -40,7 +42,8 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     let detail = use_answer(id.map(|id| Query::Allocation { id }));
     let palette = use_palette();
     let state = use_answer(props.hover.map(|hover| Query::State { position: hover.position }));
-    let has_times = use_model().device().is_some_and(|device| device.has_times);
+    let model = use_model();
+    let has_times = model.device().is_some_and(|device| device.has_times);
     let Some(hover) = props.hover else { return html! {} };
     if matches!(hover.thing, Thing::Annotation(_) | Thing::Loss(_)) {
         return html! {
@@ -54,6 +57,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
         };
     }
     let found = id.and_then(|id| allocation(id, detail.as_deref()));
+    let is_running = model.live().is_some_and(Live::is_open);
     let (title, paint) = title(hover.thing, props.class.as_ref(), found);
     // The height on the screen may be cut off by the window; the requested size is exact.
     let bytes = found.map_or(hover.bytes, |detail| detail.requested);
@@ -74,7 +78,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
                 { fact("Total reserved", hover.reserved) }
             </dl>
             if let Some(detail) = found {
-                <div class="canvas-tip-more">{ &detail.name }{ " · " }{ lived(detail, has_times) }</div>
+                <div class="canvas-tip-more">{ &detail.name }{ " · " }{ lived(detail, has_times, is_running) }</div>
             }
             <div class="canvas-tip-more">{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
         </>
@@ -103,13 +107,13 @@ fn allocation(id: u32, answer: Option<&Answer>) -> Option<&AllocationDetail> {
 }
 
 /// Describes how long an allocation lived, as far as the trace shows.
-fn lived(detail: &AllocationDetail, has_times: bool) -> String {
+fn lived(detail: &AllocationDetail, has_times: bool, is_running: bool) -> String {
     match (detail.allocated_at, detail.free_completed_at) {
         (Some(_), Some(_)) if has_times => {
             format!("lived {}", Micros((detail.end_us - detail.start_us).round() as i64))
         }
         (Some(from), Some(to)) => format!("lived {}", counted(to.saturating_sub(from).into(), "event")),
-        (Some(_), None) => "still live at the end".to_owned(),
+        (Some(_), None) => still_live(is_running).to_owned(),
         (None, Some(_)) => "allocated before the trace".to_owned(),
         (None, None) => "live throughout the trace".to_owned(),
     }

@@ -113,8 +113,9 @@ impl Picture for ChartPicture {
         }
         let Scene { plot_area, marks, palette, .. } = scene;
         marks::below(surface, plot_area, scene.axis, marks, palette);
+        let mut labels = Labels::default();
         if let Some(lines) = &scene.lines {
-            lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, palette, false);
+            lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, (&mut labels, false), palette);
         }
         if let Some(range) = self.preview.or(marks.range) {
             range_band::draw(surface, plot_area.x(), plot_area.plot, range, palette);
@@ -122,7 +123,6 @@ impl Picture for ChartPicture {
         if let Some(band) = self.band {
             surface.fill(band, palette.accent.at(0.12));
         }
-        let mut labels = Labels::default();
         losses::label(surface, &marks.losses, (plot_area.x(), plot_area.plot), &mut labels, palette);
         marks::peak(surface, plot_area, marks.peak, &[], &mut labels, palette);
         marks::above(surface, plot_area, marks, palette);

@@ -10,6 +10,7 @@ use super::runs::{color, settings_text};
 use crate::hooks::{CurvesFor, ModelHandle, use_curves};
 use crate::model::{Curves, CurvesAsked, RECORDED, RunCurve};
 use crate::render::color::Rgb;
+use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
@@ -75,8 +76,8 @@ impl RunLines {
         surface: &mut dyn Surface,
         (x, y): (Scale, Scale),
         plot: Area,
+        (labels, has_names): (&mut Labels, bool),
         palette: &Palette,
-        has_names: bool,
     ) {
         let mut drawn: Vec<&RunCurve> = self.drawn().collect();
         drawn.sort_by_key(|curve| (self.marked == Some(curve.id), curve.id));
@@ -88,25 +89,20 @@ impl RunLines {
             let number = self.runs.iter().position(|run| run.0 == curve.id).unwrap_or(0);
             ends.extend(end.map(|(x, y)| (x, y, number, ink)));
         }
-        // From the top; one that has no room moves down.
+        // From the top; one that has no room moves down, or up at the foot of the plot.
         ends.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let mut taken: Vec<(f64, f64)> = Vec::new();
         for (x, y, number, ink) in ends {
-            let mut at = y;
-            let near = if has_names { plot.width } else { 14.0 };
-            while taken.iter().any(|(other, top)| (other - x).abs() < near && (top - at).abs() < LABEL) {
-                at += LABEL;
-            }
-            taken.push((x, at));
             let name = self.runs.get(number).filter(|_| has_names).map(|run| run.1.as_str());
             let text = name.map_or_else(|| number.to_string(), |name| format!("{number} {}", shortened(name)));
             let width = surface.text_width(&text, Font::Strong).max(8.0) + 4.0;
             // A name ends where the line does, below it; a number stands behind the end.
             let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
-            let middle = if name.is_some() { at + LABEL } else { at };
-            let ground = Area { x: left, y: middle - 7.0, width, height: 14.0 };
-            surface.fill(ground, palette.background.at(0.8));
-            surface.text(&text, (left + 3.0, middle), Align::Start, Font::Strong, ink.into());
+            let first = if name.is_some() { 1 } else { 0 };
+            let rows = (first..ROWS).chain((1..ROWS).map(|row| -row));
+            let place = |row: i32| Area { x: left, y: y + f64::from(row) * LABEL - LABEL / 2.0, width, height: LABEL };
+            let Some(area) = labels.place(plot, rows.map(place)) else { continue };
+            surface.fill(area, palette.background.at(0.8));
+            surface.text(&text, (left + 3.0, area.y + LABEL / 2.0), Align::Start, Font::Strong, ink.into());
         }
     }
 }
@@ -121,8 +117,10 @@ fn shortened(name: &str) -> String {
     }
 }
 
-/// Height of a number.
-const LABEL: f64 = 13.0;
+/// Height of a label.
+const LABEL: f64 = 14.0;
+/// How many rows away from its line a label may be.
+const ROWS: i32 = 9;
 
 /// Draws one curve: in each column from its least to its most bytes, as far as that is in the plot. Returns where it ends.
 fn line(
@@ -165,6 +163,46 @@ mod tests {
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;
+
+    #[test]
+    fn names_of_runs_never_overprint_one_another_nor_what_is_taken() {
+        let plot = Area { x: 10.0, y: 0.0, width: 600.0, height: 120.0 };
+        let window = Window { start: 0.0, end: 4.0 };
+        let scales = (Scale::new(window, 10.0, 610.0), Scale::new(Window { start: 0.0, end: 100.0 }, 120.0, 0.0));
+        let asked = CurvesAsked { axis: Axis::Event, window, columns: 4 };
+        let curve = |id: u32| {
+            let bytes = vec![50 + u64::from(id % 3); 4];
+            RunCurve { id, least: bytes.clone().into(), most: bytes.into() }
+        };
+        let lines = |count: u32| RunLines {
+            curves: Rc::new((asked, (0..count).map(curve).collect())),
+            runs: Rc::new((0..count).map(|id| (id, format!("max_split_size_mb:{id}"))).collect()),
+            marked: None,
+            has_recorded: true,
+        };
+        for count in 1..14 {
+            for has_names in [false, true] {
+                let (mut log, mut labels) = (SurfaceLog::default(), Labels::default());
+                let taken = Area { x: 400.0, y: 60.0, width: 200.0, height: 20.0 };
+                labels.keep_out(taken);
+                lines(count).draw(&mut log, scales, plot, (&mut labels, has_names), &Palette::light());
+                let texts = log.0.iter().filter_map(|line| line.strip_prefix("text \""));
+                let areas: Vec<Area> = texts
+                    .map(|line| {
+                        let (text, at) = line.split_once("\" at ").unwrap();
+                        let (x, y) = at.split(' ').next().unwrap().split_once(',').unwrap();
+                        let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                        Area { x, y: y - 5.0, width: text.chars().count() as f64 * 6.0, height: 10.0 }
+                    })
+                    .collect();
+                assert!(!areas.is_empty() && areas.len() <= count as usize);
+                for (i, one) in areas.iter().enumerate() {
+                    assert!(!one.overlaps(taken), "{count}: {one:?}");
+                    assert!(areas[..i].iter().all(|other| !one.overlaps(*other)), "{count}: {areas:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_curve_is_drawn_once_for_columns_that_are_alike() {

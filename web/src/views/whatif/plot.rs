@@ -1,16 +1,33 @@
 //! What a search found, as points: reserved memory against calls of the driver.
 
 use shared::decimal::Decimal;
+use shared::query::Window;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::runs::settings_text;
 use crate::model::Group;
+use crate::render::ticks::{self, Tick};
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 160.0;
 /// Room around the points, within which their marks stay whole.
 const EDGE: f64 = 10.0;
+/// Room for the labels of the ticks: beside the points, and below them.
+const LABELS: (f64, f64) = (58.0, 18.0);
+/// Room for each label along its axis.
+const TICK: (f64, f64) = (90.0, 32.0);
+
+/// Returns the x coordinate of a share of the axis.
+fn place_x(share: f64) -> f64 {
+    LABELS.0 + EDGE + share * (WIDTH - LABELS.0 - 2.0 * EDGE)
+}
+
+/// Returns the y coordinate of a share of the axis.
+fn place_y(share: f64) -> f64 {
+    let bottom = HEIGHT - LABELS.1 - EDGE;
+    bottom - share * (bottom - EDGE)
+}
 
 /// Renders the outcomes of a search.
 pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
@@ -21,8 +38,10 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
     let y = Range::of(groups.iter().map(|group| group.outcome.peak_reserved));
     let at = |group: &Group| {
         let (x, y) = (x.share(calls(group)), y.share(group.outcome.peak_reserved));
-        (EDGE + x * (WIDTH - 2.0 * EDGE), HEIGHT - EDGE - y * (HEIGHT - 2.0 * EDGE))
+        (place_x(x), place_y(y))
     };
+    let bytes = y.ticks(|window| ticks::bytes(window, HEIGHT / TICK.1), |value| Bytes(value).to_string());
+    let counts = x.ticks(|window| ticks::events(window, WIDTH / TICK.0), |value| Count(value).to_string());
     let number = |value: f64| Decimal::of(value, 1).to_string();
     let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(|group| at(group)).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -37,7 +56,25 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
     html! {
         <figure class="whatif-plot">
             <svg viewBox={format!("0 0 {WIDTH} {HEIGHT}")} role="img" aria-label={label} data-testid="tune-plot">
-                <rect class="plot-frame" x="0.5" y="0.5" width={number(WIDTH - 1.0)} height={number(HEIGHT - 1.0)} />
+                <rect class="plot-frame" x={number(LABELS.0)} y="0.5" width={number(WIDTH - LABELS.0 - 0.5)} height={number(HEIGHT - LABELS.1 - 0.5)} />
+                { for bytes.into_iter().map(|(share, label)| {
+                    let y = place_y(share);
+                    html! {
+                        <>
+                            <path class="plot-tick" d={format!("M{},{} h-4", number(LABELS.0), number(y))} />
+                            <text class="plot-label is-left" x={number(LABELS.0 - 7.0)} y={number(y + 3.5)}>{ label }</text>
+                        </>
+                    }
+                }) }
+                { for counts.into_iter().map(|(share, label)| {
+                    let x = place_x(share);
+                    html! {
+                        <>
+                            <path class="plot-tick" d={format!("M{},{} v4", number(x), number(HEIGHT - LABELS.1))} />
+                            <text class="plot-label" x={number(x)} y={number(HEIGHT - 4.0)}>{ label }</text>
+                        </>
+                    }
+                }) }
                 <polyline class="plot-front" points={line.join(" ")} />
                 { for groups.iter().map(|group| {
                     let (cx, cy) = at(group);
@@ -89,6 +126,16 @@ impl Range {
         }
         value.saturating_sub(self.least) as f64 / (self.most - self.least) as f64
     }
+
+    /// Returns the ticks: where each is, from 0 to 1, with its label. A range without an extent has one.
+    fn ticks(self, of: impl Fn(Window) -> Vec<Tick>, name: impl Fn(u64) -> String) -> Vec<(f64, String)> {
+        let (start, length) = (self.least as f64, self.most.saturating_sub(self.least) as f64);
+        if length == 0.0 {
+            return vec![(self.share(self.least), name(self.least))];
+        }
+        let ticks = of(Window { start, end: start + length }).into_iter();
+        ticks.map(|tick| ((tick.at - start) / length, tick.label)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +147,11 @@ mod tests {
         let range = Range::of([30, 10, 20].into_iter());
         assert_eq!(range, Range { least: 10, most: 30 });
         assert_eq!([10, 20, 30].map(|value| range.share(value)), [0.0, 0.5, 1.0]);
+        let ticks = range.ticks(|window| ticks::events(window, 4.0), |value| value.to_string());
+        assert!(ticks.len() >= 2 && ticks.iter().all(|(at, _)| (0.0..=1.0).contains(at)), "{ticks:?}");
+        assert!(ticks.iter().all(|(at, label)| label.parse::<f64>().unwrap() == 10.0 + at * 20.0), "{ticks:?}");
+        let one = Range { least: 7, most: 7 };
+        assert_eq!(one.ticks(|window| ticks::events(window, 4.0), |value| value.to_string()), [(0.5, "7".to_owned())]);
         assert_eq!(Range::of([7, 7].into_iter()).share(7), 0.5);
         assert_eq!(Range::of(std::iter::empty()), Range { least: 0, most: 0 });
     }
