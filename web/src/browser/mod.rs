@@ -48,6 +48,11 @@ pub fn focus_view() {
     }
 }
 
+/// Returns whether no element of the page has the focus.
+pub fn has_no_focus() -> bool {
+    document().active_element().is_none_or(|element| element.tag_name() == "BODY")
+}
+
 /// Scrolls the element with an id into view, if it exists, no further than needed.
 pub fn reveal(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {

@@ -1,4 +1,5 @@
-//! Whether the page is narrow: a phone, or a window beside an editor. narrow.css has the same width.
+//! Whether the page is narrow: a phone, upright or on its side, or a window beside an editor. narrow.css has the same
+//! sizes.
 
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
@@ -7,7 +8,7 @@ use yew::prelude::*;
 use super::{Listener, window};
 
 fn query() -> Option<MediaQueryList> {
-    window().match_media("(width < 800px)").ok().flatten()
+    window().match_media("(width < 800px), (height < 480px)").ok().flatten()
 }
 
 /// Returns whether the page is narrow now.

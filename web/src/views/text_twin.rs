@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use shared::query::{
     Answer, Axis, Classes, DeviceSummary, EventFilter, Flame, FlameBox, FlameQuery, HeatmapCell, HeatmapCellQuery,
-    Query, TimelineQuery, Window,
+    Query, Window,
 };
 use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
@@ -19,7 +19,7 @@ use crate::views::heatmap::at_cursor;
 use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
-use crate::views::timeline::{values_at, values_text};
+use crate::views::timeline::{summary_query, values_at, values_text};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::counted;
 
@@ -107,17 +107,7 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
     let view = &model.view;
     let filter = view.filter.clone();
     match view.tab {
-        Tab::Timeline => Some(Query::Timeline(TimelineQuery {
-            axis,
-            window,
-            columns: 1,
-            bytes: Window { start: 0.0, end: 1.0 },
-            rows: 1,
-            // The colours, filter and highlight of the picture, whose answer the worker has cached.
-            color_by: view.color_by,
-            filter,
-            highlight: view.highlight.clone(),
-        })),
+        Tab::Timeline => Some(Query::Timeline(summary_query(view, axis, window))),
         // As wide as its table has rows: boxes below one part of that are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
