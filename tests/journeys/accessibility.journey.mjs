@@ -1,4 +1,4 @@
-// A person who hears the page, one who sees it in colours of their own, and one who has no pointer.
+// People use the page with a screen reader, in colours of their own, or without a pointer.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -213,7 +213,7 @@ test('nothing moves where less motion is wanted', async (t) => {
   assert.equal(await page.tab.evaluate(() => document.getAnimations().length), 0);
 });
 
-// These start servers of their own, which later journeys of this file would visit too.
+// These come last: they start servers of their own, which later journeys of this file would use too.
 
 test('axe finds nothing on a job that runs, and on its dialog', async (t) => {
   const server = await startServer(t);

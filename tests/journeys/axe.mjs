@@ -1,15 +1,15 @@
-// What axe-core finds in the page's accessibility tree. It is a tool of these journeys and no part of the page.
+// What axe-core finds in the page's accessibility tree. Only journeys use it; it is not part of the page.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /**
- * What is no violation, with its reason: [rule, selector].
+ * Violations that are expected, as [rule, selector], with the reason.
  *
  * A virtual list is a scroller inside a grid or tree. The grid or tree around it takes the focus, and its arrow, page, Home
- * and End keys scroll the list. The rule looks for focus inside the scroller only, and a second tab stop there would be one
- * that does nothing.
+ * and End keys scroll the list. The rule looks for focus inside the scroller only, and a second tab stop there would do
+ * nothing.
  */
 const EXPECTED = [['scrollable-region-focusable', '[tabindex="0"]:is([role=grid], [role=tree]) > .virtual']];
 

@@ -15,7 +15,7 @@ export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
 export const VIEWS = ['timeline', 'segments', 'heatmap', 'flame', 'events', 'findings', 'what-if'];
 
-/** What stands in a view until its answers are there. */
+/** The placeholders in a view whose answers have not arrived. */
 const PENDING = '[data-testid="whatif-loading"], [data-testid="whatif-run"][data-state="running"], [aria-busy="true"]';
 
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
@@ -49,7 +49,7 @@ async function still(page) {
 export async function pictures(page, [subject, open], theme, take) {
   for (const [width, height] of SIZES) {
     await page.tab.setViewportSize({ width, height });
-    // What is open at first depends on the size.
+    // Which panels are open at first depends on the size.
     await page.open();
     await open(page);
     for (const view of VIEWS) {

@@ -1,4 +1,4 @@
-// A person moves about by hand: the same drags, wheels and keys mean the same on every picture over time.
+// A person moves about by hand: drags, wheels and keys do the same on every picture over time.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
@@ -40,7 +40,7 @@ async function drag(page, name, from, to) {
 function touch(page, name, steps) {
   return at(page, name).evaluate((host, steps) => {
     const box = host.getBoundingClientRect();
-    // A pointer that the page made up can't be captured.
+    // A pointer of a synthetic event can't be captured.
     host.setPointerCapture = () => {};
     for (const [type, id, x, y = 0.5] of steps) {
       host.dispatchEvent(new PointerEvent(type, {
@@ -100,7 +100,7 @@ test('wheel, pinch and Ctrl+wheel zoom the x axis, on the overview too', async (
     await press(page, 'Shift+f');
     await until('everything is shown', () => shown(page), (now) => now === null);
   }
-  // Two fingers on the timeline hold what is under them; on the overview they hold the ends of the window.
+  // Two fingers on the timeline keep the points under them; on the overview they move the ends of the window.
   const spread = (name, ids) => touch(page, name, [
     ['pointerdown', ids[0], 0.45], ['pointerdown', ids[1], 0.55], ['pointermove', ids[0], 0.3], ['pointermove', ids[1], 0.7],
     ['pointerup', ids[0], 0.3], ['pointerup', ids[1], 0.7],
@@ -121,7 +121,7 @@ test('a double-click zooms to what is under it, and elsewhere shows everything',
   await point(page, 'timeline-canvas', 0.6);
   await page.tab.mouse.wheel(0, -1200);
   const before = await until('a part', () => shown(page));
-  // A block: its lifetime fills the view, or where it does already, a quarter of the view does.
+  // The lifetime of a block fills the view; if it does already, it fills a quarter.
   const box = await at(page, 'timeline-canvas').boundingBox();
   await pointUntil(page, 'timeline-canvas', [0.95, 0.9, 0.85, 0.8, 0.75, 0.7].map((y) => [0.6, y]), /b[0-9a-f]+_\d+/);
   for (const clickCount of [1, 2]) {
@@ -139,7 +139,7 @@ test('a double-click zooms to what is under it, and elsewhere shows everything',
   await page.tab.mouse.dblclick(box.x + box.width * 0.6, box.y + 30);
   await until('everything, or another part', () => shown(page), (now) => String(now) !== String(zoomed));
 
-  // The heatmap shows the segment alone, and all of them again.
+  // The heatmap shows only the segment, and then all segments again.
   await press(page, 'Shift+f');
   await goTo(page, 'Heatmap');
   await until('the heatmap is drawn', () => text(page, 'heatmap-note'), (said) => / a row/.test(said));
@@ -177,7 +177,7 @@ test('F fits the selection and then everything; brackets step along the line of 
   const life = await until('its lifetime', () => shown(page));
   await press(page, 'f');
   await until('everything', () => shown(page), (now) => now === null);
-  // M makes the selection the range; F shows that.
+  // M makes the selection the range; F zooms to the range.
   await press(page, 'm');
   const range = await until('the range', () => pair(page, 'r'));
   assert.ok(range[0] >= life[0] && range[1] <= life[1], `${range} in ${life}`);
@@ -215,7 +215,7 @@ test('what is typed survives what is rendered around it', async (t) => {
   await field.waitFor();
   await field.fill('');
   await page.tab.keyboard.type('1');
-  // Something else of the page changes meanwhile.
+  // Another part of the page changes meanwhile.
   await at(page, 'overview-canvas').evaluate((host) => host.dispatchEvent(new WheelEvent('wheel', { deltaY: -240, clientX: host.getBoundingClientRect().left + 400, bubbles: true, cancelable: true })));
   await until('the window changes', () => shown(page));
   assert.equal(await field.inputValue(), '1');

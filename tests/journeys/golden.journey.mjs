@@ -1,10 +1,10 @@
-// Every view looks as it did: compared with the golden pictures in `golden`, which people have looked at.
+// Every view looks as it did. It is compared with its golden picture in `golden`, which a person has checked.
 //
 // VRAMSCOPE_GOLDEN=write   writes them anew instead; look at each one before it is committed
 // VRAMSCOPE_SCREENSHOTS    gets the whole picture of each view that differs
 //
 // A golden picture is a third of the view's size. Both are compared in squares by their mean colour, so that a pixel here and
-// there, and how edges are smoothed, don't matter. Text has other widths in other fonts: with those, nothing is compared.
+// there, and how edges are smoothed, don't matter. Text has other widths in other fonts; then nothing is compared.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const writes = process.env.VRAMSCOPE_GOLDEN === 'write';
 
 /** The side of a square of a golden picture, in its pixels. */
 const SQUARE = 6;
-/** Mean colours further apart than this, of 255, differ. */
+/** Mean colours differ if they are further apart than this, of 255. */
 const APART = 24;
 /** The share of squares of a picture that may differ. */
 const TOLERANCE = 0.01;
@@ -60,7 +60,7 @@ async function compare({ screenshot, golden, SQUARE, APART }) {
   return { made, share: different / all };
 }
 
-/** Runs in the page: the widths of texts in its fonts. */
+/** Runs in the page: returns the widths of texts in its fonts. */
 function fontWidths() {
   const context = document.createElement('canvas').getContext('2d');
   const style = getComputedStyle(document.documentElement);

@@ -13,10 +13,10 @@ const shown = (page) =>
   page.tab.evaluate(() => document.querySelector('[role="tab"][aria-selected="true"]')?.dataset.testid?.replace('tab-', '') ?? '');
 const shows = (page, name) => until(`${name} is the tab`, () => shown(page), (now) => now === name);
 
-/** Returns the number of the browser's entry. */
+/** Returns the number of the current entry of the browser's history. */
 const step = (page) => page.tab.evaluate(() => history.state);
 
-/** Opens the sample and shows the whole trace on its timeline, with no step that may still go on. Returns the step's number. */
+/** Opens the sample and shows the whole trace on its timeline, and ends the current step. Returns the step's number. */
 async function openWhole(page) {
   await openSample(page);
   await goTo(page, 'Findings');
@@ -124,7 +124,7 @@ test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
   // At the end there is nothing to redo, and the key does nothing.
   await press(page, 'Control+y');
   assert.equal(await shown(page), 'segments');
-  // In the search box the keys are the box's own.
+  // In the search box, the keys act on its text.
   const there = await step(page);
   await press(page, '/');
   await page.tab.keyboard.type('ab');
@@ -157,7 +157,7 @@ test('steps of a closed file are skipped, and a setting is not taken back', asyn
 
 test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
   const page = await openPage(t);
-  // An entry to go back to, which is not the page.
+  // An entry before the page, to go back to.
   await page.tab.goto('about:blank');
   await page.open();
   const turn = async (what, locator) => {
@@ -165,7 +165,7 @@ test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
     await frames(page, 10);
     await locator.hover({ position: { x: 20, y: 20 } });
     for (const by of [-400, -400, -400, 400]) await page.tab.mouse.wheel(by, 0);
-    // The browser goes, if it does, when the turn has ended: with the next press.
+    // If the browser navigates, it does so at the end of the turn, which the next press marks.
     await page.tab.mouse.down();
     await page.tab.mouse.up();
     await frames(page, 40);
@@ -192,7 +192,7 @@ test('Back from a link to a session or a view leads where the person was', async
   await goTo(page, 'Events');
   await addressSays(page, 'tab', 'events');
   const hash = await until('the identity', async () => (await address(page)).get('hash'));
-  // An address that is pasted over this one is an entry of the browser's own.
+  // Pasting another address adds an entry to the browser's history.
   await page.tab.evaluate((hash) => { location.hash = `v=2&file=sample.pickle&hash=${hash}&dev=0&tab=flame`; }, hash);
   await shows(page, 'flame');
   await back(page);

@@ -55,7 +55,7 @@ test('a job is watched from its first event to its end, and its recording can be
   await until('more came since', async () => number(/[\d,]+/.exec(await text(page, 'live-since'))?.[0] ?? '0'), (count) => count > 1000);
   assert.equal(await events(page), held);
   assert.equal(await at(page, 'details').innerText(), details);
-  // What is asked only now is of the moment that is held, too.
+  // A question that is asked only now is also answered for the held moment.
   await goTo(page, 'events');
   await says(page, 'events-count', new RegExp(held.toLocaleString('en-US')));
   await goTo(page, 'timeline');

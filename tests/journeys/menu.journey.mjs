@@ -56,7 +56,7 @@ test('a block has a menu: its stack, line and exact size are copied', async (t) 
   assert.ok(stack.split('\n').includes(line), `${line} in ${stack}`);
   assert.match(line, /\.py:\d+:/);
 
-  // Filter to it, and hide it: the two are what there is.
+  // Filtering to it and hiding it divide all allocations between them.
   const { requested: all } = await status(page);
   await byKey();
   await at(page, 'menu-filter').click();
@@ -92,7 +92,7 @@ test('the menu is worked by keys, and the focus returns', async (t) => {
   assert.equal(await focused(page), `menu-${all[0]}`, 'and round');
   await press(page, 'h');
   assert.equal(await focused(page), 'menu-hide', 'the first letter');
-  // Keys mean nothing behind it.
+  // Keys have no effect on the page behind it.
   await press(page, '4', 'p');
   assert.equal((await status(page)).position, opened.position);
   assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
@@ -101,7 +101,7 @@ test('the menu is worked by keys, and the focus returns', async (t) => {
   assert.equal(await focused(page), 'tab-timeline');
   assert.equal((await address(page)).get('sel'), line, 'Esc closes the menu alone');
 
-  // Of an event of the list, by the menu key.
+  // The menu key opens that of an event in the list.
   await goTo(page, 'Events');
   await press(page, 'p');
   await movesFrom(page, opened.position);
@@ -160,7 +160,7 @@ test('a finger that rests opens the menu of a picture and of a row, and its pres
   assert.equal((await status(page)).position, opened.position, 'no click');
   await press(page, 'Escape');
   await closed(page);
-  // A tap still is one.
+  // A tap is still a tap.
   await fingers.tap(place);
   await movesFrom(page, opened.position);
   assert.equal(await at(page, 'popup-menu').count(), 0);

@@ -1,7 +1,7 @@
 // Somebody who clicks, drags, types and resizes at random: nothing breaks, and the file is never lost.
 //
 // MONKEY       gestures on each of the five files; 400 if not given
-// MONKEY_SEED  the number that they follow from; a failure prints it with the last gestures
+// MONKEY_SEED  the seed of the random numbers; a failure prints it with the last gestures
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ import { at, status, until } from './workbench.mjs';
 const GESTURES = Number(process.env.MONKEY ?? 400);
 const SEED = Number(process.env.MONKEY_SEED ?? 20261123);
 
-/** After as many gestures the page must still show the file. */
+/** The page must still show the file each time after this many gestures. */
 const ROUND = 25;
 
 const KEYS = (
@@ -24,7 +24,7 @@ const KEYS = (
 const WORDS = ['train', 'size>1MB', 'stream:0', 'zzz', '(', '"', 'site:model', '-size<1kb', '100mb', '\u{1f525}'];
 const SIZES = [[1440, 900], [1024, 700], [390, 844], [720, 450], [1920, 1080], [320, 480]];
 
-/** What a click at random must not hit: it would lose the file by the person's own wish, or leave the page. */
+/** What a random click must avoid: it would close the file on purpose, or leave the page. */
 const SPARED = '[data-testid^="file-close"], [data-testid^="file-menu"], [data-testid="leave"], a[href], a[download], [role=menuitem], input[type=file], header, form';
 
 /** Returns a generator of numbers from 0 to 1 (mulberry32): the same for the same seed. */
@@ -71,7 +71,7 @@ async function gesture(tab, chance) {
       await mouse.move(...from);
       await mouse.down({ button });
       await mouse.move(...to, { steps: 4 });
-      // Now and then the drag is given up.
+      // Some drags are cancelled.
       if (chance() < 0.1) await keyboard.press('Escape');
       await mouse.up({ button });
     } else {
@@ -92,7 +92,7 @@ async function gesture(tab, chance) {
   return `resize ${w}x${h}`;
 }
 
-/** Returns what shows that the file is there: the page's state, the file's name in the title, and the page's path. */
+/** Returns what proves that the file is open: the page's state, the file's name in the title, and the page's path. */
 async function shown(page) {
   const state = await page.state();
   const name = (await page.tab.title()).split(' · ')[0];

@@ -74,14 +74,14 @@ test('the details are a sheet with three heights, which loses nothing', async (t
   const handle = at(page, 'sheet-handle');
   assert.match(await handle.innerText(), /Details\s+event [\d,]+/);
 
-  // Pressed.
+  // By a press.
   for (const name of ['peek', 'open', 'closed']) {
     await handle.click();
     await isNow(page, name);
     assert.equal(await handle.getAttribute('aria-expanded'), String(name !== 'closed'));
     await page.screenshot(`narrow-sheet-${name}`);
   }
-  // With keys.
+  // By keys.
   await handle.focus();
   for (const [key, name] of [['ArrowUp', 'peek'], ['ArrowUp', 'open'], ['ArrowDown', 'peek'], ['End', 'closed'], ['Home', 'open'], ['End', 'closed']]) {
     await press(page, key);
@@ -91,7 +91,7 @@ test('the details are a sheet with three heights, which loses nothing', async (t
   await isNow(page, 'peek');
   await press(page, 'i');
   await isNow(page, 'closed');
-  // With a finger: far, and with a flick.
+  // By a finger: with a long drag, and with a flick.
   const fingers = await fingersOf(page);
   const drag = async (to) => {
     const [x, y] = await middle(handle);
@@ -105,7 +105,7 @@ test('the details are a sheet with three heights, which loses nothing', async (t
   await isNow(page, 'closed');
   assert.deepEqual({ line: await status(page), link: (await address(page)).toString() }, before);
 
-  // What is selected comes up, with the view still in sight.
+  // The sheet shows what is selected, and the view stays in sight.
   await goTo(page, 'Events');
   await page.tab.locator('[data-testid="event-row"]').nth(3).click();
   await isNow(page, 'peek');
@@ -172,7 +172,7 @@ test('fingers pan, pinch and tap, and one that rests shows the tooltip', async (
   await fingers.drag(place(0.4, 0.5), place(0.6, 0.5));
   await until('one finger moved it', shown, (now) => now && now !== zoomed);
 
-  // It rests: the tooltip of what is below it, and nothing is selected.
+  // A finger that rests shows the tooltip of what is below it, and selects nothing.
   const { position } = await status(page);
   let told = '';
   for (const y of [0.85, 0.75, 0.65, 0.95]) {

@@ -46,7 +46,7 @@ test('the palette finds views, lines, files and jobs', async (t) => {
   await until('the line is selected', () => address(page), (now) => now.get('sel')?.startsWith('l'));
   await at(page, 'detail-line').waitFor();
 
-  // What is spoken before it is no part of the file's name.
+  // The text for screen readers before the file's name is not part of it.
   const name = (await at(page, 'file-menu').innerText()).split('\n').at(-1);
   const job = idle.Jobs[0];
   await find(page, job, new RegExp(job.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')));

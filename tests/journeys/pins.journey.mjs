@@ -1,4 +1,4 @@
-// A person keeps moments as flags, measures between them, and sends them to somebody else.
+// A person pins moments, measures between them, and sends them to somebody else.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
@@ -29,7 +29,7 @@ test('moments are pinned, named, stepped, and measured exactly', async (t) => {
   assert.ok(names.some((name) => name.startsWith('peak, ')), `${names}`);
   await page.screenshot('pins');
 
-  // Between the two, to the byte.
+  // The difference between the two is exact to the byte.
   const facts = (name) => at(page, 'pin-measured').locator('.fact', { has: page.tab.locator(`dt:text-is("${name}")`) });
   await at(page, 'pin-measured').waitFor();
   const later = peak.position > oom.position ? [oom, peak] : [peak, oom];
@@ -48,7 +48,7 @@ test('moments are pinned, named, stepped, and measured exactly', async (t) => {
   assert.equal(await at(page, 'pin-name').first().inputValue(), 'before, & after #1');
   await page.tab.evaluate(() => document.activeElement.blur());
 
-  // Keys step from one to the next, and round.
+  // Keys step from pin to pin, and from the last to the first.
   await press(page, 'Home');
   await standsAt(page, 0);
   await press(page, '}');
@@ -111,13 +111,13 @@ test('a link brings the pins, and a flag is clicked', async (t) => {
   const page = await openPage(t, { theme: 'dark', address: link });
   const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
   await page.load({ name: 'sample.pickle', mimeType: 'application/octet-stream', buffer: await answer.body() });
-  // A part that is no pin is named, and the others are there.
+  // The page names the part that is no valid pin, and shows the other pins.
   await says(page, 'notice', /a pin/);
   assert.deepEqual(await count(page, 2), [10, middle]);
   await page.screenshot('pins-dark');
   // The flag stands at the foot of its line.
   await until('a click on the flag goes there', async () => {
-    // What is known of the failure appears later, and takes room.
+    // The verdict about the failure appears later, and takes room.
     const box = await at(page, 'timeline-canvas').boundingBox();
     const x = box.x + 68 + ((box.width - 68 - 12) * middle) / events;
     await page.tab.mouse.click(x + 6, box.y + box.height - 24 - 7);

@@ -1,4 +1,4 @@
-// A person comes back: files that were opened lately are listed, and a reload needs no new drop.
+// A person comes back: recently opened files are listed, and after a reload no file has to be dropped again.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -42,7 +42,7 @@ const entries = (page) =>
 const kept = (page, name) =>
   until(`${name} is kept`, () => entries(page), (all) => all.some((entry) => entry.name === name && entry.ready && entry.hash));
 
-/** Counts the questions whether to leave, and agrees to each. */
+/** Counts the dialogs that ask whether to leave the page, and accepts each. */
 function countQuestions(page) {
   const asked = [];
   page.tab.on('dialog', (dialog) => {
@@ -140,7 +140,7 @@ test('a file with a handle is opened from where it is, and nothing is copied', a
   await page.open();
   await says(page, 'recent-note', /opened from where they are on your disk\. Nothing is copied\./);
 
-  // A browser that wants to be asked is asked by a button only.
+  // If the browser requires permission, only a button asks for it.
   const link = await page.tab.evaluate(async () => {
     const request = indexedDB.open('vramscope', 1);
     const database = await new Promise((done) => { request.onsuccess = () => done(request.result); });
@@ -178,7 +178,7 @@ test('a browser without such storage shows nothing of it, and asks before files 
   await page.open();
   const asked = countQuestions(page);
   await page.load(file('protocol4.pickle'));
-  // Only a page that was touched may ask.
+  // Browsers let a page ask only after a person has used it.
   await goTo(page, 'Events');
   await addressSays(page, 'tab', 'events');
   await page.tab.reload();

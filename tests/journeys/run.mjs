@@ -26,10 +26,10 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-/** The most journeys that may fail once and pass when they are run again: more are no accident of a busy machine. */
+/** The most journeys that are run again after they failed. If more fail, a busy machine is not the cause. */
 const MOST_UNSTEADY = 2;
 
-/** Runs journeys, prints how they go, and returns those that failed. `names` leaves out all others of these files. */
+/** Runs journeys, prints how they go, and returns those that failed. With `names`, only those journeys are run. */
 async function go(files, names) {
   const failed = [];
   // One after another: two browsers at once would slow each other on a small machine.

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { address, addressSays, at, goTo, movesFrom, openSample, press, standsAt, until } from './workbench.mjs';
 
-/** Returns what the two views show and where they are, which one keys are for, and the ids that are used twice. */
+/** Returns what the two views show and where they are, which of them keys act on, and the ids that occur twice. */
 function views(page) {
   return page.tab.evaluate(() => {
     const of = (name) => {
@@ -34,7 +34,7 @@ test('two views share the cursor and the selection, and keys are for the one tha
 
   await press(page, 'p');
   const peak = await movesFrom(page, position);
-  // Both pictures are of the cursor; a block that is pressed in one is selected in both.
+  // Both views follow the cursor; a block that is clicked in one is selected in both.
   const canvas = await at(page, 'segments-canvas').boundingBox();
   await until('a block is selected', async () => {
     await page.tab.mouse.click(canvas.x + canvas.width * 0.6, canvas.y + 30);
@@ -48,7 +48,7 @@ test('two views share the cursor and the selection, and keys are for the one tha
 
   await press(page, '\\');
   await until('keys are for the timeline', () => views(page), (now) => now.first.hasKeys);
-  // A number key changes the focused view; what the other one shows is gone to, not shown twice.
+  // A number key changes the focused view. If the other view shows that tab, the key moves the focus there.
   await press(page, '3');
   await showing(page, 'flame', 'segments');
   await press(page, '2');
@@ -92,7 +92,7 @@ test('the splitter is dragged and moved by keys, and a link and a reload bring i
   assert.ok(linked.second.hasKeys && linked.first.width < linked.second.width);
   await page.screenshot('split-flame-heatmap');
 
-  // Each view has a choice of its own, without what the other one shows.
+  // Each view has its own choice of tabs, without the tab of the other one.
   const choice = at(page, 'view-first').getByTestId('half-view');
   assert.ok(await choice.locator('option[value="flame"]').evaluate((option) => option.disabled));
   await choice.selectOption('events');

@@ -54,7 +54,7 @@ test('two steps are compared line by line', async (t) => {
   await at(page, 'compare-clear').click();
   await addressSays(page, 'steps', null);
 
-  // The link brings it back, in a browser that does not know the file yet.
+  // The link restores it, in a browser that does not know the file yet.
   const other = await openPage(t, { address: new URL(link).hash });
   await other.load(trainingJob());
   await linesAre(other, [['log', '', 2]]);

@@ -1,6 +1,6 @@
-// Fingers on the page, and what they can hit.
+// Touches of the page, and checks of what fingers can hit.
 
-/** The smallest side of what a finger must hit, in pixels. */
+/** The least width and height of what a finger must hit, in pixels. */
 const TARGET = 40;
 
 /**
@@ -40,7 +40,7 @@ export async function fingersOf(page) {
 export function tooSmall(page) {
   return page.tab.evaluate((least) => {
     const PRESSED = 'button, a[href], input:not([hidden]), select, textarea, [role=tab], [role=option], [role=treeitem], .grid [role=row]:not(.event-head)';
-    // What is pressed may be larger than the element: its label, its field, its row.
+    // The area that can be pressed may be larger than the element: its label, its field, its row.
     const area = (element) => element.closest('label, .search-box:has(> input), .session') ?? element;
     const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && !element.closest('.visually-hidden, .skip-link');
     return [...document.querySelectorAll(PRESSED)]

@@ -1,10 +1,10 @@
-// Measures the memory of the page while many files are opened one after another: what the kernel says that the page's
-// process takes after each of them.
+// Measures the memory of the page while many files are opened one after another: the resident memory of
+// the page's process after each of them, as the kernel counts it.
 //
 //   node tests/measure/putaway.mjs FILE [FILE...] [--times N]
 //
-// Without --times each file is opened once; with it, the list is gone through N times, under new names. VRAMSCOPE_URL names the
-// server to measure; without it the built program is started: cargo build --release.
+// Without --times each file is opened once; with it, the list is opened N times, under new names. VRAMSCOPE_URL names
+// the server to measure; without it the built program is started: cargo build --release.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -21,7 +21,7 @@ if (files.length === 0) {
   process.exit(2);
 }
 
-/** Returns the memory of the page in MiB, once it no longer shrinks: a worker that was ended gives back its own by and by. */
+/** Returns the memory of the page in MiB, once it no longer shrinks: workers that have ended free it gradually. */
 async function settled() {
   let last = Infinity;
   for (;;) {

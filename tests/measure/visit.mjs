@@ -1,4 +1,4 @@
-// Measures a first visit: from the address to a start page that takes a file, and what of it the modules are.
+// Measures a first visit: the time from the address to a start page that takes a file, and the share of the modules.
 //
 //   node tests/measure/visit.mjs [--runs N]
 //

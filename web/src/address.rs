@@ -1,10 +1,10 @@
-//! The address bar and the browser's history. The address is read when the page opens, and written shortly after the view
-//! changes. Each step of the model's history is an entry of the browser's, which keeps the step's number; within a step,
-//! the address changes in place.
+//! The address bar and the browser's history. The address is read when the page opens, and written shortly after the
+//! view changes. Each step of the model's history has an entry in the browser's history, which keeps the step's number.
+//! Within a step, the address changes in place.
 //!
 //! ```text
-//! a person's action ─► model: a new step ─► pushState ─► the browser's entry, with the step's number
-//! Back, Forward, undo ─► the browser ─► popstate with the number ─► model: goes to the step
+//! an action of a person ─► the model adds a step ─► pushState ─► the browser's entry, with the step's number
+//! Back, Forward, undo ─► the browser ─► popstate with the number ─► the model goes to the step
 //! ```
 
 use std::cell::RefCell;
@@ -37,19 +37,19 @@ pub fn names_something() -> bool {
     [location.hash(), location.search()].into_iter().any(|part| part.is_ok_and(|part| !part.is_empty()))
 }
 
-/// Returns the number of the browser's entry that is shown; `None` for one that the page did not make.
+/// Returns the step number of the browser's current entry; `None` if the page did not make that entry.
 fn number_there() -> Option<u32> {
     let number = window().history().ok()?.state().ok()?.as_f64()?;
     // Casts of floating point saturate.
     Some(number as u32)
 }
 
-/// Returns the history that the page begins with. One that is loaded again goes on with its numbers.
+/// Returns the history that the page begins with. After a reload, step numbers continue from the current entry's.
 pub fn history() -> History {
     History::starting(number_there().unwrap_or_default())
 }
 
-/// Goes to the nearest step back or forward that shows something else, through the browser's history.
+/// Goes back or forward through the browser's history, to the nearest step that shows something else.
 pub fn step(model: &ModelHandle, is_forward: bool) {
     go(steps_to_go(&model.now(), is_forward));
 }
@@ -58,12 +58,12 @@ fn go(steps: i32) {
     if steps != 0
         && let Ok(history) = window().history()
     {
-        // Fails only in a page that is not the window's any more.
+        // Fails only if the window shows another page by now.
         let _ = history.go_with_delta(steps);
     }
 }
 
-/// Returns the page's path: its folder, and the last segment, which is empty at the page's root.
+/// Returns the page's path as its folder and its last segment, which is empty at the page's root.
 fn path_there() -> (String, String) {
     let path = window().location().pathname().unwrap_or_default();
     match path.rsplit_once('/') {
@@ -72,11 +72,12 @@ fn path_there() -> (String, String) {
     }
 }
 
-/// Returns the fragment for what is shown. Returns `None` while the link that the page was opened with is still pending.
+/// Returns the fragment for what is shown; `None` while the link that the page was opened with is still pending.
 fn fragment(model: &Model) -> Option<String> {
     let Some(file) = model.file() else {
-        // The fragment of a file that was shown before must go.
-        return (!model.files.is_empty()).then(String::new);
+        // The fragment of a file that was shown before must go, also of one that was closed. One that waits for its file stays.
+        let was_shown = model.history.changes > 0 && model.link.is_none();
+        return (was_shown || !model.files.is_empty()).then(String::new);
     };
     let part = source::part(file).unwrap_or_default();
     if let Some(live) = &file.live {
@@ -94,20 +95,20 @@ fn fragment(model: &Model) -> Option<String> {
     Some(format!("#{link}{part}"))
 }
 
-/// Returns the address of what is shown, as far as it is known yet.
+/// Returns the address of what is shown; `None` if it is not known yet.
 fn address(model: &Model) -> Option<String> {
     let fragment = fragment(model)?;
     let (folder, last) = path_there();
     let path = match model.file().and_then(FileEntry::path) {
         Some(path) => path,
-        // A trace that its path identifies is left for one that the fragment identifies.
+        // The page's path identifies another trace, which is no longer the one that is shown.
         None if model.files.iter().any(|file| file.path().as_ref() == Some(&last)) => String::new(),
         None => last,
     };
     Some(format!("{folder}{path}{}{fragment}", source::parameters_for(model.file())))
 }
 
-/// Returns the URL of what is shown, which the address bar has after a moment.
+/// Returns the URL of what is shown, even if the address bar has not been updated yet.
 pub fn url(model: &Model) -> String {
     let location = window().location();
     let there = location.href().unwrap_or_default();
@@ -117,18 +118,19 @@ pub fn url(model: &Model) -> String {
     }
 }
 
-/// What is known of the browser's history.
+/// What the page knows about the browser's history.
 struct Bar {
-    /// The number of its present entry.
+    /// The step number of its current entry.
     there: u32,
-    /// The address that the entry is to have, if it does not have it yet.
+    /// The address to write to that entry, if it is not written yet.
     due: Option<String>,
     timer: Option<Timeout>,
 }
 
 impl Bar {
-    /// Writes an entry with an address; without one, the address stays. If the browser refuses the address (a page opened
-    /// as a file), the entry is written without it; if it refuses that too (too many calls), only the step is lost.
+    /// Writes an entry with an address; without one, the address stays. If the browser refuses the address (as for a
+    /// page opened from disk), the entry is written without it. If that fails too (too many calls), only the step is
+    /// lost.
     fn write(&mut self, number: u32, address: Option<&str>, is_new: bool) {
         let Ok(history) = window().history() else { return };
         let state = JsValue::from_f64(f64::from(number));
@@ -140,7 +142,7 @@ impl Bar {
         self.there = number;
     }
 
-    /// Writes the address of the present entry, if that is due.
+    /// Writes the address of the current entry, if one is waiting to be written.
     fn settle(&mut self) {
         if let Some(address) = self.due.take() {
             self.write(self.there, Some(&address), false);
@@ -168,7 +170,7 @@ pub fn use_address_bar() {
     use_effect_with((model.history.number(), address(&model)), move |(number, address)| {
         let now = model.now();
         if now.history.number() != *number {
-            // The next render writes it.
+            // The model has moved on since this render. The next render writes the address.
             return;
         }
         let mut this = bar.borrow_mut();
@@ -187,8 +189,8 @@ pub fn use_address_bar() {
     });
 }
 
-/// Keeps a sideways turn of the wheel from leaving the page, which `overscroll-behavior` alone does not in every browser.
-/// What can scroll sideways still does.
+/// Prevents a sideways turn of the wheel from leaving the page, since `overscroll-behavior` doesn't in every browser.
+/// Elements that can scroll sideways still do.
 fn keep_sideways(event: &Event) {
     let Some(turn) = event.dyn_ref::<WheelEvent>() else { return };
     let by = turn.delta_x();
@@ -212,7 +214,7 @@ fn went(model: &ModelHandle, bar: &RefCell<Bar>) {
     let number = number_there();
     {
         let mut bar = bar.borrow_mut();
-        // What was due is of the entry that was left.
+        // The waiting address belongs to the entry that was left.
         bar.due = None;
         if let Some(number) = number {
             bar.there = number;
@@ -233,7 +235,7 @@ fn went(model: &ModelHandle, bar: &RefCell<Bar>) {
     }
 }
 
-/// Shows what the address says.
+/// Shows what the address names.
 fn open_there(model: &ModelHandle) {
     let (_, path) = path_there();
     if let Some(file) = model.now().files.iter().find(|file| file.path().as_ref() == Some(&path)) {

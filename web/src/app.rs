@@ -79,7 +79,7 @@ fn App(props: &AppProps) -> Html {
                 handle.workers().warm_up(shared.is_none());
             }
             if shared.is_some() || address::names_something() {
-                // What the address names is where the page begins.
+                // Opening what the address names is not a step of its own.
                 handle.dispatch(Action::StepJoined);
             }
             if let Some(token) = shared {

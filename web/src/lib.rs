@@ -23,8 +23,9 @@ mod worker;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Draws the page. Called once, by boot.js, with functions that start a worker of the engine and one for what-if; in a
-/// page with a trace inside, a function that returns a promise of that trace as a file; and elsewhere the module recent.js.
+/// Draws the page. Called once, by boot.js, with functions that start a worker of the engine and one for what-if. A
+/// page with a trace inside also passes a function that returns a promise of that trace as a file; other pages pass the
+/// module recent.js.
 #[wasm_bindgen]
 pub fn start_page(
     start_worker: js_sys::Function,

@@ -108,7 +108,7 @@ async function readTrace() {
   return new File(pieces, name);
 }
 
-// What keeps files for a later visit. A page from disk has no place for them.
+// The module that keeps files for a later visit. A page from disk has no storage for them.
 const recent = inside("page") ? undefined : import("./recent.js").catch(() => undefined);
 
 try {

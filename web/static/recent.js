@@ -1,7 +1,7 @@
-// Files that were opened lately. Of a file that the browser hands out a handle for, the handle is kept; of any other file a
-// copy, in the private file system of this page's origin. Nothing of it leaves the browser.
+// Keeps recent files. If the browser has a handle for a file, the handle is kept; otherwise a copy of the file, in the
+// private file system of this page's origin. Nothing leaves the browser.
 //
-// Where the browser has no such storage, `list` returns null, and the page shows nothing of all this. No function throws.
+// Without such storage, `list` returns null, and the page shows no recent files. No function throws.
 const FOLDER = "opened";
 const STORE = "files";
 
@@ -35,7 +35,7 @@ const get = (id) => use("readonly", (store) => store.get(id));
 const put = (entry) => use("readwrite", (store) => store.put(entry));
 const newestFirst = async () => (await use("readonly", (store) => store.getAll())).sort((a, b) => b.when - a.when);
 
-// Returns what a promise brings, or `otherwise` where the browser refuses.
+// Returns a promise of the result of another, or of `otherwise` if that fails.
 const or = (otherwise, promise) => promise.catch(() => otherwise);
 
 async function remove(entry) {
@@ -48,7 +48,7 @@ async function copy(file, name) {
   await file.stream().pipeTo(writable);
 }
 
-// Forgets the oldest beyond a number of entries and the bytes of all copies, and copies that no entry knows.
+// Forgets the oldest entries beyond the number `most` or beyond `all` bytes of copies, and copies without an entry.
 async function prune(most, all) {
   const entries = await newestFirst();
   let bytes = 0;
@@ -64,10 +64,11 @@ async function prune(most, all) {
   }
 }
 
-// The files that were opened, the newest first; null without storage.
+// Returns the kept files, the newest first; null without storage.
 export const list = () => or(null, newestFirst().then(async (found) => (await folder()) && found.filter((entry) => entry.ready)));
 
-// Keeps a file, and returns its id; null where it can't be kept. `handle` may be a promise, or undefined.
+// Keeps a file, and returns its id; null if it can't be kept. `handle` may be a promise, or undefined. A copy has at
+// most `each` bytes; for `all` and `most` see `prune`.
 export const keep = (file, handle, each, all, most) =>
   or(
     null,
@@ -94,10 +95,10 @@ export const keep = (file, handle, each, all, most) =>
     })(),
   );
 
-// Adds what is known of a file once it has been read: its headline, its identity.
+// Adds facts that are known once a file has been read, as JSON: its peak, whether memory ran out, its identity.
 export const note = (id, facts) => or(null, get(id).then((entry) => entry && put({ ...entry, ...JSON.parse(facts) })));
 
-// Returns the file; "ask" where a person must allow it first; null where it is no longer there. With `asks`, asks them.
+// Returns the file; "ask" if the person must allow it first; null if it no longer exists. With `asks`, asks the person.
 export const open = (id, asks) =>
   or(
     null,
@@ -107,7 +108,7 @@ export const open = (id, asks) =>
       if (!handle) {
         const kept = await (await (await folder()).getFileHandle(entry.copy)).getFile();
         await put({ ...entry, when: Date.now() });
-        // With the time that it had, so that it is known again when it is kept.
+        // With its original time, so that it gets the same id when it is kept again.
         return new File([kept], entry.name, { lastModified: Number(entry.id.split("|").at(-1)) });
       }
       const wish = { mode: "read" };
@@ -120,10 +121,10 @@ export const open = (id, asks) =>
     })(),
   );
 
-// Returns the handle of a kept file, to keep it with the file that it now leads to.
+// Returns the handle of a kept file; undefined if it has none.
 export const handleOf = (id) => or(undefined, get(id).then((entry) => entry?.handle));
 
-// Forgets one file, or without an id all of them.
+// Forgets one file, or all of them without an id.
 export const forget = (id) =>
   or(
     null,
@@ -133,8 +134,8 @@ export const forget = (id) =>
     }),
   );
 
-// Asks for files with the browser's dialog that hands out handles. Returns files and handles in turn; undefined where there
-// is no such dialog, and nothing where it was closed.
+// Opens the browser's dialog that returns handles. Returns an array of each file followed by its handle, which is empty
+// if the dialog was cancelled. Returns undefined if there is no such dialog.
 export const pick = () =>
   globalThis.showOpenFilePicker &&
   or(

@@ -58,7 +58,7 @@ class Delivery:
         """Returns whether the server has answered, now or before, given the library's statistics. True without a server."""
         if self._to is None or self._is_greeted:
             return True
-        # The connection may have come and gone between two looks.
+        # The connection may have opened and closed between two checks.
         return bool(stats) and (stats.get("is_connected") or stats.get("sent_events", 0) > stats.get("undelivered", 0))
 
     def _run(self):

@@ -39,7 +39,7 @@ pub(super) fn as_option(error: &clap::Error) -> Option<String> {
     ))
 }
 
-/// Returns the sentence for a command line that can't be read, if it is `run` with a Python script and its options.
+/// Returns the message for a command line that can't be parsed, if it is `run` with a Python script.
 pub(super) fn as_script(mut words: impl Iterator<Item = String>) -> Option<String> {
     let name = words.nth(1).filter(|word| word == "run").and_then(|_| words.next())?;
     Path::new(&name).extension().is_some_and(|ending| ending == "py").then(|| script(&name))

@@ -14,7 +14,7 @@ const END: Duration = Duration::from_secs(30);
 /// The time between two looks at it.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Said if there is no server.
+/// The message if no server runs.
 const NONE: &str = "No server of yours runs on this machine. Servers with tokens are stopped where they were started.";
 
 /// The options of `stop`.
@@ -53,7 +53,7 @@ impl Stop {
     }
 }
 
-/// Whether a server is the one that a person names by its address, or by its port. All are on this machine.
+/// Returns whether a server has the port of `wanted`, which is an address or a port. All servers are on this machine.
 fn is_at(server: &Announcement, wanted: &str) -> bool {
     let port = |address: &str| address.trim_end_matches('/').rsplit(':').next().map(str::to_owned);
     port(wanted) == port(&server.address)

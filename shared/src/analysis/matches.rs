@@ -80,7 +80,7 @@ impl Matches {
         })
     }
 
-    /// Returns the members behind the first `rank` ones, by number.
+    /// Returns the members in rising order, without the first `rank` ones.
     pub fn from_rank(&self, rank: u32) -> impl Iterator<Item = u32> + '_ {
         let (mut word, mut skipped) = (0, 0);
         while let Some(bits) = self.bits.get(word).filter(|bits| skipped + bits.count_ones() <= rank) {

@@ -46,11 +46,11 @@ pub struct SegmentMap {
     places: Vec<(f64, f64)>,
     /// Whether unmapped address space lies before each segment.
     after_unmapped: Vec<bool>,
-    /// The start on the line of the heading of each group.
+    /// Where the heading of each group starts on the line.
     headings: Vec<f64>,
     /// The end of the last segment on the line.
     end: f64,
-    /// Pixels for a byte, if all segments have one scale.
+    /// Pixels per byte, if all segments have the same scale.
     per_byte: Option<f64>,
 }
 
@@ -69,7 +69,7 @@ impl SegmentMap {
 
     /// Width of the column of addresses in the layout to scale, in pixels.
     pub const ADDRESS_WIDTH: f64 = 118.0;
-    /// The least width of a view that has this column.
+    /// The smallest width of a view with this column, in pixels.
     const LEAST_LABELLED: f32 = 560.0;
 
     /// Lays out the reserved ranges for a view of `width` by `height` pixels.
@@ -106,7 +106,7 @@ impl SegmentMap {
                 }
             }
             let unmapped = map.after_unmapped.iter().filter(|is_after| **is_after).count() as f64;
-            // A heading, and half a row that is left empty before it.
+            // A heading takes a row, and half a row before it stays empty on average.
             let between = unmapped * (UNMAPPED + SPACE) + placed.groups.len() as f64 * 1.5 * row_width;
             let height = height.max(0.0).within(0.0, MOST_PIXELS);
             let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
@@ -145,7 +145,7 @@ impl SegmentMap {
         }
     }
 
-    /// Returns the top of the heading of a group, if any of it is in a span of the line.
+    /// Returns the top of a group's heading in pixels, if any part of the heading is in the span `clip` of the line.
     pub fn heading(&self, group: usize, clip: (f64, f64)) -> Option<f32> {
         let is_in = |start: &f64| *start < clip.1 && start + self.row_width > clip.0;
         let start = self.headings.get(group).copied().filter(is_in)?;
@@ -162,7 +162,7 @@ impl SegmentMap {
         self.rows.left
     }
 
-    /// Returns the pixels for a byte, if all segments have one scale.
+    /// Returns the pixels per byte, if all segments have the same scale.
     pub fn per_byte(&self) -> Option<f64> {
         self.per_byte
     }

@@ -6,10 +6,10 @@ use crate::units::{PoolId, Stream};
 
 /// The least free share of a mostly free segment, in per cent.
 const FREE_PERCENT: u64 = 75;
-/// The most active blocks of a segment that a few blocks pin.
+/// The most active blocks that count as a few.
 const FEW: usize = 8;
 
-/// What segments have in common that stand under one heading.
+/// What the segments under one heading have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKey {
     /// The pool, and whether its segments are small.
@@ -21,30 +21,30 @@ pub struct GroupKey {
 /// A group of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they have in common.
+    /// What its segments have in common.
     pub key: GroupKey,
-    /// The place of the first one in the order.
+    /// The place of its first segment in the order.
     pub first: usize,
     /// The number of its segments.
     pub segments: u32,
-    /// Bytes of its segments.
+    /// The sum of their sizes in bytes.
     pub reserved: u64,
-    /// Bytes in its active blocks.
+    /// Bytes in their active blocks.
     pub active: u64,
 }
 
 /// The order of the segments, and their groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Indices of segments.
+    /// The indices of the segments, in the order of the map.
     pub order: Vec<usize>,
-    /// The groups in this order; none if segments are not grouped.
+    /// The groups in the same order; empty if segments are not grouped.
     pub groups: Vec<Group>,
 }
 
 impl Placed {
-    /// Orders and groups segments. `active` are the bytes in active blocks, by segment; they matter for
-    /// [`SegmentOrder::Free`] and for groups only.
+    /// Orders and groups segments. `active` has the bytes in active blocks of each segment; only
+    /// [`SegmentOrder::Free`] and groups need them.
     pub fn new(ranges: &[Range], active: &[u64], order: SegmentOrder, group: SegmentGroup) -> Self {
         let mut all: Vec<usize> = (0..ranges.len()).collect();
         let active = |i: usize| active.get(i).copied().unwrap_or(0);
@@ -93,7 +93,7 @@ impl Placed {
 }
 
 /// Returns whether a few blocks keep a mostly free segment from being given back: at least 75 % of it are free, and it
-/// has one to eight active blocks. Of an expandable segment, free pages can be given back whatever else is in it.
+/// has one to eight active blocks. Expandable segments are never pinned: their free pages can be given back.
 pub const fn is_pinned(range: &Range, active: u64, blocks: usize) -> bool {
     let free = range.size.saturating_sub(active) as u128;
     !range.is_expandable && blocks > 0 && blocks <= FEW && free * 100 >= range.size as u128 * FREE_PERCENT as u128

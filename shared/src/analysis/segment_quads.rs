@@ -113,7 +113,7 @@ pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: us
     }
 }
 
-/// Draws the blocks that pin range `i`: the id of each is the number of its allocation.
+/// Draws the blocks that pin range `i`. The id of each quad is the number of its allocation.
 pub fn draw_pins(
     quads: &mut Quads,
     map: &SegmentMap,

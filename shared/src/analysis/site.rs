@@ -5,9 +5,9 @@
 //! lines choose first; among those of about one size the order is that of their text, so that two runs of one program,
 //! in which no site has quite the same size, have the same colours.
 //!
-//! Lines also have a rank, which is their place in the stack: the lines that hold their memory longest lie at the bottom.
-//! A rank stays, so that nothing in a growing session changes places, and later lines come on top. Lines that lie on one
-//! another in the stack get colours that no eye takes for one another, as long as there are such colours.
+//! Each line also has a rank, its place in the stacked timeline. The lines that hold their memory longest lie at the
+//! bottom. A rank never changes, so nothing moves while a session grows; later lines come on top. Neighbours in the
+//! stack get colours that are easy to tell apart, also for colour-blind people, as long as there are such colours.
 
 use std::hash::Hasher;
 
@@ -25,8 +25,8 @@ pub const NO_STACK: &str = "no stack recorded";
 /// The number of largest lines that share their colour with no other.
 const ALONE: usize = 16;
 
-/// Lines are neighbours in the stack if they are next to each other among so many of the largest: the small ones between
-/// two large lines can't be seen.
+/// Two lines are neighbours if they are adjacent among this many of the largest lines. Small lines between two large
+/// ones can't be seen.
 const STACKED: [usize; 3] = [60, 20, 8];
 
 /// The line and colour of every stack of a session. It covers all devices, and is never trimmed: stacks stay.
@@ -79,13 +79,13 @@ struct Use {
 }
 
 impl Use {
-    /// Returns how much of a picture the line takes. Both the size at some instant and the time held count: a spike must not
-    /// vanish in a long run.
+    /// Returns how much of the timeline the line takes, in bytes. Both its largest size and the time held count: a
+    /// spike must not vanish in a long run.
     fn weight(&self) -> f64 {
         self.area / self.run.max(1.0) + self.peak
     }
 
-    /// Returns the share of the run for which the line holds its memory.
+    /// Returns how long the line holds its memory, in positions: its area divided by its peak.
     fn held(&self) -> f64 {
         if self.peak > 0.0 { self.area / self.peak } else { 0.0 }
     }
@@ -159,8 +159,8 @@ impl Sites {
         uses
     }
 
-    /// Gives the lines that have allocations, and had none before, their places on top of the others: at first those that
-    /// hold their memory longest lie at the bottom, and later those that came first.
+    /// Ranks the lines that have allocations now and had none before, on top of the others. The first time, the lines
+    /// that hold their memory longest lie at the bottom; later, those that came first.
     fn rank(&mut self, uses: &[Use]) {
         let mut new: Vec<(u32, f64)> = (self.lines.iter().zip(uses).zip(0..))
             .filter(|((line, uses), _)| uses.area > 0.0 && line.rank.is_none())

@@ -1,4 +1,4 @@
-//! Limits in the job that is recorded, and of what it sends.
+//! Limits of a recorded job, and of what it sends.
 
 /// Limits of one recorder in the job that it records.
 #[derive(Clone, Copy, Debug)]

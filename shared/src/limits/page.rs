@@ -14,17 +14,17 @@ pub const NAME_CHARS: usize = 200;
 /// Sites that may hand traces to the page without asking again. The oldest is forgotten.
 pub const TRUSTED_SITES: usize = 64;
 
-/// Bytes of a file of which the page keeps a copy in the browser for a later visit. Larger ones are opened from where they
-/// are, if the browser hands out a handle for them.
+/// Bytes of the largest file that the page copies into the browser for a later visit. Larger files are opened from
+/// where they are, if the browser hands out a handle for them.
 pub const RECENT_COPY_BYTES: u64 = 512 << 20;
 
-/// Bytes of all such copies. The oldest are forgotten.
+/// Bytes of all such copies together. The oldest are deleted first.
 pub const RECENT_COPIES_BYTES: u64 = 2 << 30;
 
-/// Files that the page lists as opened lately.
+/// Recently opened files that the page lists.
 pub const RECENT_FILES: usize = 20;
 
-/// Steps that Back goes through in the page. A browser keeps fewer entries of its own: Chromium some fifty.
+/// Steps that Back can take in the page. Browsers keep fewer entries of their own: Chromium about fifty.
 pub const HISTORY_STEPS: usize = 100;
 
 /// Limits of a page that watches a job.
@@ -62,7 +62,7 @@ pub const LINE_ROWS: usize = 1_000;
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
-/// Pins of a view. More flags would cover each other, and their colours could not be told apart.
+/// The most pins of a view. More flags would cover each other, and their colours could not be told apart.
 pub const LINK_PINS: usize = 5;
 
 /// Characters of a pin's name: what fits on a flag. Five such names are a fortieth of [`LINK_BYTES`] in ASCII.
@@ -72,7 +72,7 @@ pub const LINK_PIN_CHARS: usize = 48;
 /// most a third of [`LINK_BYTES`].
 pub const LINK_ZOOMS: usize = 512;
 
-/// Transforms of a flame graph, in a link too: more than a person keeps track of. Each goes through all stacks.
+/// The most transforms of a flame graph, also in a link: more than a person keeps track of. Each visits all stacks.
 pub const FLAME_TRANSFORMS: usize = 16;
 
 /// Rules that a person adds to those that fold frames. Each is compared with each distinct frame.
@@ -84,7 +84,7 @@ pub const FOLDING_PART_BYTES: usize = 256;
 /// Steps in one answer: more than a screen has columns, and some MB as a message.
 pub const STEPS: usize = 50_000;
 
-/// Rows in each group of a list of matches: a list is looked through, not read to its end.
+/// The most rows in each group of a list of matches. People look through such a list and do not read it to its end.
 pub const FOUND_ROWS: u32 = 500;
 
 /// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.

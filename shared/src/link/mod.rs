@@ -10,7 +10,7 @@
 //! A link has the name of a file and the [hash](FileHash) of its bytes, not the file itself: the recipient needs the
 //! same file, and the hash says whether it is. Instead of a file, a link can name a session of the page's server, which
 //! is opened at once. A link with neither is laid over what its address opens. Credentials are never part of a link. The
-//! parts `open` and `job` are not for the view: they tell the page where its server has the file, and whose sessions to open.
+//! parts `open` and `job` are not for the view: they name the file of the server, or the job, that the page opens.
 //!
 //! Reading is lenient, since a link must never hide the data. A link of an earlier version is [upgraded](upgrade), one
 //! version at a time. Of a link of a later version, everything is used that this version understands. What was not
@@ -185,11 +185,11 @@ pub struct Link {
     pub event_order: EventOrder,
     /// The columns that the event list does not show.
     pub hidden_columns: Vec<EventColumn>,
-    /// What is done to the stacks of the flame graph, in this order.
+    /// The transforms of the flame graph's stacks, applied in this order.
     pub flame_transforms: Vec<Transform>,
     /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
     pub flame_sandwich: Option<(u32, bool)>,
-    /// Whether the flame graph of a growth shows what shrank too.
+    /// Whether the flame graph of growth also shows what shrank.
     pub flame_differs: bool,
     /// The order of the segments.
     pub segment_order: SegmentOrder,

@@ -109,7 +109,7 @@ impl Link {
             "file" => self.file = Some(value.to_owned()),
             "hash" => self.hash = Some(FileHash::parse(value)?),
             "session" => self.session = Some(is_session(value).then(|| value.to_owned())?),
-            // They say where the page gets the file or the sessions from, and nothing of the view.
+            // These name the file or the sessions to open. They do not change the view.
             "open" | "job" => {}
             "dev" => self.device = value.parse().ok()?,
             "tab" => self.tab = Tab::ALL.into_iter().find(|tab| tab.name() == value)?,
@@ -160,7 +160,7 @@ impl Link {
                 let hidden: Option<Vec<EventColumn>> =
                     value.split(',').take(COLUMNS.len()).map(|name| by_name(&COLUMNS, name)).collect();
                 let hidden = hidden?;
-                // Something stays.
+                // At least one column stays visible.
                 self.hidden_columns = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
                 if self.hidden_columns.len() == COLUMNS.len() {
                     self.hidden_columns.clear();

@@ -1,14 +1,14 @@
-//! A pin: a moment or an allocation that is kept, with a name.
+//! Pins: named bookmarks of moments and allocations.
 
 use std::fmt;
 
 use super::percent::Encoded;
 use crate::limits::LINK_PIN_CHARS;
 
-/// A moment or an allocation that is kept as a flag.
+/// A bookmark of a moment or an allocation, which the page draws as a flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pin {
-    /// The position: of an allocation, the one right after it was made, or 0 if it was active at the start.
+    /// The position. For an allocation, the one right after it was made, or 0 if it was active at the start.
     pub position: u32,
     /// The allocation, by its number; `None` if a moment is pinned.
     pub allocation: Option<u32>,
@@ -17,13 +17,13 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// Creates a pin. A longer name is cut, and characters that can't be seen are left out.
+    /// Creates a pin. A name that is too long is cut, and control characters are left out.
     pub fn new(position: u32, allocation: Option<u32>, name: &str) -> Self {
         let name = name.trim().chars().filter(|c| !c.is_control()).take(LINK_PIN_CHARS).collect();
         Self { position, allocation, name }
     }
 
-    /// Returns whether both pin the same.
+    /// Returns whether both pin the same moment or allocation.
     pub fn is_at(&self, other: &Self) -> bool {
         (self.position, self.allocation) == (other.position, other.allocation)
     }
@@ -41,7 +41,7 @@ impl Pin {
 }
 
 impl fmt::Display for Pin {
-    /// Formats the value of a link's part.
+    /// Formats the pin as the value of a link's part.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},", self.position)?;
         if let Some(id) = self.allocation {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Tab;
 
-/// Where the second view is, seen from the first, which is the one that keys are for.
+/// The side of the first view on which the second one is. Keys act on the first view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Right of it.
@@ -43,7 +43,7 @@ impl Side {
         }
     }
 
-    /// Returns whether the views stand beside one another, not over one another.
+    /// Returns whether the views are side by side, rather than one above the other.
     pub const fn is_beside(self) -> bool {
         matches!(self, Self::Right | Self::Left)
     }
@@ -57,7 +57,7 @@ impl Side {
 /// The second of two views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
-    /// What it shows; never what the first one shows.
+    /// What it shows. The page ignores a split that shows the same as the first view.
     pub tab: Tab,
     /// Where it is.
     pub side: Side,
@@ -71,7 +71,7 @@ impl Split {
     /// The largest share of a view, in per cent.
     pub const MOST: u8 = 85;
 
-    /// Returns the split with another share, as near as it can be.
+    /// Returns the split with another share, in per cent, limited to the range that is allowed.
     #[must_use]
     pub const fn with_percent(self, percent: u8) -> Self {
         let percent = if percent < Self::LEAST { Self::LEAST } else { percent };

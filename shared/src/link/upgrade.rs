@@ -36,7 +36,7 @@ fn from_1(parts: &mut Parts) {
     drop_added(parts, &["hash", "fit", "order", "peaks", "segzoom", "segcolor", "zoom", "table"]);
 }
 
-/// Version 3 added keys, and renamed none.
+/// Version 3 added pins, and renamed no key. Other new keys are also read in links of version 2.
 fn from_2(parts: &mut Parts) {
     drop_added(parts, &["pin"]);
 }

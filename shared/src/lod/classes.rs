@@ -109,7 +109,7 @@ impl Classes {
         true
     }
 
-    /// Adds a class for each new call site, in the order of their ranks, while there may be more.
+    /// Adds a class for each new call site, in the order of their ranks, up to [`LARGEST_SITES`].
     fn add_sites(&mut self, painter: &Painter<'_>) {
         let mut new: FxHashMap<u32, StackId> = FxHashMap::default();
         let stacks = &painter.replay.allocations.stack;

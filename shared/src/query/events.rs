@@ -48,24 +48,24 @@ impl EventColumn {
 /// The order of the event list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EventOrder {
-    /// What events are ordered by; equal ones by their number.
+    /// The column that events are ordered by; equal ones by their number.
     pub by: EventColumn,
     /// Whether the largest comes first.
     pub is_falling: bool,
 }
 
-/// A question for rows of the event list in an order.
+/// The parameters of [`Query::SortedEvents`](super::Query::SortedEvents).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SortedQuery {
     /// The events to show; all of its conditions must hold.
     pub filter: EventFilter,
-    /// The order. In that of numbers, lost events are listed too.
+    /// The order. Lost events are listed only in the order of numbers or times.
     pub order: EventOrder,
     /// The first row.
     pub first: u32,
     /// The number of rows.
     pub count: u32,
-    /// A position to find in the list: the answer has the row of its event, if the list has it.
+    /// A position. The answer has the row of the event right before it, if the list has that event.
     pub locate: u32,
 }
 

@@ -19,7 +19,7 @@ pub struct FlameQuery {
     pub folds: bool,
     /// Whether the first level are categories.
     pub by_category: bool,
-    /// What is done to the stacks before they are laid out, in this order.
+    /// The transforms of the stacks before they are laid out, applied in this order.
     pub transforms: Vec<Transform>,
     /// One half of a sandwich, after the transforms.
     pub sandwich: Option<Sandwich>,
@@ -37,10 +37,10 @@ pub struct FlameQuery {
 /// and file, whatever their line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Transform {
-    /// Leaves out stacks without a function, and of the others everything outside of its outermost call.
+    /// Keeps the stacks with a function, without the frames outside its outermost call.
     FocusFunction(u32),
-    /// Leaves out stacks that do not begin with a path of boxes, and of the others everything before its end. The path
-    /// is that of [`FlameQuery::zoom`].
+    /// Keeps the stacks that begin with a path of boxes, without the frames before its last box. The path is one as in
+    /// [`FlameQuery::zoom`].
     FocusSubtree(Vec<u32>),
     /// Removes a function. Its bytes go to its caller.
     Merge(u32),
@@ -50,9 +50,10 @@ pub enum Transform {
     CollapseFunction(u32),
     /// Removes direct calls of a function by itself.
     CollapseDirect(u32),
-    /// Removes everything between the outermost and the innermost call of a function, and the latter.
+    /// Removes the innermost call of a function, and everything between it and the outermost call.
     CollapseRecursion(u32),
-    /// Shows each run of frames of a library as one box, which can't be opened. The library is that of a frame.
+    /// Shows each run of frames of a library as one box, which can't be opened. The library is given by one of its
+    /// frames, or by the number of a folded run.
     CollapseLibrary(u32),
 }
 
@@ -60,7 +61,7 @@ impl Transform {
     /// The letters of the kinds in links.
     const LETTERS: [char; 8] = ['f', 's', 'm', 'd', 'c', 'r', 'a', 'l'];
 
-    /// Returns the kind's index, and the frame that says what is changed: of a path, its end.
+    /// Returns the index of the kind, and the frame that it changes: the last one of a path.
     pub fn parts(&self) -> (usize, u32) {
         match self {
             Self::FocusFunction(frame) => (0, *frame),
@@ -74,7 +75,8 @@ impl Transform {
         }
     }
 
-    /// Returns the transform with the index of a kind, of a frame or a path to it.
+    /// Returns the transform of the kind with this index, for the last frame of a path. `None` if there is no such kind
+    /// or the path is empty.
     pub fn of(kind: usize, path: &[u32]) -> Option<Self> {
         let frame = *path.last()?;
         Some(match kind {
@@ -107,7 +109,7 @@ impl Transform {
         name
     }
 
-    /// Returns the transform with a name, whose path has at most `most` boxes.
+    /// Parses the name of a transform. `None` if it is invalid, or its path has more than `most` boxes.
     pub fn by_name(name: &str, most: usize) -> Option<Self> {
         let letter = name.chars().next()?;
         let kind = Self::LETTERS.iter().position(|known| *known == letter)?;
@@ -129,7 +131,7 @@ pub struct Sandwich {
     pub frame: u32,
     /// Whether only this line of the function counts.
     pub is_line: bool,
-    /// Whether what is outside of the outermost call remains (for [`FlameQuery::bottom_up`]), rather than what is inside.
+    /// Whether the callers of the outermost call remain (for [`FlameQuery::bottom_up`]), rather than its callees.
     pub is_callers: bool,
 }
 
@@ -198,7 +200,7 @@ pub struct Flame {
     pub total: u64,
     /// The bytes of the graph that the highlighted term matches, each counted once.
     pub matched: Option<u64>,
-    /// Of each transform, and then of the sandwich: what it is about (a function, a file or a library).
+    /// The function, file or library that each transform changes, and then that of the sandwich.
     pub names: Vec<String>,
 }
 

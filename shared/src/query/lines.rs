@@ -162,7 +162,7 @@ pub struct LineStepQuery {
 /// An allocation of a line of call sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineStep {
-    /// The allocation. The first follows the last one.
+    /// The allocation. The first comes again after the last.
     pub allocation: u32,
     /// The position right after it was made; 0 if it was active at the start.
     pub position: u32,

@@ -1,9 +1,9 @@
-//! Short names of streams and private pools. What is recorded are handles and pairs of numbers, which say nothing and fill a
-//! line; a name is a number in the order of first use.
+//! Short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say nothing,
+//! so a name has a number in the order of first use instead.
 
 use crate::units::{PoolId, Stream};
 
-/// A stream number below this is shown as it was recorded: it is no handle.
+/// Stream numbers below this are not handles, and are shown as recorded.
 const SHORT: i64 = 1000;
 
 /// Returns the short name of a stream among `all` streams of its device: `default stream`, `stream 3`. Handles are numbered

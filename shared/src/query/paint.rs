@@ -58,7 +58,7 @@ impl Paint {
         Self(32 + if i < Self::RAMP { i } else { Self::RAMP - 1 })
     }
 
-    /// Returns whether some eyes may take the colours of two slots for one another where they touch.
+    /// Returns whether the colours of two slots are hard to tell apart where they touch, for some people at least.
     pub fn is_near(self, other: Self) -> bool {
         let near = NEAR.get(usize::from(self.base().0)).copied().unwrap_or(0);
         self.base() == other.base() || other.base().0 < Self::SLOTS && near >> other.base().0 & 1 == 1
@@ -81,8 +81,8 @@ impl Paint {
     }
 }
 
-/// For each slot a bit for each other slot whose colour is near its own, in one of the themes or for colour-blind eyes. The
-/// palette has a test that compares the colours.
+/// For each slot, a bit for each other slot whose colour is near its own in one of the themes, or for colour-blind
+/// people. A test of the palette compares the colours.
 const NEAR: [u32; Paint::SLOTS as usize] = [
     0x6004_8208,
     0x9021_2400,

@@ -9,7 +9,7 @@ pub struct SearchHelp;
 
 impl SearchHelp {
     /// Each form of a term, and what it finds.
-    pub const FORMS: [(&'static str, &'static str); 9] = [
+    pub const FORMS: [(&'static str, &'static str); 11] = [
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
         ("size>100MiB", "requests of more than a size; also <, >=, <=, =, or a size alone: 100 MiB. MB is read as MiB"),
@@ -19,6 +19,8 @@ impl SearchHelp {
         ("live:end", "allocations never freed in the trace; live:start, those from before it"),
         ("category:gradients", "allocations of a category: parameters, activations, optimizer_state, unknown, …"),
         ("-attention", "everything that the term behind the minus sign does not match"),
+        (">100MiB attention", "what all of several words match, in any order"),
+        ("\"void at::native\"", "text with spaces"),
     ];
 }
 
@@ -35,7 +37,7 @@ pub struct SearchResult {
     pub peak_bytes: u64,
     /// Why the term can't be parsed, if it can't; nothing matches then.
     pub error: Option<String>,
-    /// What was understood, as a noun: "requests larger than 1 GiB"; empty if the term can't be parsed.
+    /// How the term was understood, as a noun: "requests larger than 1 GiB"; empty if it can't be parsed.
     pub understood: String,
     /// Why nothing matches, as sentences; `None` if something does.
     pub none: Option<String>,
@@ -54,7 +56,7 @@ pub struct Hit {
     pub of: u32,
 }
 
-/// A question for a list of what a term finds.
+/// The parameters of [`Query::Find`](super::Query::Find).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindQuery {
     /// The term.
@@ -70,7 +72,7 @@ pub struct FindQuery {
 /// A list of what a term finds, in groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The question.
+    /// The query, with `first` and `rows` as they were used.
     pub query: FindQuery,
     /// The number of matching allocations, and the sum of their requested bytes.
     pub allocations: (u32, u64),
@@ -129,7 +131,7 @@ pub struct FoundMark {
     pub name: String,
     /// The position at which it begins.
     pub from: u32,
-    /// The position at which it ends; of an instant, that at which it begins.
+    /// The position at which it ends; for an instant, the one at which it begins.
     pub to: u32,
     /// Microseconds from the start of the trace until it begins.
     pub time_us: f64,

@@ -59,7 +59,7 @@ pub enum SegmentOrder {
     Free,
 }
 
-/// What segments have in common that stand under one heading. Groups come in the order of their largest reserved bytes.
+/// What the segments under one heading have in common. The group with the most reserved bytes comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SegmentGroup {
     /// Nothing: there are no headings.
@@ -105,7 +105,7 @@ pub struct Segments {
     pub headings: Vec<SegmentHeading>,
     /// The blocks that pin a mostly free segment; the id is the allocation's number.
     pub pins: Quads,
-    /// Pixels for a byte, if all segments have one scale.
+    /// Pixels per byte, if all segments have the same scale.
     pub per_byte: Option<f64>,
     /// The x coordinate at which rows begin, right of the labels.
     pub left: f32,
@@ -124,13 +124,13 @@ pub struct SegmentHeading {
     pub is_small: bool,
     /// The stream, if the group has one.
     pub stream: Option<Stream>,
-    /// The short names of both: `large pool`, `small pool 1 · stream 3`.
+    /// The short names of both: `large pool`, `pool 1, small · stream 3`.
     pub name: String,
     /// The number of its segments.
     pub segments: u32,
-    /// Bytes of its segments.
+    /// The sum of their sizes in bytes.
     pub reserved: u64,
-    /// Bytes in its active blocks.
+    /// Bytes in their active blocks.
     pub active: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct SegmentRow {
     pub address: Address,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes in its active blocks.
+    /// Bytes in their active blocks.
     pub active: u64,
     /// Its stream.
     pub stream: Stream,

@@ -21,9 +21,9 @@ const SIGNS: [(&str, Comparison); 10] = [
 pub struct About {
     /// The number itself, in bytes.
     pub middle: u64,
-    /// The smallest size in bytes.
+    /// The smallest size in bytes that rounds to it.
     pub from: u64,
-    /// The smallest size above, in bytes.
+    /// The smallest size in bytes that no longer rounds to it.
     pub to: u64,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn size_form(text: &str) -> Option<(Option<Comparison>, &str)> {
         let is_number = size.is_empty() || begins_number(size) || size.starts_with(['-', '+']);
         return (is_named || is_number).then_some((Some(comparison), size));
     }
-    // A number without a unit may be a line, and with another word behind it a name.
+    // A number without a unit may be that of a line, and a number before another word part of a name.
     let is_size = begins_number(rest) && split(rest, true).is_ok_and(|(_, factor)| factor > 1 || !ends_in_digit(rest));
     is_size.then_some((None, rest))
 }

@@ -21,8 +21,9 @@ pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: 
     trace.segments = state.ranges.iter().enumerate().map(|(i, range)| tiled(i, range, &state, &replay)).collect();
 }
 
-/// Sets the segments of a trace of which the file has only a part, if they follow from its events: what was recorded is of
-/// a later moment. What the events don't tell of a segment is taken from the recorded one at its address.
+/// Derives the segments at the end of a truncated trace from its events, if the allocator was empty before them: the
+/// recorded segments are those of a later moment. Only what events don't say of a segment is taken from the recorded
+/// one.
 pub fn end_of_part(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings) {
     if !begins_empty(trace, tags) {
         return;
@@ -37,8 +38,8 @@ pub fn end_of_part(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings
     }
 }
 
-/// Returns whether the allocator was empty before a trace, as far as its events tell: what they free was allocated in the
-/// trace, and what they allocate lies in segments that were reserved in it.
+/// Returns whether the allocator was empty before a trace, as far as its events show: they free only what was allocated
+/// in the trace, and allocate only in segments that were reserved in it.
 fn begins_empty(trace: &DeviceTrace, tags: &Tags) -> bool {
     let mut ranges = Ranges::default();
     let mut open: FxHashSet<u64> = FxHashSet::default();
@@ -155,8 +156,8 @@ mod tests {
         alloc 0x1000000 3000000 a@/m/a.py:1
         free 0x1400000";
 
-    /// Returns the totals at each position of the first `count` events, with the segments of the whole trace, and whether
-    /// the first `lost` events are missing.
+    /// Returns the totals at each position of a trace that has only the events from `lost` to `count`, but the segments
+    /// of the whole trace. `is_mended` derives the segments from the events instead.
     fn totals(count: usize, lost: usize, is_mended: bool) -> Vec<(u64, u64, u64)> {
         let Snapshot { mut devices, mut tags, settings, .. } = crate::testing::snapshot(LINES);
         let mut trace = devices.remove(0);

@@ -224,11 +224,11 @@ pub(super) fn partner_of(context: Context<'_>, position: u32) -> Answer {
     Answer::Position(found)
 }
 
-/// Returns the position after the event that frees what event `index` makes, or makes what it frees.
+/// Returns the position after the free of allocation `id` if event `index` makes it, otherwise after its `alloc`.
 fn partner(context: Context<'_>, index: u32, id: u32) -> Option<u32> {
     let Allocation { begin, freed, end, .. } = context.replay.allocations.get(id)?;
     let position = if index.checked_add(1) == Some(begin) { freed.min(end) } else { begin };
-    // Not every begin and end is an event of its own.
+    // An allocation may begin or end without an event of its own.
     let at = position.checked_sub(1)? as usize;
     (context.replay.event_allocation.get(at) == Some(id)).then_some(position)
 }

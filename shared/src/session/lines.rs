@@ -147,7 +147,7 @@ pub(super) fn step(context: Context<'_>, query: LineStepQuery) -> Answer {
     let a = &replay.allocations;
     let begin = |id: u32| a.begin.get(id as usize).unwrap_or(0);
     let (mut of, mut before, mut life) = (0, 0, (u32::MAX, 0));
-    // First, the nearest on either side of the start, last.
+    // The first and last allocation of the line, and the nearest ones before and after the start.
     let (mut first, mut last, mut left, mut right) = (None, None, None, None);
     for (id, stack) in (0_u32..).zip(a.stack.range(0..a.len())) {
         if sites.line(StackId(stack)) != line {

@@ -72,7 +72,7 @@ struct Stream {
     is_late: bool,
     /// Whether it takes more memory than the limits allow.
     is_full: bool,
-    /// Whether what arrives waits for the next refresh, however much it is.
+    /// Whether data that arrives waits for the next refresh, however much it is.
     is_held: bool,
 }
 
@@ -145,13 +145,13 @@ impl LiveSession {
         refused.map_or(pushed, Err)
     }
 
-    /// Holds the session as of the last refresh, or no longer: until then what is pushed waits, and no answer tells of it. The
-    /// caller stops pushing once [`Self::holds_much`].
+    /// Holds the session at its last refresh, or releases it. While it is held, pushed data waits, and no answer
+    /// includes it. The caller must stop pushing once [`Self::holds_much`] returns true.
     pub fn hold(&mut self, is_held: bool) {
         self.stream.is_held = is_held;
     }
 
-    /// Returns whether half of what may wait for a refresh does.
+    /// Returns whether more than half of the data that may wait for a refresh is waiting.
     pub fn holds_much(&self) -> bool {
         self.stream.overflows(2)
     }
@@ -240,7 +240,7 @@ impl Stream {
         bytes
     }
 
-    /// Returns whether more waits for a refresh than a part of what may.
+    /// Returns whether more data waits for a refresh than the limit divided by `part`.
     fn overflows(&self, part: usize) -> bool {
         let Self { recording, limits, .. } = self;
         recording.events > limits.events / 4 / part || recording.pending > limits.pending_bytes / part

@@ -18,7 +18,7 @@ use crate::units::{Address, Bytes, Stream};
 
 /// The number of blocks that pin a segment and are listed.
 const PINS: usize = 8;
-/// Pixels from a row's start within which a segment begins the row.
+/// A segment that starts within this many pixels of a row's start begins the row.
 const AT_LEFT: f64 = 0.5;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;

@@ -11,9 +11,10 @@ use crate::replay::Replay;
 
 /// Orders kept for one device, four bytes an event each: the one on the screen, and the one before.
 const KEPT: usize = 2;
-/// The part by which a trace grows before its events are sorted again: a job that runs would be sorted all the time.
+/// Events are sorted again once their trace has grown by this part of it: those of a running job would be sorted all
+/// the time.
 const GROWN: u32 = 64;
-/// Bits of a digit. Sizes and addresses that occur have two or three such digits that differ.
+/// Bits of a digit of the radix sort. In practice, sizes and addresses differ in two or three digits.
 const DIGIT: u32 = 16;
 
 /// The sorted lists of one device.
@@ -33,7 +34,8 @@ impl SortedEvents {
         self.0.values().map(|sorted| size_of_val(sorted.indices.as_slice())).sum()
     }
 
-    /// Returns the events of a list by a column, the smallest first. `list` returns their indices, rising.
+    /// Returns the indices of a list's events, sorted by a column, the smallest first. `list` returns the
+    /// indices in rising order.
     pub(super) fn of(
         &mut self,
         context: Context<'_>,
@@ -50,21 +52,21 @@ impl SortedEvents {
     }
 }
 
-/// Returns events by a column. Takes 16 bytes an event besides the list while it sorts.
+/// Returns events sorted by a column. Needs 16 bytes an event besides the list while it sorts.
 fn sorted(context: Context<'_>, by: EventColumn, list: &[u32]) -> Vec<u32> {
     let keys = keys(context, by, list);
     let order = order(&keys);
     order.into_iter().filter_map(|place| list.get(place as usize).copied()).collect()
 }
 
-/// Returns a number for each event, which is larger the further behind it comes.
+/// Returns the sort key of each event of a list.
 fn keys(context: Context<'_>, by: EventColumn, list: &[u32]) -> Vec<u64> {
     let events = &context.trace.events;
     let indices = || list.iter().map(|index| *index as usize);
     match by {
         EventColumn::Number | EventColumn::Time => list.iter().map(|index| u64::from(*index)).collect(),
         EventColumn::Since => {
-            // Of whole microseconds. The first event has no time since another, and comes first.
+            // Whole microseconds. The first event has no event before it, and comes first.
             list.iter().map(|index| since_us(context, *index).map_or(0, |since| since as u64 + 1)).collect()
         }
         EventColumn::Action => {
@@ -86,7 +88,7 @@ fn keys(context: Context<'_>, by: EventColumn, list: &[u32]) -> Vec<u64> {
             indices().map(|i| addresses.get(i).unwrap_or_default()).collect()
         }
         EventColumn::Stream => {
-            // Signed numbers in their order.
+            // Maps signed numbers to unsigned ones, in the same order.
             let streams: Vec<u64> =
                 context.snapshot.tags.iter().map(|tag| tag.stream.0.cast_unsigned() ^ (1 << 63)).collect();
             let mut tags = events.tag.reader();
@@ -132,7 +134,7 @@ pub(super) fn since_us(context: Context<'_>, index: u32) -> Option<f64> {
     (index > 0).then(|| (context.time_us(index.saturating_add(1)) - context.time_us(index)).max(0.0))
 }
 
-/// Returns the places of some keys in their order; equal ones keep theirs.
+/// Returns the indices of keys in rising order of the keys. Equal keys keep their order.
 fn order(keys: &[u64]) -> Vec<u32> {
     let mut places: Vec<u32> = (0..keys.len() as u32).collect();
     let key = |place: &u32| keys.get(*place as usize).copied().unwrap_or_default();
@@ -140,8 +142,8 @@ fn order(keys: &[u64]) -> Vec<u32> {
         places.sort_by_key(key);
         return places;
     }
-    // From the last digit to the first, each pass keeping the order of the one before. Digits that all keys share are
-    // skipped.
+    // A radix sort from the last digit to the first. Each pass keeps the order of the one before among equal digits,
+    // and digits that all keys share are skipped.
     let first = keys.first().copied().unwrap_or_default();
     let differing = keys.iter().fold(0, |bits, key| bits | (key ^ first));
     let mut next = vec![0_u32; places.len()];

@@ -179,7 +179,7 @@ proptest! {
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
         let Recorded { bytes, .. } = record(&ops, 1, conf, 0, true);
-        // So little would be added at once, if it were not held.
+        // With so low a limit, data would be added at once if the session were not held.
         let limits = || LiveLimits { pending_bytes: 1_000, ..LiveLimits::default() };
         let (first, later) = bytes.split_at((bytes.len() as f64 * share) as usize);
         let (mut live, _) = push_pieces(first, &pieces, limits());

@@ -38,7 +38,7 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
     /// The user's own rules.
     static OWN_RULES: RefCell<OwnRules> = RefCell::default();
-    /// The bytes of memory that the page knows of.
+    /// The size of the worker's memory in bytes that was last reported to the page.
     static TOLD_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -78,7 +78,7 @@ pub fn now() -> f64 {
     scope().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
 }
 
-/// Sends a message to the page, and how much memory the worker has if that has grown.
+/// Sends a message to the page, followed by the size of the worker's memory if that has grown.
 pub fn post(message: &FromWorker) {
     send(message);
     if let Some(bytes) = grown() {
@@ -86,9 +86,9 @@ pub fn post(message: &FromWorker) {
     }
 }
 
-/// Returns the bytes of the worker's memory if it has grown noticeably since they were returned last.
+/// Returns the size of the worker's memory in bytes, if it has grown noticeably since the last report.
 fn grown() -> Option<u64> {
-    /// Smaller steps are not worth a message.
+    /// The smallest growth in bytes that is worth a message.
     const NOTICEABLE: u64 = 1 << 20;
     let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().dyn_into().ok()?;
     let bytes = memory.buffer().unchecked_into::<ArrayBuffer>().byte_length().into();

@@ -315,9 +315,9 @@ pub enum FromWorker {
     },
     /// The file is a sweep, and this is all of it; nothing follows.
     Sweep(Box<Shown>),
-    /// The worker's memory has grown. Sent with other messages.
+    /// The worker's memory has grown. Sent after another message.
     Memory {
-        /// The memory of its WebAssembly module in bytes.
+        /// The size of its WebAssembly memory in bytes.
         bytes: u64,
     },
 }

@@ -38,13 +38,18 @@ pub fn focus(id: &str) {
     }
 }
 
-/// Focuses the view, or what the page shows in place of one.
-pub fn focus_view() {
+/// Focuses the view, or the main element of a page without views. With `is_quiet` nothing is seen of it: nobody asked for
+/// it, and the page stays where it is scrolled to.
+pub fn focus_view(is_quiet: bool) {
     let find = |selector| document().query_selector(selector).ok().flatten();
     let found = find("[role=tabpanel]").or_else(|| find("main"));
     if let Some(element) = found.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
         let _ = element.set_attribute("tabindex", "-1");
-        let _ = element.focus();
+        // Fails for invalid attribute names only.
+        let _ = element.toggle_attribute_with_force("data-quiet", is_quiet);
+        let options = web_sys::FocusOptions::new();
+        options.set_prevent_scroll(is_quiet);
+        let _ = element.focus_with_options(&options);
     }
 }
 
@@ -53,7 +58,7 @@ pub fn has_no_focus() -> bool {
     document().active_element().is_none_or(|element| element.tag_name() == "BODY")
 }
 
-/// Scrolls the element with an id into view, if it exists, no further than needed.
+/// Scrolls the element with an id into view, if it exists, and no further than needed.
 pub fn reveal(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {
         let options = web_sys::ScrollIntoViewOptions::new();
@@ -62,7 +67,7 @@ pub fn reveal(id: &str) {
     }
 }
 
-/// Returns whether some text of the page is selected, which is what a copy is of then.
+/// Returns whether text of the page is selected. The copy shortcut is for that text then.
 pub fn has_selected_text() -> bool {
     window().get_selection().ok().flatten().is_some_and(|selection| !selection.is_collapsed())
 }
@@ -81,7 +86,8 @@ impl Listener {
         Self::with(target, name, false, Closure::new(handler))
     }
 
-    /// Adds the listener so that it hears an event before the elements inside the target do, and may keep it from them.
+    /// Adds the listener for the capture phase: it is called before those of the elements inside the target, and may
+    /// stop the event.
     pub fn first(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
         Self::with(target, name, true, Closure::new(handler))
     }

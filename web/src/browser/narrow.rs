@@ -1,5 +1,4 @@
-//! Whether the page is narrow: a phone, upright or on its side, or a window beside an editor. narrow.css has the same
-//! sizes.
+//! Tells whether the page is narrow or low, as on a phone or beside an editor. narrow.css uses the same sizes.
 
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
@@ -16,7 +15,7 @@ pub fn is_narrow() -> bool {
     query().is_some_and(|query| query.matches())
 }
 
-/// Returns whether the page is narrow; the component is rendered again when that changes.
+/// Returns whether the page is narrow, and renders the component again when that changes.
 #[hook]
 pub fn use_narrow() -> bool {
     let narrow = use_state_eq(is_narrow);

@@ -1,11 +1,11 @@
-//! Puts files away that were not looked at lately, and reads them again once they are shown.
+//! Puts away files that were not shown lately, and reads them again once they are shown.
 
 use yew::prelude::*;
 
 use super::use_model;
 use crate::model::{Action, Phase, to_put_away};
 
-/// Ends the workers of files that are put away, and starts that of one that is shown again.
+/// Ends the workers of files that are put away, and starts a new worker for such a file when it is shown again.
 #[hook]
 pub fn use_putting_away() {
     let model = use_model();

@@ -30,7 +30,7 @@ struct Inner {
     workers: Workers,
     pointer: Cell<Option<f64>>,
     rows: Cell<Option<PlotRows>>,
-    /// When the view last took a step or went on with one. Not part of the model, which has no clock.
+    /// When a step was last added or continued, in milliseconds. Not part of the model, which has no clock.
     stepped_ms: Cell<f64>,
 }
 
@@ -88,7 +88,7 @@ impl ModelHandle {
             (history.rest_ms(), history.changes)
         };
         if rest_ms.is_some_and(|rest_ms| clock_ms() - inner.stepped_ms.get() > rest_ms) {
-            // Nothing that is drawn depends on it.
+            // No component depends on this, so none is rendered.
             let rested = update(&inner.model.borrow(), Action::Rested);
             *inner.model.borrow_mut() = Rc::new(rested);
         }

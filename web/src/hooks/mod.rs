@@ -4,7 +4,8 @@
 //! worker, model, render ◄─ hooks ◄─ views, shell, input, source, theme
 //! ```
 //! A component calls [`use_model`] to read the model and to send actions, and [`use_answer`] to ask the engine something
-//! about the current device; [`use_diagnosis`] keeps the diagnosis of the model up to date. [`use_followers`] does what follows from a change of the model and needs an answer first.
+//! about the current device; [`use_diagnosis`] keeps the diagnosis of the model up to date. [`use_followers`] does what
+//! follows from a change of the model and needs an answer first.
 
 mod answer;
 mod away;

@@ -1,4 +1,4 @@
-//! The pins of the view with what is known of their moments.
+//! The pins of the view, with the state of memory and the coordinate at each.
 
 use std::rc::Rc;
 
@@ -19,24 +19,24 @@ pub struct PinFlag {
     pub name: String,
 }
 
-/// Returns the state at each pin; `None` until it is known.
+/// Returns the state at each pin, in the order of the pins; `None` until it is known.
 #[hook]
 pub fn use_pin_states(model: &ModelHandle) -> [Option<Rc<Answer>>; LINK_PINS] {
     let pins = &model.view.pins;
     let query = |i: usize| pins.get(i).map(|pin| Query::State { position: pin.position });
-    // Hooks are called in the same number at every render.
+    // Every render must call the same number of hooks.
     let answers =
         [use_answer(query(0)), use_answer(query(1)), use_answer(query(2)), use_answer(query(3)), use_answer(query(4))];
     let mut i = 0;
     answers.map(|answer| {
         i += 1;
-        // The answer may be of the pin that was here before.
+        // The answer may still be for the previous pin of this index.
         let position = pins.get(i - 1).map(|pin| pin.position);
         answer.filter(|answer| state(answer).is_some_and(|state| Some(state.position) == position))
     })
 }
 
-/// Returns the pins on the current axis, those whose place is known.
+/// Returns the pins whose coordinate on the current axis is known.
 #[hook]
 pub fn use_pin_flags(model: &ModelHandle) -> Rc<[PinFlag]> {
     let states = use_pin_states(model);

@@ -1,4 +1,4 @@
-//! What a person set, as the browser remembers it.
+//! Reads and stores the person's preferences in the browser.
 
 use yew::prelude::*;
 
@@ -9,20 +9,20 @@ use crate::model::Preferences;
 /// The storage key; theme.js reads the same key.
 const STORAGE_KEY: &str = "vramscope-preferences";
 
-/// Returns what was set on an earlier visit.
+/// Returns the preferences of an earlier visit, or the defaults.
 pub fn remembered_preferences() -> Preferences {
     let storage = window().local_storage().ok().flatten();
     let text = storage.and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
     text.map_or_else(Preferences::default, |text| Preferences::parse(&text))
 }
 
-/// Stores what is set for the next visit, if the browser allows it.
+/// Stores the preferences for the next visit when they change, if the browser allows it.
 #[hook]
 pub fn use_preferences() {
     let model = use_model();
     let first = use_state(|| model.preferences.clone());
     use_effect_with(model.preferences.clone(), move |preferences| {
-        // Another tab of this browser may have stored something since: what was not touched here is not written.
+        // Another tab of this browser may have stored something since. Without a change here, that stays.
         if *preferences != *first
             && let Ok(Some(storage)) = window().local_storage()
         {

@@ -60,7 +60,7 @@ pub fn zoom_to_range(model: &ModelHandle) {
     window_between(model, from, to, Callback::from(move |window| handle.dispatch(Action::SetWindow(window))));
 }
 
-/// Looks up the window of the x axis from one position to another, and passes it on.
+/// Looks up the window of the x axis from one position to another, and passes it to `then`.
 pub fn window_between(model: &ModelHandle, from: u32, to: u32, then: Callback<Window>) {
     if model.now().view.axis == Axis::Event {
         // The last position is drawn up to the next one.

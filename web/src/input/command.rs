@@ -59,7 +59,8 @@ impl Chord {
         Self { key: Key::Code(code), with_control: true, with_shift: Some(false) }
     }
 
-    /// Creates a chord of Ctrl and the key that types a letter: what is known by its letter, as Ctrl+Z is, moves with it.
+    /// Creates a chord of Ctrl and the key that types a letter. For shortcuts that people know by their letter, such as
+    /// Ctrl+Z: they follow the keyboard layout.
     pub const fn letter(letter: &'static str, with_shift: bool) -> Self {
         Self { key: Key::Char(letter), with_control: true, with_shift: Some(with_shift) }
     }

@@ -1,4 +1,4 @@
-//! What the palette finds: views, commands, open files, jobs of the server, and lines.
+//! Finds views, commands, open files, jobs of the server and lines for the palette.
 
 use std::cmp::Reverse;
 
@@ -8,11 +8,11 @@ use shared::units::Bytes;
 use super::command::Command;
 use super::fuzzy;
 use super::registry::live_commands;
-use crate::model::{FileKey, Model};
+use crate::model::{FileKey, Model, Recent, recent_closed};
 
-/// Rows of a group while something is typed.
+/// Maximum number of rows of a group while something is typed.
 const ROWS: usize = 8;
-/// Jobs that are listed before anything is typed.
+/// Maximum number of jobs that are listed before anything is typed.
 const FIRST_JOBS: usize = 5;
 
 /// A job of the server.
@@ -26,13 +26,15 @@ pub struct Job {
     pub note: String,
 }
 
-/// Something that is found.
+/// Something that the palette finds.
 #[derive(Clone)]
 pub enum Item {
-    /// A command, also one that shows a view.
+    /// A command, which may show a view.
     Command(&'static Command),
     /// An open file, by its key and name.
     File(FileKey, String),
+    /// A file that was opened lately.
+    Recent(Recent),
     /// A job.
     Job(Job),
     /// A line.
@@ -40,20 +42,22 @@ pub enum Item {
 }
 
 impl Item {
-    /// Returns its text, which letters are looked for in.
+    /// Returns its text, in which typed letters are looked for.
     pub fn title(&self) -> &str {
         match self {
             Self::Command(command) => command.title,
             Self::File(_, name) => name,
+            Self::Recent(file) => &file.name,
             Self::Job(job) => &job.name,
             Self::Line(line) => &line.label,
         }
     }
 
-    /// Returns what is said beside it.
+    /// Returns the note beside its text; may be empty.
     pub fn note(&self) -> String {
         match self {
             Self::Command(_) | Self::File(..) => String::new(),
+            Self::Recent(file) => Bytes(file.bytes).to_string(),
             Self::Job(job) => job.note.clone(),
             Self::Line(line) => Bytes(line.bytes).to_string(),
         }
@@ -68,8 +72,8 @@ pub struct Group {
     pub items: Vec<Item>,
 }
 
-/// Returns what matches the typed letters, in groups: the one with the best match first. Without letters: files, jobs, and
-/// all views and commands.
+/// Returns what matches the typed letters, in groups; the group with the best match comes first. Without letters,
+/// returns the other open files, all views and commands, and the first jobs.
 pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> Vec<Group> {
     let is_view = |command: &&Command| command.id.starts_with("tab-");
     let commands = || live_commands(model).filter(|command| command.id != "palette");
@@ -79,8 +83,9 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
         |job: &&Job| model.files.iter().any(|file| file.live.as_ref().is_some_and(|live| live.session == job.session));
     let jobs = jobs.iter().filter(|job| !watched(job)).cloned().map(Item::Job);
     let is_idle = typed.trim().is_empty();
-    let groups: [(&'static str, Vec<Item>); 5] = [
+    let groups: [(&'static str, Vec<Item>); 6] = [
         ("Files", others.map(|file| Item::File(file.key, file.name.clone())).collect()),
+        ("Recent files", recent_closed(model).cloned().map(Item::Recent).collect()),
         ("Views", of_commands(&mut commands().filter(is_view))),
         ("Commands", of_commands(&mut commands().filter(|command| !is_view(command)))),
         ("Jobs", jobs.take(if is_idle { FIRST_JOBS } else { usize::MAX }).collect()),
@@ -140,5 +145,9 @@ mod tests {
         let groups = ask("heatmap");
         assert_eq!(shown(&groups)[0], ("Views", vec!["Show the heatmap"]));
         assert!(ask("zzqqxx").is_empty());
+        let recent = Recent { id: "r".to_owned(), name: "leak.pickle".to_owned(), ..Recent::default() };
+        let listed = crate::model::Action::RecentListed(Some(crate::model::Shared::new(vec![recent])));
+        let model = crate::model::update(&model, listed);
+        assert_eq!(shown(&found(&model, "leak", &jobs, &lines))[0], ("Recent files", vec!["leak.pickle"]));
     }
 }

@@ -1,20 +1,20 @@
-//! What the mouse and fingers do, view by view: rows of the help dialog beside the keys.
+//! The list of mouse and touch gestures of each view, which the help dialog shows beside the keys.
 
 use crate::model::{Model, Tab};
 
 /// A gesture.
 pub struct Gesture {
-    /// How it is made, each way by itself.
+    /// The ways to make it, such as `Pinch` and `Ctrl+wheel`.
     pub how: &'static [&'static str],
     /// What it does.
     pub title: &'static str,
 }
 
-/// The gestures of a place of the page.
+/// The gestures of one part of the page.
 pub struct Gestures {
     /// The heading.
     pub place: &'static str,
-    /// The tabs that have it; empty if every tab has it.
+    /// The tabs that have these gestures; empty if every tab has them.
     pub tabs: &'static [Tab],
     /// The gestures.
     pub rows: &'static [Gesture],
@@ -24,7 +24,7 @@ const fn row(how: &'static [&'static str], title: &'static str) -> Gesture {
     Gesture { how, title }
 }
 
-/// All gestures. What has an x axis has the same ones.
+/// All gestures. All pictures with an x axis have the same ones.
 pub static GESTURES: &[Gestures] = &[
     Gestures {
         place: "Mouse and touch: overview and pictures over time",
@@ -90,7 +90,7 @@ pub static GESTURES: &[Gestures] = &[
     },
 ];
 
-/// Returns the gestures of what is shown: none without a trace.
+/// Returns the gestures of the current tab; none without a trace.
 pub fn live_gestures(model: &Model) -> impl Iterator<Item = &'static Gestures> {
     let tab = model.shared_summary().map(|_| model.view.tab);
     GESTURES.iter().filter(move |of| tab.is_some_and(|tab| of.tabs.is_empty() || of.tabs.contains(&tab)))

@@ -1,4 +1,4 @@
-//! The help dialog: all keys of the commands that are available now, and what mouse and fingers do.
+//! The help dialog: the keys of all commands that are available now, and the mouse and touch gestures.
 
 use yew::prelude::*;
 

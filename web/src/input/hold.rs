@@ -1,6 +1,6 @@
-//! A finger that rests on a picture is a pointer that hovers: the tooltip shows, and follows the finger until it is
-//! lifted. A finger that rests longer asks for the menu. Pictures need not know of it: they get the events of a mouse in
-//! place of those of the finger.
+//! Long presses. A finger that rests on a picture hovers like a mouse: the tooltip shows and follows the finger until
+//! it is lifted. A finger that rests longer opens the menu. Pictures need no code for this: they receive mouse events
+//! instead of the finger's.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use crate::browser::{Listener, Timeout, window};
 
 /// How long a finger rests until it hovers, in milliseconds.
 const HOLD_MS: i32 = 500;
-/// How much longer it rests until it asks for the menu, in milliseconds.
+/// How much longer it rests until it opens the menu, in milliseconds.
 const MENU_MS: i32 = 700;
-/// A finger that moves further than this many pixels before is a drag.
+/// A finger that moves further than this many pixels is dragging, not resting.
 const MOST_PIXELS: i32 = 8;
-/// What has tooltips or a menu.
+/// Selects the elements that have tooltips or a menu.
 const TARGETS: &str = ".canvas-host, .segments-scroll, .flame-canvas, [data-menu]";
 
-/// The events that are kept from a picture while a finger hovers over it.
+/// The events that a picture doesn't receive while a finger hovers over it.
 const NAMES: [&str; 9] = [
     "pointerdown",
     "pointermove",
@@ -41,13 +41,13 @@ struct Finger {
     at: (i32, i32),
     is_hovering: bool,
     is_lifted: bool,
-    /// Where it began to hover, and when it asks for the menu.
+    /// Where it began to hover, and the timer that opens the menu.
     menu: Option<((i32, i32), Timeout)>,
     _timer: Timeout,
 }
 
 impl Finger {
-    /// Gives the picture an event, as if of the mouse: once the event that is being handled is done with.
+    /// Sends a mouse event to the picture, after the current event has been handled.
     fn send(&self, name: &'static str, id: i32) {
         let init = PointerEventInit::new();
         init.set_bubbles(true);
@@ -81,13 +81,13 @@ pub fn use_hold() {
 }
 
 fn handle(held: &Held, name: &str, event: &Event) {
-    // Those that were made here pass.
+    // Events that were made here pass.
     if !event.is_trusted() {
         return;
     }
     let Some(pointer) = event.dyn_ref::<PointerEvent>() else { return };
     if name == "pointerdown" {
-        // The tooltip of the last finger goes, and a second finger is no rest.
+        // The tooltip of the previous finger is hidden. Two fingers never count as resting.
         if let Some(last) = held.borrow_mut().take().filter(|last| last.borrow().is_hovering) {
             last.borrow().send("pointerleave", 0);
         }
@@ -97,7 +97,7 @@ fn handle(held: &Held, name: &str, event: &Event) {
         return;
     }
     let Some(finger) = held.borrow().clone() else { return };
-    // A key presses and asks for menus too.
+    // Clicks and menus may also come from the keyboard.
     if pointer.pointer_id() != finger.borrow().id {
         return;
     }
@@ -145,7 +145,7 @@ fn hover(finger: &Rc<RefCell<Finger>>) {
     finger.borrow_mut().is_hovering = true;
     finger.borrow_mut().menu = Some((from, menu));
     let finger = finger.borrow();
-    // It is no longer a press of the picture.
+    // The picture must not take the finger for a press any more.
     finger.send("pointercancel", finger.id);
     finger.send("pointermove", 0);
 }

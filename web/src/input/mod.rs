@@ -1,4 +1,4 @@
-//! The keyboard, and fingers that rest. One registry of commands serves the keys, the command palette and the help dialog.
+//! Keys and long presses. One registry of commands serves the keys, the command palette and the help dialog.
 
 mod command;
 mod found;

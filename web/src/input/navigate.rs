@@ -10,8 +10,8 @@ use crate::views::details::{go_to_pin, pin_of_allocation, pin_of_moment, window_
 use crate::views::heatmap::{at_cursor, open_cell};
 use crate::views::{first_side, panel_id};
 
-/// Shows the whole lifetime of the selected allocation or line, otherwise the range; the whole trace if that is shown
-/// already, and without any of them.
+/// Shows the whole lifetime of the selected allocation or line, or else the selected range. Shows the whole trace if
+/// that is shown already, or if nothing is selected.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
     let handle = model.clone();
@@ -53,8 +53,8 @@ fn show_or_all(model: &ModelHandle, window: Window) {
     }
 }
 
-/// Selects the next or previous allocation of the selected one's line, and moves the cursor there; of a line, the next or
-/// previous one from the cursor.
+/// Selects the next or previous allocation of the same line and moves the cursor to it. Starts from the selected
+/// allocation, or from the cursor if a line is selected.
 pub fn step_line(model: &ModelHandle, forward: bool) {
     let view = &model.now().view;
     let position = view.cursor;
@@ -228,20 +228,29 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
     );
 }
 
-/// Shows two views, on a side or where there is room, or puts the second one elsewhere.
-pub fn split(model: &ModelHandle, side: Option<Side>) {
+/// Shows a second view as the last one was, or closes it.
+pub fn toggle_split(model: &ModelHandle) {
     let now = model.now();
-    let split = match (now.view.split, side) {
+    let split = match now.view.split {
+        Some(_) => None,
+        None => Some(now.preferences.second(now.view.tab, first_side())),
+    };
+    model.dispatch(Action::SetSplit(split));
+}
+
+/// Shows two views, the second one on a side, or puts it there.
+pub fn split(model: &ModelHandle, side: Side) {
+    let now = model.now();
+    let split = match now.view.split {
         // The view that comes first stays first.
-        (Some(split), Some(side)) if split.side.is_before() => Split { side: side.opposite(), ..split },
-        (Some(split), Some(side)) => Split { side, ..split },
-        (Some(split), None) => split,
-        (None, side) => now.view.second(side.unwrap_or_else(first_side)),
+        Some(split) if split.side.is_before() => Split { side: side.opposite(), ..split },
+        Some(split) => Split { side, ..split },
+        None => Split { side, ..now.preferences.second(now.view.tab, side) },
     };
     model.dispatch(Action::SetSplit(Some(split)));
 }
 
-/// Makes keys be for the other of two views.
+/// Moves the focus to the other of two views.
 pub fn to_other_view(model: &ModelHandle) {
     if let Some(split) = model.now().view.split {
         model.dispatch(Action::FocusView(split.tab));

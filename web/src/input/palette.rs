@@ -13,9 +13,9 @@ use crate::model::{Action, Selection};
 use crate::source::{self, server};
 use crate::widgets::dialog::Modal;
 
-/// Matches every frame, so that all lines are listed.
+/// A search term that matches every frame, so that all lines are listed.
 const ANY_LINE: &str = "/./";
-/// The largest number of lines among which letters are looked for: those that requested most.
+/// Maximum number of lines to look in; those that requested most come first.
 const LINES: u32 = 500;
 
 /// The palette.
@@ -119,6 +119,7 @@ fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
     let (kind, beside) = match item {
         Item::Command(command) => (command.id, keys(command.chords)),
         Item::File(..) => ("file", Html::default()),
+        Item::Recent(_) => ("recent", item.note().into()),
         Item::Job(_) => ("job", item.note().into()),
         Item::Line(_) => ("line", item.note().into()),
     };
@@ -131,11 +132,12 @@ fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
     }
 }
 
-/// Does what an item stands for.
+/// Opens an item: runs the command, shows the file, watches the job, or selects the line.
 fn open(model: &ModelHandle, item: &Item) {
     match item {
         Item::Command(command) => (command.run)(model, false),
         Item::File(key, _) => model.dispatch(Action::SelectFile(*key)),
+        Item::Recent(file) => source::open_recent(model, &file.id),
         Item::Job(job) => source::watch(model, &job.session),
         Item::Line(line) => {
             model.dispatch(Action::Select(Selection::Line(line.stack)));

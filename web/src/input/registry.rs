@@ -41,7 +41,7 @@ fn has_events(model: &Model) -> bool {
     model.device().is_some_and(|device| device.events > 0)
 }
 
-/// Letters change the flame graph while a box is chosen in it.
+/// Returns whether letter keys are free. While a box of the flame graph is chosen, they transform the graph.
 fn has_free_letters(model: &Model) -> bool {
     has_events(model) && !transforms::has_box(model)
 }
@@ -50,7 +50,7 @@ fn has_range(model: &Model) -> bool {
     is_ready(model) && model.view.extended_range().is_some()
 }
 
-/// Whether an allocation or a line is selected.
+/// Returns whether an allocation or a line is selected.
 fn has_line(model: &Model) -> bool {
     is_ready(model)
         && matches!(model.view.selection, Selection::Allocation(_) | Selection::Line(_) | Selection::Site(_))
@@ -60,7 +60,7 @@ fn has_pins(model: &Model) -> bool {
     is_ready(model) && !model.view.pins.is_empty()
 }
 
-/// Whether the menu of the selection, or of the event at the cursor, has something to be about.
+/// Returns whether there is a selection, or an event at the cursor, that a menu can be opened for.
 fn has_subject(model: &Model) -> bool {
     is_ready(model) && (model.view.cursor > 0 || Subject::of(model.view.selection, 0).is_some())
 }
@@ -93,7 +93,7 @@ fn is_split(model: &Model) -> bool {
     is_ready(model) && model.view.split.is_some()
 }
 
-/// Whether the views don't stand in this way yet.
+/// Returns whether the views are not yet arranged side by side (`is_beside`) or one above the other.
 fn can_split(model: &Model, is_beside: bool) -> bool {
     is_ready(model) && model.view.split.is_none_or(|split| split.side.is_beside() != is_beside)
 }
@@ -187,11 +187,10 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
-    command(View, "split", "Show two views", &[Chord::code("Backslash")], |m| is_ready(m) && m.view.split.is_none(), |m, _| go::split(m, None)),
-    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Some(Side::Right))),
-    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Some(Side::Below))),
-    command(View, "split-other", "Go to the other view", &[Chord::code("Backslash")], is_split, |m, _| go::to_other_view(m)),
-    command(View, "split-close", "Show one view", &[Chord::shift("Backslash")], is_split, |m, _| m.dispatch(Action::SetSplit(None))),
+    command(View, "split", "Show two views, or one again", &[Chord::code("Backslash")], is_ready, |m, _| go::toggle_split(m)),
+    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Side::Right)),
+    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Side::Below)),
+    command(View, "split-other", "Go to the other view", &[Chord::code("F6")], is_split, |m, _| go::to_other_view(m)),
     command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
@@ -245,7 +244,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
-    command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
+    command(Page, "sessions", "Go to the start page: jobs and recent files", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "close-all", "Close all files", &[], |m| m.files.len() > 1, |m, _| source::close_all(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
@@ -299,7 +298,7 @@ mod tests {
                     Action::SetSegmentGroup(SegmentGroup::Pool),
                 ]);
                 models.push(model.clone());
-                let split = Action::SetSplit(Some(model.view.second(Side::Below)));
+                let split = Action::SetSplit(Some(model.preferences.second(model.view.tab, Side::Below)));
                 models.push(crate::model::update(&model, split));
                 models.push(crate::model::update(&model, Action::SetFlameBox(vec![7])));
                 crate::model::testing::add_oom(&mut model);

@@ -96,11 +96,11 @@ pub enum Action {
     PutAway(FileKey),
     /// A file that was put away is read again.
     Returned(FileKey),
-    /// It is known how a file's bytes can be had again after the page is closed.
+    /// The page has found out how to get a file's bytes again after it is closed.
     FileKept {
         /// Which file.
         key: FileKey,
-        /// How.
+        /// How to get the bytes again.
         again: Again,
     },
     /// The files that were opened lately, the newest first; `None` if the browser keeps none.
@@ -211,7 +211,7 @@ pub enum Action {
     SetTab(Tab),
     /// Shows a second view, or changes where it is or what it shows; `None` shows one view.
     SetSplit(Option<Split>),
-    /// Makes keys be for the view that shows a tab, if it is the second of two.
+    /// Gives the keyboard to the view that shows a tab, if it is the other one of two.
     FocusView(Tab),
     /// Requests an x axis. The window follows once its ends are known on that axis (see `hooks::use_followers`).
     SetAxis(Axis),
@@ -268,13 +268,13 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
-    /// Keeps a moment or an allocation as a flag, unless the most pins are there; removes one that is there already.
+    /// Pins a moment or an allocation, or removes the pin that is there already. At the limit, shows a notice instead.
     TogglePin(Pin),
-    /// Names a pin, by its place.
+    /// Renames the pin at an index.
     RenamePin(usize, String),
     /// Opens the menu of a right-click.
     OpenMenu(OpenMenu),
-    /// Closes it.
+    /// Closes the menu.
     CloseMenu,
     /// Sets what the lines of the range are ordered by.
     SetRangeOrder(RangeOrder),
@@ -316,7 +316,7 @@ pub enum Action {
     SetEventActions(Vec<String>),
     /// Sets the order of the event list.
     SetEventOrder(EventOrder),
-    /// Shows a column of the event list, or hides it, unless it is the last one.
+    /// Shows a column of the event list, or hides it unless it is the last one.
     ToggleEventColumn(EventColumn),
     /// Sets whether the heatmap shows request sizes, not addresses.
     SetHeatmapSizes(bool),
@@ -356,10 +356,12 @@ pub enum Action {
     SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
-    /// Sets the width of the details pane in pixels; `None` for its own.
+    /// Sets the width of the details pane in pixels; `None` for the default.
     SetDetailsWidth(Option<u32>),
     /// Shows a short notice.
     Notify(String),
+    /// Says that the browser asks a person; `None` once they have answered.
+    Waits(Option<String>),
     /// Dismisses the notice.
     DismissNotice,
     /// Esc: closes or clears the innermost thing.
@@ -371,19 +373,20 @@ pub enum Action {
 
     /// Goes to the step with a number.
     StepTo(u32),
-    /// The browser went to the step with a number, which shows nothing else than the present.
+    /// The browser went to the step with a number, which shows the same as the current step.
     StepStay(u32),
-    /// The browser went to an entry that no step has: one of its number, or a new one. What follows at once is shown there.
+    /// The browser went to an entry without a step. Adds a step with the entry's number, or with a new number if it has
+    /// none. The change that follows immediately belongs to that step.
     StepAdopted(Option<u32>),
-    /// What follows at once belongs to the present step: the address of the page opens what it names.
+    /// The change that follows immediately belongs to the current step: the page opens what its address names.
     StepJoined,
-    /// Nothing changed for a while: the next change is a step of its own.
+    /// Nothing has changed for a while. The next change is a new step.
     Rested,
 }
 
 impl Action {
-    /// Returns whether a person did this, so that it may be a step. Everything else follows from what a person did, or is
-    /// news of a worker.
+    /// Returns whether a person may have done this, so that it may be a step. Other actions are consequences of what a
+    /// person did, or messages of a worker.
     pub(super) fn is_gesture(&self) -> bool {
         !matches!(
             self,
@@ -413,6 +416,7 @@ impl Action {
                 | Self::StepStay(_)
                 | Self::StepAdopted(_)
                 | Self::StepJoined
+                | Self::Waits(_)
                 | Self::Rested
         )
     }

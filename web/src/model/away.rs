@@ -1,13 +1,13 @@
-//! Which files are put away: their workers are ended, so that the memory of many open files is that of a few.
+//! Chooses the files to put away. Their workers are ended, so that many open files need only the memory of a few.
 
 use super::state::{FileEntry, FileKey, Model, Phase};
 use super::whatif::Tune;
 
-/// Files that are kept ready: the one that is shown, and the one before it.
+/// Number of files that keep their workers: the one that is shown and the one shown before it.
 const READY: usize = 2;
 
-/// Returns the files to put away, those that were looked at longest ago. A session never is, since its events would be
-/// missed; nor a file of which a part is still arriving, or whose requests a search is running over.
+/// Returns the files to put away: all but those that were shown most recently. Sessions are never put away, since they
+/// would miss events. Neither are files that are still being downloaded, or for which a search for settings is running.
 pub fn to_put_away(model: &Model) -> Vec<FileKey> {
     let is_ready = |file: &&FileEntry| matches!(file.phase, Phase::Ready { .. });
     let is_free = |file: &FileEntry| {
@@ -20,7 +20,7 @@ pub fn to_put_away(model: &Model) -> Vec<FileKey> {
     away.map(|file| file.key).collect()
 }
 
-/// Returns whether the runs of a file's requests are worth keeping: a person made some.
+/// Returns whether a person has made what-if runs of a file, which are kept.
 fn has_runs(file: &FileEntry) -> bool {
     file.whatif.as_ref().is_some_and(|whatif| whatif.runs.len() > 1 || whatif.tune != Tune::None)
 }

@@ -1,12 +1,13 @@
-//! The steps that Back and Forward go through, and that undo takes back.
+//! The steps that Back and Forward go through and undo takes back.
 //!
-//! A step is what a person went to: a file, a device, a tab, a zoom, a selection, a range or a search. A cursor is no step,
-//! and neither is a setting such as the colouring: settings stay as they are when a step is taken back. A run of changes of
-//! one kind (turns of the wheel, a key that is held, letters of a search) is one step, until the view rests.
+//! A step is added when a person changes the file, device, tab, zoom, selection, range or search. Moving the cursor is
+//! no step, and neither is a setting such as the colouring: settings stay as they are when a step is taken back. A run
+//! of changes of one kind (turns of the wheel, a key that is held, letters of a search) is one step, until the view
+//! rests.
 //!
-//! The present is the model itself. A step of the list is filled in when it is left, so that most changes cost nothing
-//! here. Steps have numbers that grow from the first to the last: the browser keeps the number with its own entry, and hands
-//! it back when a person goes there.
+//! The model itself is the current step. A step of the list is filled in when it is left, so that most changes cost
+//! nothing here. The numbers of steps increase. The browser keeps a step's number with its history entry, and returns
+//! it when a person goes to that entry.
 
 use shared::limits::HISTORY_STEPS;
 
@@ -22,7 +23,7 @@ const ZOOM: u8 = 8;
 const SELECTION: u8 = 16;
 const RANGE: u8 = 32;
 const SEARCH: u8 = 64;
-/// A file that is opened now belongs to the step that is being taken.
+/// The next change of the file belongs to the current step.
 const ALL: u8 = u8::MAX;
 
 /// Kinds of changes that come in runs.
@@ -33,25 +34,25 @@ const REST_MS: f64 = 500.0;
 /// Milliseconds between two letters of a search after which the next one is a step of its own.
 const TYPING_REST_MS: f64 = 2_000.0;
 
-/// Where a person was.
+/// What was shown: a file and its view.
 #[derive(Clone, Debug, PartialEq)]
 struct Step {
     number: u32,
     /// The file; `None` for the start page.
     file: Option<FileKey>,
     view: View,
-    /// Whether a session was followed: its window is that of its newest events then, wherever those are.
+    /// Whether a session was followed. Going back to such a step shows the newest events.
     follows: bool,
 }
 
-/// The steps, and which of them is the present.
+/// The steps, and which of them is the current one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     steps: Shared<Vec<Step>>,
     at: usize,
-    /// The kind of the step that may still go on; 0 if the view has rested.
+    /// The kinds of changes that would continue the current step; 0 if the view has rested.
     open: u8,
-    /// Incremented with each change that is a step or goes on with one.
+    /// Incremented with each change that adds a step or continues one.
     pub changes: u32,
 }
 
@@ -62,23 +63,23 @@ impl Default for History {
 }
 
 impl History {
-    /// Creates a history of one step, the start page, with a number.
+    /// Creates a history with one step, the start page, which gets the number.
     pub fn starting(number: u32) -> Self {
         let first = Step { number, file: None, view: View::default(), follows: false };
         Self { steps: Shared::new(vec![first]), at: 0, open: 0, changes: 0 }
     }
 
-    /// Returns the number of the present step.
+    /// Returns the number of the current step.
     pub fn number(&self) -> u32 {
         self.steps.get(self.at).map_or(0, |step| step.number)
     }
 
-    /// Returns the numbers of the steps after a number, up to the present one: those that the browser has no entry for yet.
+    /// Returns the numbers of the steps after a number, up to the current one. The browser has no entries for them yet.
     pub fn since(&self, number: u32) -> impl Iterator<Item = u32> {
         self.steps.iter().take(self.at + 1).map(|step| step.number).filter(move |found| *found > number)
     }
 
-    /// Returns the milliseconds without a change after which the view rests; `None` if it does already.
+    /// Returns the milliseconds without a change after which the view rests; `None` if it rests already.
     pub fn rest_ms(&self) -> Option<f64> {
         match self.open {
             0 => None,
@@ -87,12 +88,12 @@ impl History {
         }
     }
 
-    /// The view has rested: the next change is a step of its own.
+    /// Notes that the view has rested, so that the next change is a new step.
     pub(super) fn rest(&mut self) {
         self.open = 0;
     }
 
-    /// What follows at once belongs to the present step: a link opens what it names.
+    /// Makes the next change of the file part of the current step, as when a link opens what it names.
     pub(super) fn join(&mut self) {
         self.open = ALL;
         self.changes = self.changes.wrapping_add(1);
@@ -102,14 +103,14 @@ impl History {
         self.steps.binary_search_by_key(&number, |step| step.number)
     }
 
-    /// Changes the list.
+    /// Changes a copy of the list, and keeps that.
     fn edit(&mut self, change: impl FnOnce(&mut Vec<Step>)) {
         let mut steps = (*self.steps).clone();
         change(&mut steps);
         self.steps = Shared::new(steps);
     }
 
-    /// Fills in the present step, which is about to be left.
+    /// Fills in the current step, which is about to be left.
     fn keep(&mut self, present: Step) {
         let at = self.at;
         self.edit(|steps| {
@@ -119,7 +120,7 @@ impl History {
         });
     }
 
-    /// Moves the steps of a session after its oldest events were dropped.
+    /// Moves the views of a session's steps to the new positions after its oldest events were dropped.
     pub(super) fn shift(&mut self, key: FileKey, trims: &[Trim], kept: Option<Kept>) {
         if trims.is_empty() || !self.steps.iter().any(|step| step.file == Some(key)) {
             return;
@@ -137,7 +138,7 @@ impl History {
     }
 }
 
-/// A place to compare: a file, its view, and whether it is followed.
+/// What steps are compared by: a file, its view, and whether it is followed.
 type Place<'a> = (Option<FileKey>, &'a View, bool);
 
 fn place(model: &Model) -> Place<'_> {
@@ -157,7 +158,7 @@ fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -
     if a.device != b.device {
         return DEVICE;
     }
-    // A window on another axis shows the same, and a session that is followed moves by itself.
+    // A change of the axis keeps what is visible, and the window of a followed session moves by itself.
     let is_moved = a.axis == b.axis && a.window != b.window && !(follows && also_follows);
     let is_zoomed = is_moved
         || follows != also_follows
@@ -176,10 +177,11 @@ fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -
     kinds.into_iter().filter(|(_, is_so)| *is_so).map(|(kind, _)| kind).sum()
 }
 
-/// Notes what a person did: whether the model after it is another step than before.
+/// Adds a step if an action of a person has changed what steps consist of, and continues the current step if that is
+/// possible.
 pub(super) fn note(before: &Model, after: &mut Model) {
     let kinds = changed(place(before), place(after));
-    // Of a file that is being read there is nothing but that it is shown.
+    // A file that is being read has no view yet: only the change of the file counts.
     if kinds == 0 || kinds != FILE && after.shared_summary().is_none() {
         return;
     }
@@ -193,7 +195,7 @@ pub(super) fn note(before: &Model, after: &mut Model) {
     history.keep(Step { number: history.number(), ..present(before) });
     let (at, number) = (history.at, history.number().saturating_add(1));
     history.edit(|steps| {
-        // What was taken back can't be reached any more.
+        // Steps that were taken back can no longer be reached.
         steps.truncate(at + 1);
         steps.push(Step { number, ..step });
         let excess = steps.len().saturating_sub(HISTORY_STEPS);
@@ -203,12 +205,12 @@ pub(super) fn note(before: &Model, after: &mut Model) {
     history.open = kinds;
 }
 
-/// What it means to go to a step.
+/// What to do when the browser has gone to a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It shows something else than the present: go there.
+    /// The step shows something else: go there.
     There,
-    /// It shows nothing else, or its file was closed: go further by a number of steps, if that leads anywhere.
+    /// The step shows the same, or its file was closed: go further by this number of steps, which may be 0.
     Further(i32),
     /// No step has this number: it is from before the page was loaded again, or from very long ago.
     Unknown,
@@ -219,8 +221,7 @@ fn leads_anywhere(model: &Model, step: &Step) -> bool {
     is_open && changed(place(model), (step.file, &step.view, step.follows)) != 0
 }
 
-/// Returns the distance in steps to the nearest step from a place on, in a direction, that shows something else than the
-/// present; 0 if none does.
+/// Returns the distance from step `from` to the nearest step in a direction that shows something else; 0 if none does.
 fn distance(model: &Model, from: usize, is_forward: bool) -> i32 {
     let steps = &model.history.steps;
     let mut at = from;
@@ -234,22 +235,28 @@ fn distance(model: &Model, from: usize, is_forward: bool) -> i32 {
     }
 }
 
-/// Returns how many steps to go for one that shows something else than the present; 0 if there is none.
+/// Returns how many steps to go back (negative) or forward to one that shows something else; 0 if there is none.
 pub fn steps_to_go(model: &Model, is_forward: bool) -> i32 {
     distance(model, model.history.at, is_forward)
 }
 
-/// Returns what it means to go to the step with a number.
+/// Returns what to do when the browser has gone to the step with a number. Back from the start page over the steps of closed files leads to
+/// the first step at once.
 pub fn way(model: &Model, number: u32) -> Way {
     let history = &model.history;
     let Ok(index) = history.index(number) else { return Way::Unknown };
     match history.steps.get(index) {
-        Some(step) if index != history.at && leads_anywhere(model, step) => Way::There,
-        _ => Way::Further(distance(model, index, index > history.at)),
+        Some(step) if index != history.at && leads_anywhere(model, step) => return Way::There,
+        _ => {}
+    }
+    match distance(model, index, index > history.at) {
+        0 if index < history.at => Way::Further(-(index as i32)),
+        steps => Way::Further(steps),
     }
 }
 
-/// Makes the step with a number the present one, and returns where it was: a file, its view, and whether it was followed.
+/// Makes the step with a number the current one, and returns its file, its view, and whether it was followed. Returns
+/// `None` if there is no such step.
 pub(super) fn go(model: &mut Model, number: u32) -> Option<(Option<FileKey>, View, bool)> {
     let present = present(model);
     let history = &mut model.history;
@@ -260,7 +267,8 @@ pub(super) fn go(model: &mut Model, number: u32) -> Option<(Option<FileKey>, Vie
     history.steps.get(index).map(|step| (step.file, step.view.clone(), step.follows))
 }
 
-/// Takes a step with a number of the browser's, which is shown by what follows at once. Without a number it is a new one.
+/// Adds a step for an entry of the browser's history and makes it the current one; the change that follows immediately
+/// belongs to it. Without a number, the entry is a new one after the current step.
 pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
     let step = present(model);
     let history = &mut model.history;
@@ -283,7 +291,7 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
     history.join();
 }
 
-/// Returns the view of a step with the settings of now.
+/// Returns the view of a step with the current settings.
 pub(super) fn with_settings(step: View, now: &View) -> View {
     let is_same_flame = (step.flame_bottom_up, step.flame_by_category, step.folds)
         == (now.flame_bottom_up, now.flame_by_category, now.folds);

@@ -1,4 +1,4 @@
-//! Tests of what is a step, what goes on with one, and where steps lead.
+//! Tests of what adds a step, what continues one, and where steps lead.
 
 use shared::link::Link;
 use shared::query::ColorBy;
@@ -19,7 +19,7 @@ fn zoom() -> Action {
     Action::Zoom { factor: 0.5, at: None }
 }
 
-/// Goes back or forward as the browser does: to the next number, and further where that shows nothing else.
+/// Goes back or forward to the nearest step that shows something else, as the browser does.
 fn travel(model: &Model, is_forward: bool) -> Model {
     let by = steps_to_go(model, is_forward);
     let numbers: Vec<u32> = model.history.steps.iter().map(|step| step.number).collect();
@@ -132,4 +132,13 @@ fn the_list_has_a_bound() {
     assert_eq!(model.history.steps.len(), HISTORY_STEPS);
     assert_eq!(model.history.number() as usize, HISTORY_STEPS * 2 + 1);
     assert_ne!(steps_to_go(&model, false), 0);
+}
+
+#[test]
+fn back_over_a_closed_file_leads_to_the_first_step_at_once() {
+    let model = then(&opened(), [zoom(), Action::Rested, Action::SetTab(Tab::Flame), Action::FileClosed(FileKey(0))]);
+    assert_eq!(numbers(&model), [0, 1, 2, 3]);
+    assert_eq!(way(&model, 2), Way::Further(-2), "not one press of Back for each step of what is gone");
+    let back = update(&model, Action::StepStay(2));
+    assert_eq!(way(&back, 0), Way::Further(0), "and there it ends");
 }

@@ -157,7 +157,7 @@ fn a_view_of_the_past_stays_in_place() {
 
 #[test]
 fn a_paused_picture_stays_in_place_and_loses_nothing() {
-    // The worker holds the session; only a state that was on its way still comes.
+    // The worker holds the session. Only a state that was sent before still arrives.
     let paused = watched([Action::TogglePause, grows(60_100)]);
     let live = paused.live().unwrap();
     assert!(live.is_paused && !live.is_following);

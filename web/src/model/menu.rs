@@ -1,4 +1,4 @@
-//! The menu of a right-click: where it is open, and what it is about.
+//! The context menu: where it is open, and what it is about.
 
 use shared::link::Selection;
 use shared::units::Address;
@@ -6,12 +6,14 @@ use shared::units::Address;
 /// What a menu is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
-    /// An allocation, a line of call sites or a stack; never another selection.
+    /// An allocation, a line or a stack; never another kind of selection.
     Selection(Selection),
-    /// The segment that holds an address, at a position.
+    /// The segment that contains an address, at a position.
     Segment(u32, Address),
     /// The event that leads to a position.
     Event(u32),
+    /// A moment of the overview, by its position.
+    Moment(u32),
     /// A box of the flame graph.
     Frame {
         /// The function, or a description.
@@ -22,14 +24,14 @@ pub enum Subject {
         bytes: u64,
         /// The stack, if exactly one runs through it.
         stack: Option<u32>,
-        /// Its path from the root, for transforms; empty if it can't have any.
+        /// Its path from the root, for transforms; empty if it can't be transformed.
         path: Vec<u32>,
     },
 }
 
 impl Subject {
-    /// Returns what a selection's menu is about; `None` for nothing, and for a class, which is no line. `cursor` is the
-    /// position at which a segment is shown.
+    /// Returns the subject for a selection; `None` if nothing or a class is selected. `cursor` is the position at which
+    /// a segment is shown.
     pub fn of(selection: Selection, cursor: u32) -> Option<Self> {
         match selection {
             Selection::None | Selection::Class(_) => None,
@@ -38,8 +40,8 @@ impl Subject {
         }
     }
 
-    /// Returns what an element's `data-menu` says: `a17`, `l4`, `s4`, `e48113` (the event that leads to a position),
-    /// `g0x7f00` (a segment at the cursor).
+    /// Parses an element's `data-menu`: `a17` (an allocation), `l4` (a line), `s4` (a stack), `e48113` (the event that
+    /// leads to a position) or `g0x7f00` (a segment at the cursor). Returns `None` for anything else.
     pub fn parse(text: &str, cursor: u32) -> Option<Self> {
         let number = || text.get(1..)?.parse().ok();
         match text.chars().next()? {

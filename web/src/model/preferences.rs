@@ -1,5 +1,5 @@
-//! What a person set, and the browser remembers for the next file and the next visit: theme, details pane, last tab, axis,
-//! colours, folding and the like. A link's view wins over it, and is not remembered.
+//! The preferences, which the browser remembers for the next file and the next visit: theme, details pane, last tab,
+//! axis, colours, folding and the like. A link's view takes precedence and is not remembered.
 //!
 //! ```text
 //! p=1&theme=dark&width=380&details=0&v=2&dev=0&tab=flame&x=event&color=size
@@ -11,19 +11,19 @@ use shared::query::{Axis, Summary};
 
 use super::action::Action;
 use super::state::ThemeChoice;
-use super::view::{Tab, View, extent};
+use super::view::{Side, Split, Tab, View, extent};
 
-/// The version of the text; of any other nothing is read.
+/// The version of the text. Text of any other version is ignored.
 const VERSION: &str = "1";
-/// The widths of the details pane that are believed, in pixels.
+/// The accepted widths of the details pane in pixels.
 const WIDTHS: std::ops::RangeInclusive<u32> = 100..=4_000;
 
-/// What a person set.
+/// The preferences of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preferences {
     /// The theme.
     pub theme: ThemeChoice,
-    /// The width of the details pane in pixels; `None` for its own.
+    /// The width of the details pane in pixels; `None` for the default.
     pub details_px: Option<u32>,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
@@ -43,7 +43,7 @@ impl Default for Preferences {
 }
 
 impl Preferences {
-    /// Reads what [`Self::text`] wrote. What makes no sense is left at its default.
+    /// Parses the text that [`Self::text`] returns. Invalid parts keep their defaults.
     pub fn parse(text: &str) -> Self {
         let mut read = Self::default();
         let value = |key: &str| {
@@ -62,21 +62,21 @@ impl Preferences {
         read
     }
 
-    /// Returns the text that the browser keeps.
+    /// Returns the text that the browser stores.
     pub fn text(&self) -> String {
         let width = self.details_px.map(|width| format!("&width={width}")).unwrap_or_default();
         let details = if self.is_details_open { "" } else { "&details=0" };
         format!("p={VERSION}&theme={}{width}{details}&{}", self.theme.name(), self.view)
     }
 
-    /// Takes over what an action sets.
+    /// Updates the preferences with what an action sets.
     pub(super) fn hear(&mut self, action: &Action) {
         let view = &mut self.view;
         match action {
             Action::SetTheme(theme) => self.theme = *theme,
             Action::SetDetailsOpen(is_open) => self.is_details_open = *is_open,
             Action::SetDetailsWidth(width) => self.details_px = *width,
-            // That tab begins to work when it is opened, which is nothing to do unasked.
+            // The what-if tab starts computing when it is opened, which must not happen unasked.
             Action::SetTab(tab) if *tab != Tab::WhatIf => view.tab = *tab,
             Action::SetAxis(axis) => view.axis = *axis,
             Action::SetColorBy(color_by) => view.color_by = *color_by,
@@ -86,11 +86,28 @@ impl Preferences {
             Action::SetFlameBottomUp(bottom_up) => view.bottom_up = *bottom_up,
             Action::SetFlameByCategory(by_category) => view.by_category = *by_category,
             Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = *by_size,
+            Action::SetSplit(Some(split)) => view.split = Some(*split),
             _ => {}
         }
     }
 
-    /// Sets the settings of a view that nothing was set in yet.
+    /// Takes over the second view that is being closed: the next one begins as it was.
+    pub(super) fn keep_split(&mut self, split: Option<Split>) {
+        self.view.split = split.or(self.view.split);
+    }
+
+    /// Returns the second view to show beside a tab: as the last one was, otherwise the timeline, or the segments beside it,
+    /// on a side.
+    pub fn second(&self, tab: Tab, side: Side) -> Split {
+        let other = if tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
+        match self.view.split {
+            Some(last) if last.tab != tab => last,
+            Some(last) => Split { tab: other, ..last },
+            None => Split { tab: other, side, percent: 50 },
+        }
+    }
+
+    /// Applies the preferences to a new view.
     pub(super) fn apply(&self, view: &mut View) {
         let from = &self.view;
         view.tab = from.tab;
@@ -103,8 +120,8 @@ impl Preferences {
         view.heatmap_sizes = from.heatmap_sizes;
     }
 
-    /// Returns the view of a file that was opened without a link: the window before the failure if the device ran out of
-    /// memory, otherwise the whole trace.
+    /// Returns the view of a file that was opened without a link. It shows the events before the failure if the device
+    /// ran out of memory, otherwise the whole trace.
     pub(super) fn opened(&self, summary: &Summary) -> View {
         let mut view = self.first(summary);
         let device = summary.devices.get(view.device as usize);
@@ -115,13 +132,13 @@ impl Preferences {
         view
     }
 
-    /// Returns the view that a file opens with before it is known what it is about: the whole trace.
+    /// Returns the view that shows the whole trace.
     pub(super) fn first(&self, summary: &Summary) -> View {
         let mut view = View::first(summary);
         let tab = view.tab;
         self.apply(&mut view);
         if tab != Tab::Timeline {
-            // There is no timeline, so that another tab says what there is.
+            // Without a timeline, the view has chosen a tab that shows something.
             view.tab = tab;
         }
         if let Some(device) = summary.devices.get(view.device as usize)
@@ -132,7 +149,7 @@ impl Preferences {
                 view.axis = self.view.axis;
                 view.window = extent(device, view.axis);
             } else {
-                // A part of the trace has to be looked up on the other axis.
+                // The window has to be looked up on the other axis.
                 view.wanted_axis = Some(self.view.axis);
             }
         }
@@ -140,7 +157,7 @@ impl Preferences {
     }
 }
 
-/// Returns the settings of a link, and nothing else of it.
+/// Returns a link with only the settings of another.
 fn settings(link: &Link) -> Link {
     Link {
         tab: if link.tab == Tab::WhatIf { Tab::Timeline } else { link.tab },
@@ -152,6 +169,7 @@ fn settings(link: &Link) -> Link {
         bottom_up: link.bottom_up,
         by_category: link.by_category,
         heatmap_sizes: link.heatmap_sizes,
+        split: link.split,
         ..Preferences::default().view
     }
 }
@@ -162,6 +180,27 @@ mod tests {
 
     use super::*;
     use crate::model::testing::{added, after, read, summary, watched};
+
+    #[test]
+    fn the_second_view_comes_back_as_it_was_closed() {
+        let model = after([added(0, "a"), read(0, &[1000])]);
+        let first = model.preferences.second(Tab::Timeline, Side::Right);
+        assert_eq!(first, Split { tab: Tab::Segments, side: Side::Right, percent: 50 });
+        let below = Split { tab: Tab::Flame, side: Side::Below, percent: 30 };
+        let closed = [Action::SetSplit(Some(below)), Action::SetSplit(None)];
+        let model = closed.into_iter().fold(model, |model, action| crate::model::update(&model, action));
+        assert_eq!(model.preferences.second(Tab::Timeline, Side::Right), below);
+        assert_eq!(
+            Preferences::parse(&model.preferences.text()).second(Tab::Timeline, Side::Right),
+            below,
+            "next visit"
+        );
+        assert_eq!(model.preferences.second(Tab::Flame, Side::Right), Split { tab: Tab::Timeline, ..below });
+        // Closed from the other view, the one that keys were for comes back.
+        let other = [Action::SetSplit(Some(below)), Action::FocusView(Tab::Flame), Action::SetSplit(None)];
+        let model = other.into_iter().fold(model, |model, action| crate::model::update(&model, action));
+        assert_eq!(model.preferences.second(model.view.tab, Side::Right).tab, Tab::Timeline);
+    }
 
     #[test]
     fn what_was_set_is_read_again_and_bad_content_is_ignored() {

@@ -1,11 +1,13 @@
-//! Files that were opened lately, which the browser can hand out again.
+//! Recent files, which the browser can open again.
 
 use shared::link::{FileHash, Link};
 
-/// A file that was opened lately.
-#[derive(Clone, Debug, PartialEq)]
+use super::state::Model;
+
+/// A recent file.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recent {
-    /// What the browser keeps it by.
+    /// The id by which the browser keeps it.
     pub id: String,
     /// Its name, without a folder.
     pub name: String,
@@ -13,17 +15,17 @@ pub struct Recent {
     pub bytes: u64,
     /// When it was opened last, in microseconds since the epoch.
     pub opened_us: i64,
-    /// The highest reserved memory in bytes; 0 if it is not known.
+    /// The peak of reserved memory in bytes; 0 if it is not known.
     pub peak: u64,
     /// Whether a request for memory failed.
     pub has_oom: bool,
-    /// Its identity, once it was known.
+    /// Its identity, if it was computed.
     pub hash: Option<FileHash>,
-    /// Whether the browser keeps a copy, not only where the file is.
+    /// Whether the browser keeps a copy, not only a handle of the file.
     pub is_copy: bool,
 }
 
-/// How the bytes of an open file can be had again after the page is closed.
+/// How to get the bytes of an open file again after the page is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Again {
     /// Not at all, or not yet.
@@ -35,8 +37,8 @@ pub enum Again {
     Kept(String),
 }
 
-/// Returns the file that a link is for: the one with its identity; otherwise the newest one of its name, unless that is known
-/// to be another.
+/// Returns the file that a link is for: the one with its identity, otherwise the newest one with its name whose
+/// identity isn't known to differ.
 pub fn recent_of<'a>(link: &Link, recent: &'a [Recent]) -> Option<&'a Recent> {
     if link.session.is_some() {
         return None;
@@ -48,9 +50,26 @@ pub fn recent_of<'a>(link: &Link, recent: &'a [Recent]) -> Option<&'a Recent> {
     recent.iter().find(is_it).or_else(|| recent.iter().find(may_be_it))
 }
 
+/// The most recent files that a menu lists.
+const LISTED: usize = 8;
+
+/// Returns the newest of the files that were opened lately and are not open now, as many as a menu lists.
+pub fn recent_closed(model: &Model) -> impl Iterator<Item = &Recent> {
+    let is_open = |recent: &Recent| {
+        model.files.iter().any(|file| {
+            matches!(&file.again, Again::Kept(id) if *id == recent.id)
+                || recent.hash.is_some() && file.hash == recent.hash
+        })
+    };
+    let all = model.recent.as_ref().map_or(&[][..], |recent| recent.as_slice());
+    all.iter().filter(move |recent| !is_open(recent)).take(LISTED)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::testing::{added, after};
+    use crate::model::{Action, FileKey, Shared};
 
     fn recent(id: &str, name: &str, hash: Option<u8>) -> Recent {
         Recent {
@@ -63,6 +82,21 @@ mod tests {
             hash: hash.map(|byte| FileHash::of_digest(&[byte; 32])),
             is_copy: true,
         }
+    }
+
+    #[test]
+    fn a_menu_lists_the_newest_that_are_not_open() {
+        let all: Vec<Recent> = (0..20).map(|i| recent(&i.to_string(), &format!("{i}.pickle"), Some(i))).collect();
+        let model = after([
+            added(0, "renamed"),
+            Action::FileHashed { key: FileKey(0), hash: FileHash::of_digest(&[1; 32]) },
+            added(1, "2.pickle"),
+            Action::FileKept { key: FileKey(1), again: Again::Kept("2".to_owned()) },
+            Action::RecentListed(Some(Shared::new(all))),
+        ]);
+        let listed: Vec<&str> = recent_closed(&model).map(|recent| recent.id.as_str()).collect();
+        assert_eq!(listed, ["0", "3", "4", "5", "6", "7", "8", "9"]);
+        assert_eq!(recent_closed(&after([])).count(), 0);
     }
 
     #[test]

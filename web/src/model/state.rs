@@ -90,7 +90,7 @@ pub enum Phase {
     },
     /// It is loaded, and is a sweep: it has no events, so that nothing of a trace is shown.
     Sweep(Shared<Shown>),
-    /// It was read, and its worker was ended to free memory. Its view is kept; it is read again once it is shown.
+    /// Its worker was ended to free memory. Its view is kept, and it is read again once it is shown.
     Away,
     /// It can't be read.
     Failed {
@@ -130,13 +130,13 @@ pub struct FileEntry {
     pub detail: Option<Detail>,
     /// Its requests under other settings, once they were asked for.
     pub whatif: Option<Shared<WhatIf>>,
-    /// How its bytes can be had again after the page is closed.
+    /// How to get its bytes again after the page is closed.
     pub again: Again,
-    /// The bytes of memory that its worker has; 0 without a worker.
+    /// The size of its worker's memory in bytes; 0 without a worker.
     pub memory: u64,
-    /// Larger for files that were looked at later.
+    /// Orders files by when they were last shown: the larger, the later.
     pub looked_at: u32,
-    /// Whether it is being read again after it was put away, so that its view stays.
+    /// Whether it is being read again after it was put away. Its view is kept.
     pub returns: bool,
 }
 
@@ -282,11 +282,13 @@ pub struct Notice {
     pub text: String,
     /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
     pub withheld: Option<(FileKey, Box<Read>)>,
+    /// Whether it stands while the browser asks a person, and goes with their answer.
+    pub is_waiting: bool,
 }
 
 impl From<String> for Notice {
     fn from(text: String) -> Self {
-        Self { text, withheld: None }
+        Self { text, withheld: None, is_waiting: false }
     }
 }
 
@@ -309,7 +311,7 @@ pub struct Model {
     pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
-    /// The menu of a right-click, while it is open.
+    /// The context menu, while it is open.
     pub menu: Option<OpenMenu>,
     /// Whether this browser has made links that it remembers.
     pub has_uploads: bool,
@@ -325,9 +327,9 @@ pub struct Model {
     pub offer: Option<Offer>,
     /// The steps that Back and Forward go through.
     pub history: History,
-    /// The files that were opened lately, the newest first; `None` if the browser keeps none.
+    /// The recent files, the newest first; `None` if the browser keeps none.
     pub recent: Option<Shared<Vec<Recent>>>,
-    /// What a person set.
+    /// The preferences, which the browser remembers.
     pub preferences: Preferences,
 }
 

@@ -18,7 +18,7 @@ mod views;
 use super::action::Action;
 use super::live::Span;
 use super::menu::Subject;
-use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
+use super::state::{Dialog, FileEntry, FileKey, Model, Notice, Phase, Shared};
 use super::view::{Selection, Tab, View, extent};
 use super::whatif::WhatIfStep;
 use super::{away, history};
@@ -32,6 +32,9 @@ pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     let is_gesture = action.is_gesture();
     next.preferences.hear(&action);
+    if matches!(action, Action::SetSplit(None)) {
+        next.preferences.keep_split(model.view.split);
+    }
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileFrom { key, origin, url } => {
@@ -173,9 +176,11 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::TogglePin(pin) => views::toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) => next.is_details_open = open,
-        // It is a preference and nothing else.
+        // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
+        Action::Waits(Some(text)) => next.notice = Some(Notice { is_waiting: true, ..text.into() }),
+        Action::Waits(None) => next.notice = next.notice.filter(|notice| !notice.is_waiting),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => links::follow(&mut next, link),
@@ -191,7 +196,7 @@ pub fn update(model: &Model, action: Action) -> Model {
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;
     }
-    // It is about what was in view.
+    // The menu closes when another file, tab or dialog is shown.
     if next.current != model.current || next.view.tab != model.view.tab || next.dialog.is_some() {
         next.menu = None;
     }
@@ -208,7 +213,7 @@ fn step_to(model: &mut Model, number: u32) {
     select_file(model, key);
     let view = history::with_settings(view, &model.view);
     let Some(summary) = model.shared_summary().cloned() else {
-        // It is clamped to the file once that has been read.
+        // The file is not read yet. The view waits for that.
         model.view = view;
         return;
     };

@@ -55,12 +55,12 @@ pub(super) fn is_awaited(model: &Model, file: &FileEntry) -> bool {
 pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>) {
     let Some(file) = model.entry(key) else { return };
     let found = model.link.as_ref().map(|link| fit(link, file));
-    // The previews of a shared trace have a picture of all of it.
+    // The previews of a shared trace always show all of it.
     let first =
         if file.shared.is_some() { model.preferences.first(summary) } else { model.preferences.opened(summary) };
     let returns = entry(model, key).is_some_and(|file| std::mem::take(&mut file.returns));
     if returns {
-        // The same bytes: where it was left is still there.
+        // The file has the same content as before, so its view is still valid.
     } else if model.current == Some(key) {
         model.view = first;
     } else if let Some(file) = entry(model, key) {
@@ -133,7 +133,7 @@ pub(super) fn follow(model: &mut Model, link: Box<Read>) {
         let mut files = current.into_iter().chain(&model.files);
         files.find(|file| file.summary().is_some() && fits.contains(&fit(&link, file))).map(|file| file.key)
     };
-    // One that was put away is read again first, and the link waits for that.
+    // A file that was put away is read again first. The link waits for that.
     let is_away = |file: &&FileEntry| file.phase == Phase::Away && matches!(fit(&link, file), Fit::Same | Fit::Named);
     let away = model.files.iter().find(is_away).filter(|_| link.is_bound()).map(|file| file.key);
     let (found, other) = (ready(&[Fit::Same]).or_else(|| ready(&[Fit::Named])), ready(&[Fit::Differs]));
@@ -178,7 +178,7 @@ fn withhold(model: &mut Model, key: FileKey, link: Box<Read>) {
     let text = format!(
         "This file is named “{name}” like the one of the link, but its content differs. The link's view was not applied."
     );
-    model.notice = Some(Notice { text, withheld: Some((key, link)) });
+    model.notice = Some(Notice { text, withheld: Some((key, link)), is_waiting: false });
 }
 
 /// Applies the link that the notice is about.

@@ -116,7 +116,7 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
         }
         view.window = extent(device, view.axis);
         view.cursor = device.decisive_oom.unwrap_or(device.events);
-        // Of a job that has ended, the failure is what matters.
+        // If the job has ended, its failure matters most.
         if let Some(position) = device.decisive_oom.filter(|_| !live.is_open()) {
             view.show_before(device, position);
         }

@@ -193,13 +193,13 @@ fn toggle_column(view: &mut View, column: EventColumn) {
     }
 }
 
-/// Forgets the paths of the flame graph, which consist of boxes that are no longer there.
+/// Clears the paths of the flame graph, whose boxes no longer exist.
 pub(super) fn reroot(view: &mut View) {
     view.flame_zoom.clear();
     view.flame_box.clear();
 }
 
-/// Forgets the paths of the flame graph, and the transforms that have one or are about a library by its number.
+/// Clears the paths of the flame graph, and removes the transforms that depend on a path or on a library's number.
 pub(super) fn unfocus(view: &mut View) {
     reroot(view);
     let is_of_function = |transform: &Transform| transform.parts().1 < FlameBox::FOLDED;
@@ -251,7 +251,7 @@ fn extend_range(view: &mut View, position: u32) {
     set_cursor(view, position);
 }
 
-/// Shows the window before a position on the timeline, with the cursor there.
+/// Shows the events before a position on the timeline, with the cursor at the position.
 fn show_position(model: &mut Model, position: u32) {
     let Some(device) = model.device().cloned() else { return };
     let view = &mut model.view;

@@ -83,13 +83,13 @@ pub struct View {
     pub event_order: EventOrder,
     /// The columns that the event list does not show.
     pub hidden_columns: Vec<EventColumn>,
-    /// What is done to the stacks of the flame graph, in this order.
+    /// The transforms of the flame graph's stacks, in the order in which they are applied.
     pub flame_transforms: Vec<Transform>,
     /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
     pub flame_sandwich: Option<(u32, bool)>,
     /// Whether the flame graph of a growth shows what shrank too.
     pub flame_differs: bool,
-    /// The chosen box of the flame graph, by its path from the root: what transforms are about. It is not in the link.
+    /// The path from the root to the chosen box of the flame graph, to which transforms apply. It is not in the link.
     pub flame_box: Vec<u32>,
     /// The order of the segments.
     pub segment_order: SegmentOrder,
@@ -178,7 +178,7 @@ impl View {
         self.tab == tab || self.split.is_some_and(|split| split.tab == tab)
     }
 
-    /// Shows a tab in the view that keys are for. If the other view shows it, keys are for that one then.
+    /// Shows a tab in the focused view. If the other view shows it already, that one gets the focus.
     pub fn show(&mut self, tab: Tab) {
         if self.split.is_some_and(|split| split.tab == tab) {
             self.swap_focus();
@@ -187,13 +187,7 @@ impl View {
         }
     }
 
-    /// Returns a second view on a side: the timeline, or the segments beside it.
-    pub fn second(&self, side: Side) -> Split {
-        let tab = if self.tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
-        Split { tab, side, percent: 50 }
-    }
-
-    /// Makes keys be for the other of two views.
+    /// Gives the focus to the other of two views.
     pub fn swap_focus(&mut self) {
         if let Some(split) = &mut self.split {
             std::mem::swap(&mut self.tab, &mut split.tab);
@@ -206,12 +200,12 @@ impl View {
         self.range.filter(|(from, to)| from < to)
     }
 
-    /// Puts the pins in the order of their positions.
+    /// Sorts the pins by position.
     pub fn sort_pins(&mut self) {
         self.pins.sort_by_key(|pin| (pin.position, pin.allocation));
     }
 
-    /// Returns the next pin after the cursor, or the one before it; after the last one, the first.
+    /// Returns the next pin after the cursor, or the last one before it; wraps around at the ends.
     pub fn next_pin(&self, forward: bool) -> Option<&Pin> {
         if forward {
             self.pins.iter().find(|pin| pin.position > self.cursor).or(self.pins.first())
@@ -246,7 +240,8 @@ impl View {
         view
     }
 
-    /// Shows the events before a position, and some behind it. On the time axis the window is mapped as after any change of
+    /// Shows the events before a position and some after it. On the time axis, the window is mapped as after a change
+    /// of
     /// the axis.
     pub fn show_before(&mut self, device: &DeviceSummary, position: u32) {
         const BEFORE: f64 = 200.0;
@@ -255,8 +250,8 @@ impl View {
         self.show_events(device, position, Window { start: at - BEFORE, end: at + AFTER });
     }
 
-    /// Shows a window of events, with the cursor at a position. On the time axis the window is mapped as after any change of
-    /// the axis.
+    /// Shows a window of events, with the cursor at a position. On the time axis, the window is mapped as after a
+    /// change of the axis.
     pub fn show_events(&mut self, device: &DeviceSummary, position: u32, window: Window) {
         self.wanted_axis = Some(self.axis).filter(|axis| *axis == Axis::Time);
         self.axis = Axis::Event;

@@ -1,4 +1,5 @@
-//! Places labels in a picture so that none overprints another: each takes the first of the places it could have that is free,
+//! Places labels in a picture so that none overlaps another. Each label takes the first free one of its possible
+//! places,
 //! or is left out.
 
 use super::surface::Area;
@@ -15,7 +16,7 @@ impl Labels {
         self.taken.push(area);
     }
 
-    /// Takes the first of these places that is within the bounds and free. Returns it; `None` if there is none.
+    /// Takes and returns the first of these places that is free and within the bounds; `None` if there is none.
     pub fn place(&mut self, bounds: Area, places: impl IntoIterator<Item = Area>) -> Option<Area> {
         let is_free = |area: &Area| area.is_within(bounds) && !self.taken.iter().any(|taken| taken.overlaps(*area));
         let found = places.into_iter().find(is_free)?;

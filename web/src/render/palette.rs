@@ -119,8 +119,8 @@ impl Palette {
         if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
     }
 
-    /// Returns the colour of a change: orange for what grew, blue for what shrank, grey for what stayed, and the more of
-    /// it the larger the share that changed. The two hues differ for colour-blind eyes too.
+    /// Returns the colour of a change: orange for growth, blue for shrinkage, grey for no change. The larger the share
+    /// that changed, the more saturated is the colour. Colour-blind people can tell the two hues apart too.
     pub fn change(&self, now: u64, before: u64, is_dim: bool) -> Rgb {
         let largest = now.max(before).max(1) as f32;
         let share = now.abs_diff(before) as f32 / largest;
@@ -148,7 +148,7 @@ fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
 fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
-        // Larger steps in the middle, where screens show little chroma, and most sizes and lifetimes lie.
+        // Larger steps in the middle, where screens show little chroma and where most sizes and lifetimes are.
         let at = even - 0.4 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })

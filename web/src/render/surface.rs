@@ -71,7 +71,7 @@ impl Area {
         self.y + self.height
     }
 
-    /// Returns whether all of it is in another area.
+    /// Returns whether this area is completely inside another.
     pub fn is_within(self, other: Self) -> bool {
         self.x >= other.x && self.right() <= other.right() && self.y >= other.y && self.bottom() <= other.bottom()
     }

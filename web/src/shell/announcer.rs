@@ -1,5 +1,5 @@
-//! What a screen reader says by itself: how far a file is read, the state of a job, and that memory ran out. The elements
-//! are always there, since browsers don't announce the first text of a new one reliably.
+//! Announcements for screen readers: the progress of reading a file, the state of a job, and out-of-memory events. The
+//! elements always exist, since browsers don't reliably announce the first text of a new one.
 
 use shared::units::Count;
 use yew::prelude::*;
@@ -8,10 +8,10 @@ use super::live_bar::state_of;
 use crate::model::{Live, Model, Phase};
 use crate::worker::message::Stage;
 
-/// Progress is announced when this many more per cent are done.
+/// Progress is announced each time this many more per cent are done.
 const STEP: u64 = 25;
 
-/// Renders the two places: one waits until the reader is silent, one interrupts.
+/// Renders the two elements: the first is announced when the screen reader is silent, the second interrupts it.
 pub fn announcer(model: &Model) -> Html {
     html! {
         <>
@@ -21,13 +21,13 @@ pub fn announcer(model: &Model) -> Html {
     }
 }
 
-/// Describes how far the current file is.
+/// Describes the progress or the state of the current file.
 fn progress(model: &Model) -> String {
     let Some(file) = model.file() else { return String::new() };
     match &file.phase {
         Phase::Loading { stage, done, total, .. } => {
             let what = match stage {
-                // Its page has words of its own for this.
+                // The page of a session that is being opened describes this itself.
                 Stage::Waiting => return String::new(),
                 Stage::Reading => "Reading",
                 Stage::Indexing => "Indexing",
@@ -46,12 +46,12 @@ fn progress(model: &Model) -> String {
             }
         },
         Phase::Sweep(sweep) => format!("{} is open. {}", file.name, sweep.verdict),
-        // The page of the failure is an alert, and a file that was put away is read again.
+        // The page of a failure is an alert itself, and a file that was put away is read again at once.
         Phase::Failed { .. } | Phase::Away => String::new(),
     }
 }
 
-/// Describes the failure that matters most. That of a running job is on a card that is an alert itself.
+/// Describes the failure that matters most. For a running job, a card that is an alert itself shows it.
 fn alarm(model: &Model) -> String {
     if model.live().is_some_and(Live::is_open) {
         return String::new();

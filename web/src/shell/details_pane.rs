@@ -65,7 +65,7 @@ fn SidePane(props: &DetailsPaneProps) -> Html {
     let width = use_state_eq(|| {
         model.preferences.details_px.map_or_else(|| first_width(page()), |width| fitting(f64::from(width), page()))
     });
-    // Remembered once the splitter rests.
+    // The width is remembered when the splitter is released.
     let remember = {
         let model = model.clone();
         // Casts of floating point saturate.

@@ -25,9 +25,9 @@ pub fn header(model: &ModelHandle) -> Html {
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Share)))
     };
     let skip = Callback::from(|event: MouseEvent| {
-        // The fragment of the address is the view's.
+        // The fragment of the address describes the view and must stay.
         event.prevent_default();
-        focus_view();
+        focus_view(false);
     });
     let unshared = why_not_shared(model);
     html! {
@@ -62,8 +62,8 @@ pub fn header(model: &ModelHandle) -> Html {
     }
 }
 
-/// Renders the menu that has the page's own buttons where there is no room for them, and the way to all commands where
-/// there is no keyboard.
+/// Renders the menu that replaces the page's own buttons on narrow pages. It also opens the palette, for people without
+/// a keyboard.
 fn more(model: &ModelHandle) -> Html {
     let theme = {
         let model = model.clone();
@@ -81,7 +81,7 @@ fn more(model: &ModelHandle) -> Html {
     }
 }
 
-/// Returns why there is nothing to share; `None` if there is.
+/// Returns why there is nothing to share; `None` if sharing is possible.
 fn why_not_shared(model: &Model) -> Option<&'static str> {
     match model.file().map(|file| &file.phase) {
         None => Some("Open a trace to share it"),

@@ -1,4 +1,4 @@
-//! The files that were opened lately, on the start page. Empty if the browser keeps none.
+//! The list of recent files on the start page. Empty if the browser keeps none.
 
 use shared::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES};
 use shared::units::Bytes;
@@ -7,10 +7,10 @@ use yew::prelude::*;
 use crate::hooks::ModelHandle;
 use crate::model::{Recent, recent_of};
 use crate::source;
-use crate::widgets::format::{span_text, wall_clock};
+use crate::widgets::format::{ago_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
-/// Renders the files that were opened lately.
+/// Renders the recent files.
 pub fn recent_files(model: &ModelHandle) -> Html {
     let Some(recent) = model.recent.as_ref().filter(|recent| !recent.is_empty()) else { return Html::default() };
     let now_us = (js_sys::Date::now() * 1e3) as i64;
@@ -39,7 +39,7 @@ fn row(model: &ModelHandle, file: &Recent, now_us: i64) -> Html {
         let (model, id) = (model.clone(), file.id.clone());
         Callback::from(move |_| source::forget(&model, Some(&id)))
     };
-    let ago = format!("{} ago", span_text(now_us.saturating_sub(file.opened_us)));
+    let ago = ago_text(now_us.saturating_sub(file.opened_us));
     html! {
         <li key={file.id.clone()} class="recent-file" data-testid="recent-file">
             <button type="button" class="session-open" onclick={on_open} title={file.name.clone()} data-testid="recent-open">{ &file.name }</button>
@@ -60,7 +60,7 @@ fn row(model: &ModelHandle, file: &Recent, now_us: i64) -> Html {
     }
 }
 
-/// Returns where the listed files are.
+/// Returns a note that says where the listed files are.
 fn note(recent: &[Recent]) -> String {
     let copies = recent.iter().filter(|file| file.is_copy).map(|file| file.bytes).sum();
     if copies == 0 {
@@ -75,7 +75,8 @@ fn note(recent: &[Recent]) -> String {
     )
 }
 
-/// Renders the button that opens the file of a link again, if it was opened lately and the browser wants to be asked.
+/// Renders the button that opens the file of a link again, if it is a recent file that the browser opens only on
+/// request.
 pub fn open_again(model: &ModelHandle) -> Option<Html> {
     let found = recent_of(model.link.as_ref()?, model.recent.as_ref()?)?;
     let on_open = {

@@ -1,4 +1,4 @@
-//! The details on a narrow page: a sheet at the bottom, with a handle that is dragged, pressed or moved with keys.
+//! The details on a narrow page: a sheet at the bottom, whose handle can be dragged, pressed or moved with keys.
 
 use shared::order::Within;
 use shared::units::Count;
@@ -15,15 +15,15 @@ use crate::widgets::style::{pixels, set_style};
 
 /// The id of the part below the handle.
 const BODY_ID: &str = "details-body";
-/// A pointer that moved less than this many pixels pressed the handle, and did not drag it.
+/// A pointer that moved less than this many pixels has pressed the handle, not dragged it.
 const CLICK_PIXELS: f64 = 6.0;
-/// A drag over this share of the page moves the sheet by one height at least.
+/// A drag over at least this share of the page's height moves the sheet by at least one height.
 const FLICK: f64 = 0.06;
 
 /// How much of the page the sheet covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Height {
-    /// Only its handle is seen.
+    /// Only its handle is visible.
     Closed,
     /// The view above it keeps the larger part.
     Peek,
@@ -34,7 +34,7 @@ enum Height {
 impl Height {
     const ALL: [Self; 3] = [Self::Closed, Self::Peek, Self::Open];
 
-    /// Returns the class, which has the height.
+    /// Returns the class that sets the height.
     const fn class(self) -> &'static str {
         match self {
             Self::Closed => "is-closed",
@@ -43,7 +43,7 @@ impl Height {
         }
     }
 
-    /// Returns the share of the page, as narrow.css has it.
+    /// Returns the share of the page's height; sheet.css uses the same.
     const fn share(self) -> f64 {
         match self {
             Self::Closed => 0.06,
@@ -64,7 +64,8 @@ impl Height {
         Self::ALL.into_iter().min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(Self::Peek)
     }
 
-    /// Returns the height after a drag over a share of the page: the nearest, and after a short flick the next.
+    /// Returns the height after a drag upwards over a share of the page: the nearest one, or the next one after a
+    /// flick.
     fn after_drag(self, by: f64) -> Self {
         let nearest = Self::nearest(self.share() + by);
         if nearest != self || by.abs() < FLICK {
@@ -103,7 +104,7 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
         })
     };
     {
-        // What is selected is described, so the sheet comes up for it.
+        // The sheet opens to describe a new selection.
         let model = model.clone();
         use_effect_with(model.view.selection, move |selection| {
             if *selection != Selection::None {
@@ -193,7 +194,7 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
     }
 }
 
-/// Returns what the details are about, in a few words.
+/// Returns the subject of the details in a few words.
 fn subject(model: &Model) -> String {
     match model.view.selection {
         Selection::None if model.view.compared.is_some() => "steps".to_owned(),

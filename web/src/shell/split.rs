@@ -1,4 +1,4 @@
-//! One view, or two with a splitter between them. Both share cursor, range and selection; keys are for the one that was
+//! One view, or two with a splitter between them. Both share cursor, range and selection. Keys go to the view that was
 //! focused last.
 
 use shared::decimal::Decimal;
@@ -15,7 +15,7 @@ use crate::widgets::style::set_style;
 /// Per cent by which an arrow key moves the splitter, without and with Shift.
 const STEP: (i16, i16) = (2, 10);
 
-/// Renders the view of a tab, or what is said until it can be shown.
+/// Renders the view of a tab, or a message until it can be shown.
 fn view(model: &ModelHandle, tab: Tab) -> Html {
     let missing = model.file().and_then(|file| file.missing_detail()).filter(|_| !has_preview(tab));
     match missing {
@@ -29,7 +29,7 @@ fn view(model: &ModelHandle, tab: Tab) -> Html {
 pub fn Views() -> Html {
     let model = use_model();
     let host = use_node_ref();
-    // While the splitter is dragged only the panes change their size, not the model.
+    // While the splitter is dragged, only the panes change, not the model.
     let dragged = use_state_eq(|| None::<u8>);
     let (tab, split) = (model.view.tab, model.view.split);
     let percent = dragged.or(split.map(|split| split.percent)).unwrap_or(100);
@@ -40,7 +40,7 @@ pub fn Views() -> Html {
             set_style(&host, "--second", &(100 - percent).to_string());
         });
     }
-    // A list in either case, so that no view is made anew when a second one comes or goes.
+    // A list in either case, so that no view is created anew when a second one is opened or closed.
     let Some(split) = split else {
         let only = html! {
             <div key={tab.name()} id={panel_id(tab)} class="view-pane" role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", tab.name())}>
@@ -60,7 +60,7 @@ pub fn Views() -> Html {
             Callback::from(move |_: FocusEvent| focus())
         };
         let onpointerdown = Callback::from(move |_: PointerEvent| focus());
-        let class = classes!("view-pane", (of == tab).then_some("has-keys"));
+        let class = classes!("view-pane", "is-half", (of == tab).then_some("has-keys"));
         html! {
             <div key={of.name()} id={panel_id(of)} {class} role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", of.name())}
                 {onfocusin} {onpointerdown} data-testid={if of == first { "view-first" } else { "view-second" }} data-view={of.name()}>
@@ -78,7 +78,7 @@ pub fn Views() -> Html {
     }
 }
 
-/// Renders what stands above one of two views: which it is, and a button that closes it.
+/// Renders the head of one of two views: a menu to choose the view, and a button that closes it.
 fn half_head(model: &ModelHandle, tab: Tab, other: Tab) -> Html {
     let onchange = {
         let model = model.clone();
@@ -136,7 +136,7 @@ fn splitter(model: &ModelHandle, split: Split, percent: u8, dragged: &UseStateHa
         Callback::from(move |event: PointerEvent| {
             let Some(line) = event.target_dyn_into::<Element>() else { return };
             if let Some(host) = line.parent_element().filter(|_| line.has_pointer_capture(event.pointer_id())) {
-                // A small window stacks the views whatever the split says: the line's own shape tells.
+                // A small window stacks the views whatever the split says, so the shape of the splitter decides.
                 let (own, all) = (line.get_bounding_client_rect(), host.get_bounding_client_rect());
                 let share = if own.width() > own.height() {
                     (f64::from(event.client_y()) - all.top()) / all.height()

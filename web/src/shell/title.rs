@@ -1,4 +1,4 @@
-//! The window's title: the file comes first, since it tells tabs apart, then the verdict.
+//! The window's title. The file comes first, since it tells the browser's tabs apart, then the verdict.
 
 use shared::diagnosis::{Diagnosis, Verdict};
 

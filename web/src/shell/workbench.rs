@@ -56,7 +56,7 @@ pub fn Workbench() -> Html {
     // What had the focus is gone with the page before: the next Tab goes on in the view.
     use_effect_with((), |()| {
         if browser::has_no_focus() {
-            browser::focus_view();
+            browser::focus_view(true);
         }
     });
     html! {

@@ -26,7 +26,7 @@ pub(super) const FILES: &str = "/api/v1/files/";
 const ID_CHARS: usize = 64;
 /// Milliseconds between two looks at a job's sessions.
 const EVERY_MS: i32 = 1_000;
-/// Looks without a session after which the page no longer says only that it waits: half a minute.
+/// Number of requests without a session, half a minute, after which the page says more than that it waits.
 const MOST_WAITS: u32 = 30;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
@@ -58,8 +58,8 @@ pub fn open_named(model: &ModelHandle) {
     }
 }
 
-/// Returns the part of the fragment that opens a file again, if the server has it, or all sessions of the job that a
-/// session was opened with.
+/// Returns the part of the fragment that opens a file of the server again, or all sessions of the job with which a
+/// session was opened. Returns `None` for any other file.
 pub fn part(file: &FileEntry) -> Option<String> {
     if let Some(live) = &file.live {
         let job = WATCHED.with_borrow(Clone::clone)?;
@@ -95,7 +95,7 @@ thread_local! {
 struct Job {
     model: ModelHandle,
     name: String,
-    /// The session that the address named too: the one that was looked at before the page was loaded again.
+    /// The session that the address names too: the one that was shown before the page was reloaded.
     linked: Option<String>,
     /// The sessions that were opened. One that the person closed is not opened again.
     seen: RefCell<HashSet<String>>,
@@ -140,7 +140,7 @@ fn look(job: Rc<Job>) {
         }
         let waited = job.waited.replace(job.waited.get().saturating_add(1));
         if waited == MOST_WAITS && job.seen.borrow().is_empty() {
-            // The server hears of a job with its first event only.
+            // The server learns of a job only with its first event.
             job.model.dispatch(Action::Notify(format!(
                 "“{}” has not used the GPU so far. If it has ended, its terminal says why. If not, it still appears here.",
                 job.name

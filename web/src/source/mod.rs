@@ -23,7 +23,7 @@ pub use fragment::{open_named, part};
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;
-pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, use_recent};
+pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, stop_waiting, use_recent};
 pub use run::open_run;
 pub use sample::open_sample;
 use shared::order::Within;
@@ -46,7 +46,7 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     }
 }
 
-/// Opens a file in a worker of its own, and keeps it for a later visit: by its handle, if there is one. Returns its key.
+/// Opens a file in a worker of its own, and keeps it for a later visit, by its handle if there is one. Returns its key.
 fn open_one(model: &ModelHandle, file: &File, handle: JsValue) -> FileKey {
     let key = open_unkept(model, file);
     recent::remember(key, file, handle);

@@ -8,7 +8,7 @@ use crate::hooks::{ModelHandle, use_model};
 
 const ID: &str = "file-input";
 
-/// Opens the file dialog: the one that hands out handles, where the browser has it.
+/// Opens the file dialog; where the browser has one, the dialog that returns handles of the files.
 pub fn pick(model: &ModelHandle) {
     use wasm_bindgen::JsCast;
     if super::recent::pick(model).is_some() {

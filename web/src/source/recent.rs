@@ -1,7 +1,7 @@
-//! Files that were opened lately: kept by the browser for a later visit, listed on the start page, and opened again when the
-//! page is loaded again. recent.js does what the browser's storage needs.
+//! Recent files: keeps them in the browser for a later visit, lists them on the start page, and opens them again when
+//! the page is reloaded. recent.js accesses the browser's storage.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
@@ -18,10 +18,12 @@ use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
 
 thread_local! {
-    /// The module recent.js, where there is one.
+    /// The module recent.js, if the page has it.
     static RECENT: RefCell<Option<Object>> = const { RefCell::new(None) };
     /// The files that are not kept yet, with promises of their handles.
     static FRESH: RefCell<HashMap<FileKey, (File, JsValue)>> = RefCell::default();
+    /// Counts what a person asked for: an answer to anything but the last is not waited for any more.
+    static TURN: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Sets the module. Called once, before the page is drawn.
@@ -29,32 +31,32 @@ pub fn set_recent(module: Option<Object>) {
     RECENT.set(module);
 }
 
-/// Calls a function of the module. Returns `None` without the module.
+/// Calls a function of the module. Returns `None` without the module, or if the function throws.
 fn call(name: &str, arguments: &Array) -> Option<JsValue> {
     let module = RECENT.with_borrow(Clone::clone)?;
     let function: Function = Reflect::get(&module, &name.into()).ok()?.dyn_into().ok()?;
     function.apply(&JsValue::NULL, arguments).ok()
 }
 
-/// Calls a function of the module, and waits for what it promises.
+/// Calls a function of the module, and waits for its promise. Returns `None` for null and undefined, too.
 async fn ask(name: &str, arguments: Array) -> Option<JsValue> {
     let promise: Promise = call(name, &arguments)?.dyn_into().ok()?;
     JsFuture::from(promise).await.ok().filter(|found| !found.is_null() && !found.is_undefined())
 }
 
-/// Remembers a file that was opened, until it has been read and can be kept. `handle` is a handle, a promise of one, or
+/// Remembers an opened file until it has been read and can be kept. `handle` is a handle, a promise of one, or
 /// undefined.
 pub(super) fn remember(key: FileKey, file: &File, handle: JsValue) {
     FRESH.with_borrow_mut(|fresh| fresh.insert(key, (file.clone(), handle)));
 }
 
-/// Returns promises of handles for the files of a drop; none where the browser has no handles.
+/// Returns promises of handles for the dropped files; empty if the browser has no handles.
 pub(super) fn handles(transfer: &DataTransfer) -> Vec<JsValue> {
     let found = call("handles", &Array::of1(transfer)).and_then(|found| found.dyn_into::<Array>().ok());
     found.map(|found| found.to_vec()).unwrap_or_default()
 }
 
-/// Opens the browser's dialog that hands out handles. Returns `None` if there is none.
+/// Opens the browser's dialog that returns handles. Returns `None` if the browser has no such dialog.
 pub(super) fn pick(model: &ModelHandle) -> Option<()> {
     let promise: Promise = call("pick", &Array::new())?.dyn_into().ok()?;
     let model = model.clone();
@@ -71,7 +73,7 @@ pub(super) fn pick(model: &ModelHandle) -> Option<()> {
     Some(())
 }
 
-/// Reads an entry of the browser's list.
+/// Reads an entry of the browser's list; `None` without an id or a name.
 fn read(entry: &JsValue) -> Option<Recent> {
     let get = |name: &str| Reflect::get(entry, &name.into()).unwrap_or_default();
     let number = |name: &str| get(name).as_f64().unwrap_or_default();
@@ -87,7 +89,7 @@ fn read(entry: &JsValue) -> Option<Recent> {
     })
 }
 
-/// Reads the list again. Returns it, if the browser has a place for one.
+/// Reads the list again and returns it; `None` if the browser has no storage for it.
 async fn refresh(model: &ModelHandle) -> Option<Vec<Recent>> {
     let found = ask("list", Array::new()).await;
     let list = found.map(|found| Array::from(&found).iter().filter_map(|entry| read(&entry)).collect::<Vec<_>>());
@@ -95,54 +97,94 @@ async fn refresh(model: &ModelHandle) -> Option<Vec<Recent>> {
     list
 }
 
-/// Opens the file again that the link of the page's address is for, if it was opened lately and needs no permission.
+/// Opens the file of the address's link again, if it is a recent file that needs no permission.
 pub fn reopen_linked(model: &ModelHandle) {
     let model = model.clone();
     spawn_local(async move {
         let Some(list) = refresh(&model).await else { return };
         let now = model.now();
-        // Something else is being opened, perhaps the very file, by its server.
+        // Another file is being opened, or the server is delivering the same one.
         if now.files.iter().any(|file| matches!(file.phase, Phase::Loading { .. })) {
             return;
         }
         let Some(found) = now.link.as_ref().and_then(|link| recent_of(link, &list)) else { return };
-        reopen(&model, found.id.clone(), false).await;
+        if let Opened::File(file) = opened(&found.id, false).await {
+            arrived(&model, &found.id, &file, true).await;
+        }
     });
 }
 
-/// Opens a file that was opened lately.
-pub fn open_recent(model: &ModelHandle, id: &str) {
-    let (model, id) = (model.clone(), id.to_owned());
-    spawn_local(async move { reopen(&model, id, true).await });
+/// What the browser answers when a file is asked for.
+enum Opened {
+    /// The file.
+    File(File),
+    /// A person must allow it first, or has refused.
+    Refused,
+    /// It was moved, renamed or deleted.
+    Gone,
 }
 
-/// Opens a file again; with `is_asked_for`, a person asked for it, and may be asked for permission.
-async fn reopen(model: &ModelHandle, id: String, is_asked_for: bool) {
-    let found = ask("open", Array::of2(&id.as_str().into(), &is_asked_for.into())).await;
-    match found.map(|found| (found.as_string(), found.dyn_into::<File>())) {
-        Some((_, Ok(file))) => {
-            let handle = ask("handleOf", Array::of1(&id.as_str().into())).await.unwrap_or_default();
-            // Something else may have been opened meanwhile.
-            if !is_asked_for {
-                if model.now().link.is_none() {
-                    return;
-                }
-                model.dispatch(Action::StepJoined);
-            }
-            open_one(model, &file, handle);
-        }
-        Some((Some(_), _)) if is_asked_for => model.dispatch(Action::Notify(REFUSED.to_owned())),
-        Some(_) => {}
-        None if is_asked_for => {
-            model.dispatch(Action::Notify(GONE.to_owned()));
-            forget(model, Some(&id));
-        }
-        None => {}
+/// Asks the browser for a file; with `asks`, it may ask a person for their permission.
+async fn opened(id: &str, asks: bool) -> Opened {
+    match ask("open", Array::of2(&id.into(), &asks.into())).await.map(JsCast::dyn_into::<File>) {
+        Some(Ok(file)) => Opened::File(file),
+        Some(Err(_)) => Opened::Refused,
+        None => Opened::Gone,
     }
 }
 
-/// Shown when a person refused.
-const REFUSED: &str = "The browser was not allowed to read the file.";
+/// Opens a file that was opened lately. Says so while the browser asks a person for its permission.
+pub fn open_recent(model: &ModelHandle, id: &str) {
+    let (model, id) = (model.clone(), id.to_owned());
+    spawn_local(async move {
+        let turn = TURN.get().wrapping_add(1);
+        TURN.set(turn);
+        let now = model.now();
+        let known = now.recent.as_ref().and_then(|recent| recent.iter().find(|file| file.id == id));
+        let name = known.map_or_else(|| "the file".to_owned(), |file| format!("“{}”", file.name));
+        let mut found = opened(&id, false).await;
+        if matches!(found, Opened::Refused) {
+            model.dispatch(Action::Waits(Some(format!("Waiting for the browser's permission to read {name}"))));
+            found = opened(&id, true).await;
+            // It was cancelled, or another file was asked for.
+            if TURN.get() != turn {
+                return;
+            }
+            model.dispatch(Action::Waits(None));
+        }
+        match found {
+            Opened::File(file) => arrived(&model, &id, &file, false).await,
+            Opened::Refused => model.dispatch(Action::Notify(format!(
+                "The browser was not allowed to read {name}. Open it again and allow it, or drop the file on this page. If the \
+                 browser does not ask again, allow files for this page in its site settings."
+            ))),
+            Opened::Gone => {
+                model.dispatch(Action::Notify(GONE.to_owned()));
+                forget(&model, Some(&id));
+            }
+        }
+    });
+}
+
+/// Forgets what the browser asks a person for: whatever they answer, nothing is opened.
+pub fn stop_waiting(model: &ModelHandle) {
+    TURN.set(TURN.get().wrapping_add(1));
+    model.dispatch(Action::Waits(None));
+}
+
+/// Opens a file that the browser handed out again, and keeps its handle. `is_linked` says that the page's link is for it.
+async fn arrived(model: &ModelHandle, id: &str, file: &File, is_linked: bool) {
+    let handle = ask("handleOf", Array::of1(&id.into())).await.unwrap_or_default();
+    if is_linked {
+        // Something else may have been opened meanwhile.
+        if model.now().link.is_none() {
+            return;
+        }
+        model.dispatch(Action::StepJoined);
+    }
+    open_one(model, file, handle);
+}
+
 /// Shown when a file was moved, renamed or deleted.
 const GONE: &str = "The file is no longer there. Drop it again from where it is now.";
 
@@ -171,7 +213,7 @@ fn keep(model: &ModelHandle, key: FileKey) {
     });
 }
 
-/// What the list says of a kept file.
+/// What the list shows about a kept file: its id, peak of reserved bytes, whether memory ran out, and identity.
 type Facts = (String, u64, bool, Option<FileHash>);
 
 fn facts(file: &FileEntry) -> Option<Facts> {
@@ -194,19 +236,19 @@ fn note((id, peak, has_oom, hash): &Facts) {
     spawn_local(async move { drop(ask("note", arguments).await) });
 }
 
-/// Whether a file is lost when the page is closed.
+/// Returns whether a file is lost when the page is closed.
 fn is_lost(file: &FileEntry) -> bool {
     let is_open = !matches!(file.phase, Phase::Failed { .. });
     let is_elsewhere = file.live.is_some() || file.shared.is_some() || file.url.is_some();
     is_open && !is_elsewhere && file.again == Again::No
 }
 
-/// Keeps files that were opened for a later visit, with what the list says of them, and asks before files are lost.
+/// Keeps opened files for a later visit, updates their entries in the list, and asks before files are lost.
 #[hook]
 pub fn use_recent() {
     let model = use_model();
     let current = model.current;
-    // Its first picture comes before its copy.
+    // The current file is copied only after its first picture.
     let is_read = |file: &&FileEntry| {
         let is_read = match file.phase {
             Phase::Ready { is_pictured, .. } => is_pictured || current != Some(file.key),
@@ -229,11 +271,11 @@ pub fn use_recent() {
         known.clone_from(noted);
     });
     use_effect_with(has_lost, |has_lost| {
-        // Only while it is needed: a page that listens is not kept for a step back to it.
+        // Only while it is needed: browsers don't keep a page with this listener in their cache for Back and Forward.
         let listener = has_lost.then(|| {
             Listener::new(&window(), "beforeunload", |event| {
                 event.prevent_default();
-                // Older browsers ask only if it is set.
+                // Older browsers ask only if this is set.
                 let _ = Reflect::set(event.as_ref(), &"returnValue".into(), &JsValue::TRUE);
             })
         });
@@ -241,7 +283,7 @@ pub fn use_recent() {
     });
 }
 
-/// Reads what was opened lately, and opens what the page's address is for, if the page has a place for such files.
+/// Lists the recent files and opens the one that the page's address names, unless the page isn't from a server.
 pub fn begin_recent(model: &ModelHandle) {
     let now: &Model = model;
     if now.place != Place::Server {

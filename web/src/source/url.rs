@@ -71,8 +71,8 @@ thread_local! {
     static PARAMETERS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the parameters that the page's address has while a file is shown. The URL of a trace stands in the address of that
-/// trace only: a page that is loaded again with another file does not ask about it.
+/// Returns the parameters of the page's address while a file is shown, from `?` on. Only the trace that came from the
+/// URL keeps the URL in its address, so that reloading the page with another file doesn't ask about it.
 pub fn parameters_for(file: Option<&FileEntry>) -> String {
     let first = PARAMETERS
         .with_borrow_mut(|known| known.get_or_insert_with(|| window().location().search().unwrap_or_default()).clone());

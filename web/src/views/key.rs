@@ -1,5 +1,4 @@
-//! The key: what the hatches, lines and marks of the timeline stand for, as far as the trace has them. The legend has the
-//! colours.
+//! The key: explains the hatches, lines and marks of the timeline that the trace has. The legend explains the colours.
 
 use yew::prelude::*;
 

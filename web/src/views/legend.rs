@@ -33,7 +33,8 @@ pub fn legend_query(model: &Model) -> Option<Query> {
     }
 }
 
-/// The classes: of an ordered quantity in its order, otherwise the largest first. A click selects one, a second click clears the selection.
+/// The classes: sizes and lifetimes in their order, all others with the largest first. A click selects one, a second
+/// click clears the selection.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();
@@ -92,8 +93,8 @@ pub fn Legend() -> Html {
     }
 }
 
-/// Returns the places of the classes as the legend lists them. Those of an ordered quantity stand in its order, as in the
-/// stack: the largest and the longest-lived lie at the bottom. Of others see [`ranked`].
+/// Returns the indices of the classes in the order of the legend. Sizes and lifetimes are in the order of the stack,
+/// with the largest and longest-lived at the bottom; all others are [`ranked`].
 fn listed(classes: &Classes) -> Vec<u32> {
     let mut listed = ranked(classes);
     if matches!(classes.query.color_by, ColorBy::Size | ColorBy::Lifetime) {
@@ -102,7 +103,7 @@ fn listed(classes: &Classes) -> Vec<u32> {
     listed
 }
 
-/// Returns what was recorded of the stream or the pool that a class is named after; otherwise its label.
+/// Returns the label of a class, with the recorded value if the class is named after a stream or a pool.
 fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
     let found = match color_by {
         ColorBy::Stream => {

@@ -139,7 +139,7 @@ pub fn label(
         let inside = band.from + (band.to - band.from - width) / 2.0;
         let is_inside = width + 4.0 <= band.to - band.from;
         let beside = [band.to + 4.0, band.from - 4.0 - width];
-        // A row further up at a time.
+        // The places of each row, from the lowest row up.
         let places = (0..ROWS).flat_map(|row| {
             let y = plot.bottom() - 22.0 - row as f64 * ROW;
             let lefts = if is_inside { [inside; 2] } else { beside };

@@ -1,5 +1,4 @@
-//! Opens the menu of what is under a right-click. A finger that rests asks for the menu with the same event
-//! (`input/hold.rs`).
+//! Opens the context menu of what is under a right-click. A long press sends the same event (`input/hold.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,13 +11,13 @@ use crate::browser::{Listener, window};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, OpenMenu, Subject};
 
-/// What a picture tells of a point: what its menu is about.
+/// Returns the subject of the menu at a point of a picture, in client coordinates; `None` if there is none.
 pub type Find = Rc<dyn Fn((i32, i32)) -> Option<Subject>>;
 
-/// Listens to right-clicks on a picture. `find` returns what is at a point in client coordinates.
+/// Listens to right-clicks on a picture, and opens the menu of what `find` returns.
 #[hook]
 pub fn use_menu_target(model: &ModelHandle, host: &NodeRef, find: Find) {
-    // The listener lives as long as the component, and calls what the last render has handed over here.
+    // The listener lives as long as the component, and calls the function of the latest render.
     let latest = use_mut_ref(|| None::<Find>);
     *latest.borrow_mut() = Some(find);
     let (model, host) = (model.clone(), host.clone());
@@ -36,7 +35,7 @@ pub fn use_menu_target(model: &ModelHandle, host: &NodeRef, find: Find) {
     });
 }
 
-/// Opens the menu of what is at a point. Returns whether there is anything.
+/// Opens the menu of what is at a point. Returns whether there is something.
 fn open(model: &ModelHandle, find: &RefCell<Option<Find>>, at: (i32, i32)) -> bool {
     let found = find.borrow().as_ref().and_then(|find| find(at));
     let is_found = found.is_some();
@@ -46,8 +45,8 @@ fn open(model: &ModelHandle, find: &RefCell<Option<Find>>, at: (i32, i32)) -> bo
     is_found
 }
 
-/// Returns a handler of right-clicks for a region of lists: the nearest element with `data-menu` says what the menu is
-/// about. Over selected text the browser's own menu is shown, which copies it.
+/// Returns a handler of right-clicks for a region with lists. The nearest element with `data-menu` determines the
+/// subject of the menu. While text is selected, the browser's own menu is shown, which can copy it.
 pub fn list_menu(model: &ModelHandle) -> Callback<MouseEvent> {
     let model = model.clone();
     Callback::from(move |event: MouseEvent| {
@@ -64,18 +63,18 @@ pub fn list_menu(model: &ModelHandle) -> Callback<MouseEvent> {
     })
 }
 
-/// Returns what the menu of an element, or of what it is in, is about.
+/// Returns the subject of the menu of an element or of the nearest element around it that has one.
 fn subject_of(model: &ModelHandle, element: &Element) -> Option<Subject> {
     let named = element.closest("[data-menu]").ok().flatten()?;
     Subject::parse(&named.get_attribute("data-menu")?, model.now().view.cursor)
 }
 
-/// Opens the menu of the focused row, otherwise of the selection, otherwise of the event at the cursor: for the
-/// keyboard. It stands at the row, or in the corner of the view.
+/// Opens the menu of the focused row, of the selection, or of the event at the cursor, in this order of preference. For
+/// the keyboard. The menu appears at the row, or in the corner of the view.
 pub fn open_menu_here(model: &ModelHandle) {
     let now = model.now();
     let document = crate::browser::document();
-    // The row that a list with the focus stands on.
+    // The current row of the focused list, or the focused element itself.
     let active = document.active_element().map(|active| {
         let row = active.get_attribute("aria-activedescendant").and_then(|id| document.get_element_by_id(&id));
         row.unwrap_or(active)

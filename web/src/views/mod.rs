@@ -59,10 +59,10 @@ pub fn panel_id(tab: Tab) -> String {
     format!("view-{}", tab.name())
 }
 
-/// Pixels of the page below which a second view is put below the first.
+/// On a page narrower than this many pixels, a second view opens below the first.
 const NARROW: f64 = 1_000.0;
 
-/// Returns where a second view is put on this page.
+/// Returns the side on which a second view opens on this page.
 pub fn first_side() -> Side {
     let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(NARROW);
     if width < NARROW { Side::Below } else { Side::Right }

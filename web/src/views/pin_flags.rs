@@ -1,4 +1,4 @@
-//! Pins as flags over a picture with the x axis.
+//! Draws pins as flags over a picture with an x axis.
 
 use crate::hooks::PinFlag;
 use crate::render::palette::Palette;
@@ -7,11 +7,11 @@ use crate::render::surface::{Align, Area, Font, Surface, fit};
 
 /// The height of a flag in pixels.
 const HEIGHT: f64 = 14.0;
-/// The width of a flag that has only its number.
+/// The width in pixels of a flag that has only its number.
 const NUMBER: f64 = 14.0;
-/// The widest name.
+/// The widest name in pixels.
 const MOST_NAME: f64 = 140.0;
-/// A name with less room is left out.
+/// A name with less room than this many pixels is left out.
 const LEAST_NAME: f64 = 24.0;
 
 /// Draws each pin as a line with a flag at its foot: the number, and the name as far as there is room.
@@ -44,12 +44,12 @@ fn area(x: Scale, plot: Area, at: f64) -> Option<Area> {
     if !(plot.x - 0.5..=plot.right() + 0.5).contains(&at) {
         return None;
     }
-    // To the left of its line where there is no room to the right.
+    // The flag is to the left of its line if there is no room to the right.
     let left = if at + NUMBER > plot.right() { at - NUMBER } else { at };
     Some(Area { x: left, y: plot.bottom() - HEIGHT, width: NUMBER, height: HEIGHT })
 }
 
-/// Returns the place of the pin whose flag is at a point.
+/// Returns the index of the pin whose flag is at a point.
 pub fn at(x: Scale, plot: Area, pins: &[PinFlag], point: (f64, f64)) -> Option<usize> {
     pins.iter().rposition(|pin| area(x, plot, pin.x).is_some_and(|area| area.contains(point)))
 }

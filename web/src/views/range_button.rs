@@ -1,4 +1,4 @@
-//! The button that zooms to the selected range, at the range.
+//! The button beside the selected range that zooms to it.
 
 use shared::order::Within;
 use shared::query::Window;
@@ -9,9 +9,9 @@ use crate::render::scale::Scale;
 use crate::render::surface::Area;
 use crate::widgets::style::{pixels, set_style};
 
-/// The room of the button in pixels.
+/// The width of the button in pixels.
 const WIDTH: f64 = 56.0;
-/// A range that takes more than this share of the window is in view already.
+/// A range that takes more than this share of the window needs no button.
 const FILLS: f64 = 0.9;
 
 /// Properties of [`RangeButton`].
@@ -19,9 +19,9 @@ const FILLS: f64 = 0.9;
 pub struct RangeButtonProps {
     /// The coordinates of the range; `None` without one.
     pub range: Option<Window>,
-    /// The visible part of the axis of the picture.
+    /// The part of the x axis that the picture shows.
     pub window: Window,
-    /// Where the picture has it.
+    /// The area of the picture in which it shows that part.
     pub plot: Area,
     /// The distance from the top of the plot in pixels.
     pub top: f64,
@@ -29,8 +29,8 @@ pub struct RangeButtonProps {
     pub test_id: &'static str,
 }
 
-/// Returns the left edge of the button: inside the range at its right end, or beside a range that is too narrow; `None`
-/// if the range is not in view, or fills it.
+/// Returns the left edge of the button in pixels: inside the range at its right end, or beside a range that is too
+/// narrow. Returns `None` if the range is not in view, or fills the view.
 pub fn place(range: Window, window: Window, plot: Area) -> Option<f64> {
     let (from, to) = (range.start.max(window.start), range.end.min(window.end));
     if to < from || to - from > window.length() * FILLS || plot.width < WIDTH {

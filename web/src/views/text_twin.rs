@@ -56,7 +56,10 @@ pub fn TextTwin() -> Html {
     }
     let (axis, window, cursor) = *rested;
     let has_rested = window.length() > 0.0;
-    let answer = use_answer(question(&model, axis, window, cursor).filter(|_| has_rested));
+    let (tab, other) = (model.view.tab, model.view.split.map(|split| split.tab));
+    let answer = use_answer(question(&model, tab, axis, window, cursor).filter(|_| has_rested));
+    let beside = other.and_then(|tab| question(&model, tab, axis, window, cursor)).filter(|_| has_rested);
+    let beside = use_answer(beside);
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
@@ -72,7 +75,8 @@ pub fn TextTwin() -> Html {
     html! {
         <div class="visually-hidden" data-testid="text-twin">
             <p id="text-twin" aria-live="polite">
-                { subject(&model, answer.as_deref(), totals.as_ref()) }
+                { subject(&model, tab, answer.as_deref(), totals.as_ref()) }
+                { other.map(|tab| beside_text(subject(&model, tab, beside.as_deref(), totals.as_ref()))).unwrap_or_default() }
                 { model.device().map(whole).unwrap_or_default() }
                 if let Some(totals) = totals {
                     { format!("Cursor at event {}: {} requested, {} reserved. ",
@@ -103,12 +107,12 @@ pub fn TextTwin() -> Html {
 }
 
 /// Returns the question for the description of a tab; the totals at the cursor are asked for separately.
-fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<Query> {
+fn question(model: &Model, tab: Tab, axis: Axis, window: Window, position: u32) -> Option<Query> {
     let view = &model.view;
     let filter = view.filter.clone();
-    match view.tab {
+    match tab {
         Tab::Timeline => Some(Query::Timeline(summary_query(view, axis, window))),
-        // As wide as its table has rows: boxes below one part of that are left out.
+        // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
@@ -133,9 +137,14 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
     }
 }
 
+/// Introduces what the other one of two views shows; empty if there is nothing to say of it.
+fn beside_text(subject: String) -> String {
+    if subject.is_empty() { subject } else { format!("Beside it: {subject}") }
+}
+
 /// Describes what the tab shows; empty until its answer arrives.
-fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
-    match (model.view.tab, answer, totals) {
+fn subject(model: &ModelHandle, tab: Tab, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
+    match (tab, answer, totals) {
         (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
             let peak = timeline.position.first().zip(timeline.top.first());
             peak.map(|(position, top)| {

@@ -25,7 +25,7 @@ pub fn change_text(bytes: i64) -> Html {
     html! { <span class="bytes" title={hint(&[sign, &size.exact()].concat())} data-bytes={bytes.to_string()}>{ sign }{ size.to_string() }</span> }
 }
 
-/// Says what copying a number copies.
+/// Returns the tooltip of a number: the exact count, and that copying copies it.
 fn hint(exact: &str) -> String {
     [exact, ". Copying the number copies this count."].concat()
 }

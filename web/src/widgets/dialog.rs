@@ -74,7 +74,7 @@ pub fn Modal(props: &ModalProps) -> Html {
         <div class="backdrop" onmousedown={on_backdrop}>
             <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
                 aria-label={props.title.clone()} tabindex="-1" {onkeydown} data-testid={props.test_id.clone()}>
-                // Without its title, a dialog is closed by its button where it covers the whole page.
+                // A dialog without a title shows the button only where it covers the whole page.
                 <div class={if props.is_title_hidden { "modal-corner" } else { "modal-head" }}>
                     if !props.is_title_hidden {
                         <h2>{ props.title.clone() }</h2>

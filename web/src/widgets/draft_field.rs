@@ -1,4 +1,4 @@
-//! A text field whose typed text survives every render until it is sent.
+//! A text field that keeps what is being typed until it is finished, even if the page is rendered meanwhile.
 
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -6,17 +6,17 @@ use yew::prelude::*;
 /// Properties of [`DraftField`].
 #[derive(PartialEq, Properties)]
 pub struct DraftFieldProps {
-    /// What it shows while nobody types: it may change at any time.
+    /// The text that it shows while nobody types. It may change at any time.
     pub value: AttrValue,
-    /// Called with the text once it is finished: on Enter, and when the field is left.
+    /// Called with a changed text on Enter, and when the field loses the focus.
     pub on_finish: Callback<String>,
     /// The input's `type`.
     #[prop_or(AttrValue::Static("text"))]
     pub kind: AttrValue,
-    /// The name for screen readers; `None` if a label around it has it.
+    /// The name for screen readers; `None` if the field is inside a label.
     #[prop_or_default]
     pub name: Option<AttrValue>,
-    /// An example.
+    /// The placeholder of an empty field.
     #[prop_or_default]
     pub placeholder: AttrValue,
     /// The longest text in characters.
@@ -26,7 +26,7 @@ pub struct DraftFieldProps {
     pub test_id: AttrValue,
 }
 
-/// A text field. While it has the focus it shows what was typed, whatever is rendered around it; Esc takes that back.
+/// A text field. It shows what was typed until that is finished; Esc discards it.
 #[component]
 pub fn DraftField(props: &DraftFieldProps) -> Html {
     // What is being typed; `None` while nothing is.

@@ -1,4 +1,4 @@
-//! A menu that stands where it was asked for, such as that of a right-click.
+//! A menu at a point of the page, such as a context menu.
 
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, Node};
@@ -13,13 +13,13 @@ const EDGE: f64 = 4.0;
 /// Properties of [`PopupMenu`].
 #[derive(PartialEq, Properties)]
 pub struct PopupMenuProps {
-    /// Where its corner is, in CSS pixels of the page.
+    /// Its corner, in CSS pixels of the page.
     pub at: (i32, i32),
-    /// What it is about, above the items.
+    /// The title above the items.
     pub title: AttrValue,
     /// The items: test id, label, and small print.
     pub rows: Vec<(&'static str, AttrValue, AttrValue)>,
-    /// Called with the place of the item that was chosen.
+    /// Called with the index of the chosen item.
     pub on_pick: Callback<usize>,
     /// Called to close the menu.
     pub on_close: Callback<()>,
@@ -39,7 +39,7 @@ pub fn PopupMenu(props: &PopupMenuProps) -> Html {
                 let page = root();
                 let place = |at: i32, length: f64, room: i32| {
                     let (at, room) = (f64::from(at), f64::from(room) - EDGE);
-                    // On the other side of the pointer where there is no room.
+                    // The menu opens on the other side of the pointer if there is no room.
                     if at + length <= room { at } else { (at - length).max((room - length).min(EDGE)).max(EDGE) }
                 };
                 set_style(&node, "left", &pixels(place(x, bounds.width(), page.client_width())));
@@ -74,7 +74,7 @@ pub fn PopupMenu(props: &PopupMenuProps) -> Html {
                 "Home" => step(&node, |_, _| 0),
                 "End" => step(&node, |_, count| count - 1),
                 "Escape" | "Tab" => on_close.emit(()),
-                // The browser presses the focused item.
+                // The browser clicks the focused item.
                 "Enter" | " " => return event.stop_propagation(),
                 _ => {
                     let letter = key.to_lowercase();
@@ -88,12 +88,12 @@ pub fn PopupMenu(props: &PopupMenuProps) -> Html {
                     });
                 }
             }
-            // No key means something behind the menu.
+            // Keys must not reach what is behind the menu.
             event.prevent_default();
             event.stop_propagation();
         })
     };
-    // A second right-click is not for the browser's own menu.
+    // A right-click on the menu doesn't open the browser's own menu.
     let oncontextmenu = Callback::from(|event: MouseEvent| event.prevent_default());
     html! {
         <div ref={node} class="popup-menu" role="menu" aria-label={props.title.clone()} {onkeydown} {oncontextmenu} data-testid="popup-menu">
@@ -113,7 +113,7 @@ pub fn PopupMenu(props: &PopupMenuProps) -> Html {
     }
 }
 
-/// Focuses the row that `next` chooses, from the place of the focused one and the number of rows.
+/// Focuses the row that `next` returns, given the index of the focused row and the number of rows.
 fn step(menu: &NodeRef, next: impl Fn(usize, usize) -> usize) {
     focus_row(menu, |rows, at| (!rows.is_empty()).then(|| next(at, rows.len())));
 }

@@ -15,7 +15,7 @@ pub struct ScrollerProps {
 #[component]
 pub fn Scroller(props: &ScrollerProps) -> Html {
     let onkeydown = Callback::from(|event: KeyboardEvent| {
-        // Elsewhere in the tab these move the window.
+        // Elsewhere in the tab, these keys move the window.
         if matches!(event.key().as_str(), "ArrowLeft" | "ArrowRight") {
             event.stop_propagation();
         }

@@ -39,7 +39,7 @@ struct Inner {
     next_question: Cell<u32>,
     has_answered: Cell<bool>,
     open: RefCell<HashMap<FileKey, Connection>>,
-    /// How the bytes of files can be had again, for those that are put away.
+    /// What each worker began with, to start it again after its file was put away.
     firsts: RefCell<HashMap<FileKey, First>>,
     spare: RefCell<Option<Spare>>,
     /// The user's own rules.
@@ -154,8 +154,8 @@ impl Workers {
         self.begin(key, First { bytes: FirstMessage::Message(message.clone()), report }, false)
     }
 
-    /// Ends a file's worker, so that its memory is free, and keeps how to begin again. Returns whether it did: a session
-    /// would miss events, and is left alone. Its open questions are never answered.
+    /// Ends a file's worker to free its memory, and keeps what is needed to start it again. Its open questions are
+    /// never answered. Returns `false` and does nothing for a session, which would miss events.
     pub fn put_away(&self, key: FileKey) -> bool {
         let is_session = |first: &First| matches!(first.bytes, FirstMessage::Message(ToWorker::Watch { .. }));
         if self.0.firsts.borrow().get(&key).is_none_or(is_session) {

@@ -43,7 +43,7 @@ impl Program {
         if is_script && !path.is_file() {
             return Err(no_script(path));
         }
-        // Python runs folders with such a file, too.
+        // Python also runs a folder that has a `__main__.py`.
         if is_script || path.join("__main__.py").is_file() {
             return Ok(Self::Python { is_module, arguments: words });
         }
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-/// Returns the sentence for a word that looks like an option, and is none of `watch`.
+/// Returns the message for a word that looks like an option but is none of `watch`.
 fn not_an_option(word: &str) -> String {
     if ["-c", "-u", "-O", "-W", "-X", "-"].contains(&word) {
         return format!("{word} is an option of Python. Name it: vramscope watch python {word} …");
@@ -97,7 +97,7 @@ fn not_an_option(word: &str) -> String {
     )
 }
 
-/// Returns the sentence for a script that is not there.
+/// Returns the message for a script that does not exist.
 fn no_script(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside: Vec<String> = std::fs::read_dir(folder)
@@ -112,7 +112,7 @@ fn no_script(path: &Path) -> String {
     format!("{}: there is no such script.{meant}", path.display())
 }
 
-/// Returns the sentence for a word that is neither a script nor a program.
+/// Returns the message for a word that is neither a script nor a program.
 fn not_a_program(path: &Path) -> String {
     let shown = path.display();
     if path.is_dir() {
@@ -126,7 +126,7 @@ fn not_a_program(path: &Path) -> String {
     )
 }
 
-/// Returns the path of a program: one with a folder, or one on the `PATH`.
+/// Returns the path of a program, looked up on the `PATH` if it names no folder; `None` if there is no such program.
 fn path_of(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
@@ -137,7 +137,7 @@ fn path_of(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| is_program(path))
 }
 
-/// Whether a path is a file that may be run.
+/// Returns whether a path is an executable file.
 fn is_program(path: &Path) -> bool {
     #[cfg(unix)]
     let may_run =
@@ -158,7 +158,7 @@ fn default_python() -> Result<PathBuf, String> {
         .ok_or_else(|| "There is no python on the PATH. Activate an environment, or name one with --python.".to_owned())
 }
 
-/// Whether a Python lacks the package that records a job. A Python that can't tell counts as one that has it.
+/// Returns whether a Python lacks the package that records a job; false if that Python can't be started.
 pub(super) fn lacks_package(python: &OsStr) -> bool {
     let asked = Command::new(python)
         .args(["-c", "import vramscope"])

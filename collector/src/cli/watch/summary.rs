@@ -21,7 +21,7 @@ const MOST: usize = 64;
 /// Lines of code that are named.
 const LINES: usize = 3;
 
-/// Returns what is to be said about a job that has ended, line by line; nothing if no session of it reached the server.
+/// Returns the lines to print about a job that has ended; none if no session of it reached the server.
 pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, String> {
     let sessions = ended(remote, job).await?;
     if sessions.is_empty() {

@@ -28,27 +28,27 @@ pub struct Leaf {
     pub stack: StackId,
     /// Requested bytes.
     pub bytes: u64,
-    /// Requested bytes earlier: a leaf is as wide as the larger of both.
+    /// Requested bytes at the earlier position. The leaf is as wide as the larger of the two sums.
     pub before: u64,
     /// Number of allocations.
     pub count: u32,
     /// Whether the search matches any of its allocations.
     pub is_lit: bool,
-    /// Of its width, the bytes that the search matches.
+    /// The bytes of its width that the search matches.
     pub matched: u64,
     /// The category of its allocations, if the first level are categories.
     pub category: Option<Category>,
 }
 
 impl Leaf {
-    /// Returns the bytes that it is as wide as.
+    /// Returns its width in bytes: the larger of `bytes` and `before`.
     pub fn width(&self) -> u64 {
         self.bytes.max(self.before)
     }
 }
 
-/// Returns the difference of two trees: the leaves of both, by stack and category, in the order of the later tree and
-/// then of the earlier one. The stacks of both have the same numbers; those of two files are interned together first.
+/// Returns the leaves of two trees, merged by stack and category: those of `after` in their order, then those that only
+/// `before` has. Both trees must number stacks alike; the stacks of two files are interned together first.
 pub fn difference(before: &[Leaf], after: &[Leaf]) -> Vec<Leaf> {
     let key = |leaf: &Leaf| (leaf.stack, leaf.category);
     let mut leaves: Vec<Leaf> = Vec::with_capacity(after.len());
@@ -79,11 +79,12 @@ pub struct Shape<'a> {
     pub bottom_up: bool,
     /// Whether runs of library frames are one box each.
     pub folds: bool,
-    /// What is done to the stacks first, in this order.
+    /// The transforms of the stacks, applied in this order.
     pub transforms: &'a [Transform],
     /// One half of a sandwich, after the transforms.
     pub sandwich: Option<Sandwich>,
-    /// By frame: whether the search matches it. Boxes are then lit by their own frames, not by what is below them.
+    /// Whether the search matches each frame. If set, a box is lit for its own frames, not for the allocations below
+    /// it.
     pub hits: Option<&'a [bool]>,
     /// Frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: &'a [u32],
@@ -101,7 +102,7 @@ pub struct Picture {
     pub boxes: Vec<FlameBox>,
     /// The sum of the widths of the stacks that the transforms left.
     pub total: u64,
-    /// Of these, the bytes that the search matches.
+    /// The bytes of the total that the search matches.
     pub matched: u64,
 }
 
@@ -122,7 +123,7 @@ pub fn picture(symbols: &Symbols, sites: &Sites, leaves: &[Leaf], shape: Shape<'
     Layout { symbols, sites, leaves, shape, steps, rows }.picture()
 }
 
-/// Returns what the number of a box is called: a function, a library, a category, or a file without symbols.
+/// Returns the name for the number of a box: that of a function, a library, a category, or a file without symbols.
 pub fn box_name(symbols: &Symbols, sites: &Sites, number: u32) -> String {
     let best = sites.best_frames();
     match Key::of(number) {
@@ -147,7 +148,7 @@ fn library_name(best: &BestFrames, library: u32) -> String {
     }
 }
 
-/// Returns what a transform is about: a function, or the library of one.
+/// Returns the name of the function or library that a transform changes.
 pub fn transform_name(symbols: &Symbols, sites: &Sites, transform: &Transform) -> String {
     match transform {
         Transform::CollapseLibrary(frame) if *frame < FlameBox::FOLDED => {
@@ -158,7 +159,7 @@ pub fn transform_name(symbols: &Symbols, sites: &Sites, transform: &Transform) -
     }
 }
 
-/// Names the frames of native code of one library without symbols.
+/// Returns the name of a native frame without symbols: the file name of its library.
 fn nameless(symbols: &Symbols, id: FrameId) -> String {
     let file = symbols.text(symbols.frame(id).filename);
     match file.rsplit(['/', '\\']).next() {
@@ -194,7 +195,7 @@ struct Open {
 /// The sums of a child.
 #[derive(Default)]
 struct Sum {
-    /// What it is as wide as.
+    /// Its width in bytes.
     width: u64,
     bytes: u64,
     before: u64,
@@ -347,7 +348,7 @@ impl Layout<'_> {
         self.rows.get(leaf).and_then(Option::as_ref)
     }
 
-    /// Returns the frames that a box stands for, in one of its leaves: of a run, all of its frames, innermost first.
+    /// Returns the frames that a box represents in one of its leaves, innermost first. A folded run has several.
     fn run(&self, below: &Below) -> &[FrameId] {
         let Some(row) = self.row(below.leaf) else { return &[] };
         let (length, from, to) = (row.frames.len(), below.from, below.at.max(below.open_until));

@@ -1,4 +1,4 @@
-//! What boxes represent, and the way from box to box along a stack.
+//! What boxes represent, and the steps from box to box along a stack.
 
 use crate::analysis::folding::BestFrames;
 use crate::category::Category;
@@ -34,8 +34,8 @@ impl Key {
     }
 }
 
-/// The frames of a stack as the graph shows them, innermost first. The frame of a library that was collapsed has the
-/// number of its box.
+/// How the graph steps along stacks, whose frames are innermost first. A collapsed library is a frame with the number
+/// of its box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps<'a> {
     pub(super) best: &'a BestFrames,
@@ -91,7 +91,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Returns the number of frames above the end of a path of boxes; `None` if the stack does not go along it.
+    /// Returns the number of frames above the last box of a path, or `None` if the stack does not follow the path.
     pub(super) fn along(
         &self,
         frames: &[FrameId],

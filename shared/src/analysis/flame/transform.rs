@@ -1,7 +1,7 @@
-//! Transforms of a flame graph: each is a pure function from a stack to a stack, or to none if the stack is left out.
+//! The transforms of a flame graph. Each maps a stack to a stack, or to `None` to leave the stack out.
 //!
-//! A graph is the sum of its stacks, so what changes each stack changes the graph. Only a focus and a drop leave stacks
-//! out; with every other transform the sum of all bytes stays.
+//! A graph is the sum of its stacks, so changing each stack changes the graph. Only a focus and a drop leave stacks
+//! out; all other transforms keep the sum of all bytes.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,18 @@ use crate::category::Category;
 use crate::frames::FrameId;
 use crate::query::{FlameBox, Sandwich, Transform};
 
-/// A stack on its way through the transforms.
+/// A stack while transforms are applied to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row<'a> {
     /// Its frames, innermost first.
     pub(super) frames: Cow<'a, [FrameId]>,
-    /// Indices of frames that are never folded: the one that represents the stack, and the one that it was cut at.
+    /// Indices of frames that are never folded: the one that represents the stack, and the one at which the stack was
+    /// cut; `usize::MAX` for none.
     pub(super) shown: [usize; 2],
 }
 
 impl<'a> Row<'a> {
-    /// Returns a recorded stack. Frames of native code without a symbol become one for each run of a library.
+    /// Creates the row of a recorded stack. Consecutive native frames of one library without symbols become one frame.
     pub(super) fn new(steps: &Steps<'_>, frames: &'a [FrameId]) -> Self {
         let best = steps.best;
         let mut row = Self { frames: Cow::Borrowed(frames), shown: [usize::MAX; 2] };
@@ -42,7 +43,7 @@ impl<'a> Row<'a> {
         row
     }
 
-    /// Keeps a part of the frames. The frame at `kept` is never folded.
+    /// Keeps only the frames `from..to`.
     fn cut(&mut self, from: usize, to: usize) {
         let part = self.frames.get(from..to).unwrap_or_default();
         self.frames = Cow::Owned(part.to_vec());
@@ -66,7 +67,7 @@ pub(super) fn apply<'a>(
     let is_it = |frame: &FrameId| best.function(*frame) == target;
     let innermost = || row.frames.iter().position(is_it);
     let outermost = || row.frames.iter().rposition(is_it);
-    // Whether the outer or the inner end was cut at, and is never folded.
+    // Which end was cut, if any: true for the outer one. The frame at that end is never folded.
     let mut is_cut_outside = None;
     match transform {
         Transform::FocusFunction(_) => {
@@ -110,12 +111,12 @@ pub(super) fn apply<'a>(
         }
         Transform::CollapseDirect(_) => {
             if innermost().is_some() {
-                // Of a run, the outermost call stays.
+                // The outermost call of each run stays.
                 collapse(&mut row, |frame| is_it(&frame).then_some(frame));
             }
         }
         Transform::CollapseLibrary(frame) => {
-            // Of a folded run, its number has the library.
+            // The number of a folded run contains that of its library.
             let of_run = frame.checked_sub(FlameBox::FOLDED);
             let library = of_run.unwrap_or_else(|| best.library(FrameId(*frame)));
             let of = |frame| best.library(frame) == library && frame.0 < FlameBox::FOLDED;
@@ -141,7 +142,7 @@ pub(super) fn halve<'a>(steps: &Steps<'_>, mut row: Row<'a>, sandwich: Sandwich)
     Some(settled(steps, row, Some(!sandwich.is_callers)))
 }
 
-/// Replaces each run of frames by the outermost of what they become.
+/// Replaces each run of frames for which `becomes` returns a frame by what it returns for the outermost one.
 fn collapse(row: &mut Row<'_>, becomes: impl Fn(FrameId) -> Option<FrameId>) {
     let mut kept: Vec<FrameId> = Vec::with_capacity(row.frames.len());
     let mut is_in_run = false;
@@ -157,7 +158,7 @@ fn collapse(row: &mut Row<'_>, becomes: impl Fn(FrameId) -> Option<FrameId>) {
     row.frames = Cow::Owned(kept);
 }
 
-/// Finds again which frames are never folded.
+/// Updates which frames are never folded.
 fn settled<'a>(steps: &Steps<'_>, mut row: Row<'a>, is_cut_outside: Option<bool>) -> Row<'a> {
     if matches!(row.frames, Cow::Owned(_)) {
         row.shown[0] = steps.best.index(&row.frames).unwrap_or(usize::MAX);
@@ -290,7 +291,7 @@ mod tests {
                     return Ok(());
                 };
                 prop_assert!(after.frames.len() <= row.frames.len());
-                // Once done, there is nothing more to do. (A path begins at the root, so a second one goes on from there.)
+                // Applying it again changes nothing. (A path begins at the root, so a second focus goes on from there.)
                 if !matches!(transform, Transform::FocusSubtree(_)) {
                     let again = apply(&steps, after.clone(), None, transform);
                     prop_assert_eq!(again.as_ref().map(|row| &row.frames), Some(&after.frames), "{:?}", transform);

@@ -104,7 +104,7 @@ fn numbered(name: &str) -> (String, Option<u64>) {
     (stem, number)
 }
 
-/// Returns all annotations and the instants among the events, by position: name, start and end.
+/// Returns the name, start and end of each annotation, and of each instant among the events, by position.
 pub fn named_spans(input: Replayed<'_>) -> impl Iterator<Item = (StrId, u32, u32)> {
     marks(input).into_iter().map(|(name, mark)| (name, mark.from, mark.to.unwrap_or(mark.from)))
 }

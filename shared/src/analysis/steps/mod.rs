@@ -81,7 +81,7 @@ impl Steps {
             .or_else(|| found(StepSource::Pattern, pattern::steps(input, symbols, traits)))
     }
 
-    /// Returns whether they are annotations of the trace.
+    /// Returns whether the steps are annotations of the trace.
     pub fn are_annotated(&self) -> bool {
         self.source == StepSource::Annotations
     }

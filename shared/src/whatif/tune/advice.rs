@@ -11,7 +11,7 @@ pub(super) const WORTH: u64 = 100;
 
 /// Said where a request is served that failed in the recording.
 const UNKNOWN: &str =
-    "The trace ends there, so it does not tell whether later requests would fit; what leaks fails later.";
+    "The trace ends there, so it does not tell whether later requests would fit; a leak would still fail, only later.";
 
 /// What a search recommends, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -134,8 +134,8 @@ pub(crate) fn set_rules(rules: &OwnRules) {
     with(|watcher| watcher.session.set_rules(rules));
 }
 
-/// Pauses the view, or resumes it. While it is paused the session stays as the page last saw it, so that no answer tells of
-/// anything later.
+/// Pauses the view, or resumes it. While it is paused, the session stays as the page last saw it, so that no answer
+/// contains later events.
 pub(crate) fn pause(is_paused: bool) {
     with(|watcher| {
         watcher.is_paused = is_paused;
@@ -266,7 +266,8 @@ impl Watcher {
         });
     }
 
-    /// Holds the session while the view is paused. What the server had when it was first asked still comes.
+    /// Holds the session while the view is paused. The events that the server had at the first request are still
+    /// applied.
     fn hold(&mut self) {
         let is_held = self.is_held();
         self.session.hold(is_held);

@@ -84,18 +84,18 @@ impl WatchedSession {
         self.session.requests(device)
     }
 
-    /// Holds what the page shows, or no longer: what arrives meanwhile waits.
+    /// Sets whether the session is held: while it is, new events wait and the page's state doesn't change.
     pub fn hold(&mut self, is_held: bool) {
         self.session.hold(is_held);
     }
 
-    /// Returns the number of events that wait.
+    /// Returns the number of events that arrived while the session was held.
     pub fn waiting(&self) -> u64 {
         self.session.waiting() as u64
     }
 
-    /// Returns whether nothing more should arrive while the view is paused: the oldest events would be dropped soon, or much
-    /// waits.
+    /// Returns whether a paused view should stop receiving: the oldest events would be dropped soon, or many events
+    /// wait.
     pub fn is_nearly_full(&self) -> bool {
         self.session.room() < LiveLimits::default().events / FREE_SHARE || self.session.holds_much()
     }

@@ -1,4 +1,4 @@
-//! The items of a right-click's menu. Pure: from what is known of its subject to the items that apply.
+//! The items of the context menu. Pure functions from what is known about its subject to the items that apply.
 
 use shared::analysis::folding::best_frame;
 use shared::query::FrameText;
@@ -8,7 +8,7 @@ use crate::model::{Action, Pin, Selection};
 use crate::views::details::search_term;
 use crate::widgets::stack_list::{all, place, plain_text};
 
-/// What is known of a menu's subject. What it doesn't have, its menu leaves out.
+/// What is known about a menu's subject. The menu leaves out items for what is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// What it is, in a few words.
@@ -21,16 +21,18 @@ pub struct Known {
     pub bytes: Option<u64>,
     /// The search term for its line.
     pub term: Option<String>,
-    /// Its line of call sites.
+    /// The selection of its line.
     pub select: Option<Selection>,
     /// The position and the address of its segment.
     pub segment: Option<(u32, Address)>,
-    /// What pins it.
+    /// The pin that the menu sets or removes.
     pub pin: Option<Pin>,
+    /// The position to go to, if it is a moment.
+    pub moment: Option<u32>,
 }
 
 impl Known {
-    /// Returns what a stack tells: its text, its line, and the term for that.
+    /// Returns what a stack determines: its text, its line, and the search term for the line.
     pub fn of_stack(frames: &[FrameText]) -> Self {
         let mut known = Self::default();
         if !frames.is_empty() {
@@ -62,16 +64,20 @@ pub struct Item {
     pub id: &'static str,
     /// Its label.
     pub label: &'static str,
-    /// What it is about, in small print.
+    /// What it applies to, in small print.
     pub hint: String,
     /// What it does.
     pub act: Act,
 }
 
-/// Returns the items that apply. `filters` are those that are set; `selection` is the current one, `pins` the pins.
+/// Returns the items that apply, given the current filters, selection and pins.
 pub fn items(known: &Known, filters: &[String], selection: Selection, pins: &[Pin]) -> Vec<Item> {
     let mut items = Vec::new();
     let mut add = |id, label, hint: String, act| items.push(Item { id, label, hint, act });
+    if let Some(position) = known.moment {
+        add("go", "Go there", String::new(), Act::Send(vec![Action::SetCursor(position)]));
+        add("show-before", "Show the window before it", String::new(), Act::Send(vec![Action::ShowPosition(position)]));
+    }
     if let Some(stack) = &known.stack {
         add("copy-stack", "Copy stack", String::new(), Act::Copy(stack.clone()));
     }
@@ -147,6 +153,14 @@ mod tests {
         assert_eq!(copied("copy-line"), Some(Act::Copy("/me/gpt/model.py:54:forward".to_owned())));
         assert_eq!(copied("copy-stack"), Some(Act::Copy("at::empty\n/me/gpt/model.py:54:forward\n".to_owned())));
         assert_eq!(copied("hide"), Some(Act::Send(vec![Action::AddFilter("-gpt/model.py:54".to_owned())])));
+    }
+
+    #[test]
+    fn a_moment_is_gone_to_and_pinned() {
+        let known = Known { moment: Some(7), pin: Some(Pin::new(7, None, "peak")), ..Known::default() };
+        assert_eq!(ids(&known, &[]), ["go", "show-before", "pin"]);
+        let go = items(&known, &[], Selection::None, &[]).swap_remove(0);
+        assert_eq!(go.act, Act::Send(vec![Action::SetCursor(7)]));
     }
 
     #[test]

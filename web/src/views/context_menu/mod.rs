@@ -1,4 +1,4 @@
-//! The menu of a right-click: on blocks, lines, events, flame boxes and segments.
+//! The context menu of blocks, lines, events, flame boxes and segments.
 
 mod items;
 
@@ -21,16 +21,21 @@ pub fn ContextMenu() -> Html {
     let model = use_model();
     let subject = model.menu.as_ref().map(|menu| menu.subject.clone());
     let cursor = model.view.cursor;
-    // The event tells which allocation it is about, which is asked for next.
+    // The answer about an event names its allocation, which is asked for next.
     let state = use_answer(match &subject {
-        Some(Subject::Event(position)) => Some(Query::State { position: *position }),
+        Some(Subject::Event(position) | Subject::Moment(position)) => Some(Query::State { position: *position }),
         _ => None,
     });
     let event = match (state.as_deref(), &subject) {
-        (Some(Answer::State(state)), Some(Subject::Event(position))) if state.position == *position => Some(state),
+        (Some(Answer::State(state)), Some(Subject::Event(position) | Subject::Moment(position)))
+            if state.position == *position =>
+        {
+            Some(state)
+        }
         _ => None,
     };
-    let of_event = event.and_then(|state| state.event.as_ref()?.allocation);
+    let is_moment = matches!(subject, Some(Subject::Moment(_)));
+    let of_event = event.filter(|_| !is_moment).and_then(|state| state.event.as_ref()?.allocation);
     let query = match &subject {
         Some(Subject::Selection(Selection::Allocation(id))) => Some(Query::Allocation { id: *id }),
         Some(Subject::Selection(Selection::Line(stack))) => Some(Query::Line(LineQuery {
@@ -47,7 +52,7 @@ pub fn ContextMenu() -> Html {
     };
     let is_asking = query.is_some();
     let answer = use_answer(query);
-    // Previews have no details, and a segment may be gone: nothing to show, and nothing that Esc would have to close.
+    // Previews have no details, and a segment may be gone. The menu closes then, so that Esc doesn't have to close it.
     let is_nothing = [&state, &answer]
         .into_iter()
         .any(|answer| matches!(answer.as_deref(), Some(Answer::Refused(_) | Answer::Segment(None))));
@@ -90,6 +95,11 @@ pub fn ContextMenu() -> Html {
                 _ => of_moment(&model, state),
             }
         }
+        (Subject::Moment(position), _) => {
+            let Some(state) = event else { return Html::default() };
+            let (title, pin) = (moment_title(&model, state), Some(pin_of_moment(model.device(), state)));
+            Known { title, pin, moment: Some(*position), ..Known::default() }
+        }
         (Subject::Frame { name, location, bytes, stack, .. }, found) => {
             let mut known = match found {
                 Some(Answer::Site(site)) if Some(site.stack) == *stack => {
@@ -98,7 +108,7 @@ pub fn ContextMenu() -> Html {
                 _ if is_asking => return Html::default(),
                 _ => Known::default(),
             };
-            // The box's own frame, not the stack's line.
+            // These describe the frame of the box, not the line of the stack.
             known.title.clone_from(name);
             known.bytes = Some(*bytes);
             known.term = frame_term(name, location);
@@ -151,7 +161,7 @@ fn act(model: &ModelHandle, item: &Item) {
 
 fn of_allocation(model: &ModelHandle, detail: &AllocationDetail) -> Known {
     let position = detail.allocated_at.unwrap_or(0);
-    // The segment is shown at a moment at which the block is in it: the cursor's, if it is.
+    // The segment is shown at a moment at which it contains the block: at the cursor if possible.
     let cursor = model.view.cursor;
     let is_live = cursor >= position && detail.free_completed_at.is_none_or(|end| cursor < end);
     Known {
@@ -164,10 +174,23 @@ fn of_allocation(model: &ModelHandle, detail: &AllocationDetail) -> Known {
     }
 }
 
-/// An event's own size and moment, and the stack and line of the allocation that it makes or frees.
+/// Combines the size and moment of an event with the stack and line of the allocation that it makes or frees.
 fn of_event_of(model: &ModelHandle, state: &StateAt, detail: &AllocationDetail) -> Known {
     let of_moment = of_moment(model, state);
     Known { title: of_moment.title, bytes: of_moment.bytes, pin: of_moment.pin, ..of_allocation(model, detail) }
+}
+
+/// Says what is at a moment of the overview.
+fn moment_title(model: &ModelHandle, state: &StateAt) -> String {
+    let Some(device) = model.device() else { return String::new() };
+    let at = Count(state.position.into());
+    if device.peak_position == state.position {
+        format!("Peak, {} requested", Bytes(state.totals.requested))
+    } else if device.ooms.iter().any(|(position, _)| *position == state.position) {
+        format!("Out of memory at event {at}")
+    } else {
+        format!("Event {at}, {} requested", Bytes(state.totals.requested))
+    }
 }
 
 fn of_moment(model: &ModelHandle, state: &StateAt) -> Known {

@@ -40,14 +40,14 @@ pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
 }
 
-/// Renders the short name of a pool: `small, pool 1`. What was recorded is its tooltip.
+/// Renders the short name of a pool: `small, pool 1`. The tooltip shows the recorded value.
 pub fn pool_fact(pool: PoolId, is_small: bool, device: Option<&DeviceSummary>) -> Html {
     let size = if is_small { "small" } else { "large" };
     let name = pool_name(pool, device.map_or(&[], |device| &device.pools));
     named(format!("{size}, {name}"), pool.is_private().then(|| pool.to_string()))
 }
 
-/// Renders the short name of a stream: `default stream`, `stream 3`. What was recorded is its tooltip.
+/// Renders the short name of a stream: `default stream`, `stream 3`. The tooltip shows the recorded value.
 pub fn stream_fact(stream: Stream, device: Option<&DeviceSummary>) -> Html {
     let name = stream_name(stream, device.map_or(&[], |device| &device.streams));
     named(name, (stream != Stream::default()).then(|| stream.to_string()))

@@ -46,6 +46,11 @@ pub fn Details() -> Html {
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
     let compared = model.view.compared;
+    // Of a failure, what held the memory comes before everything else.
+    let is_of_failure = selection == Selection::None
+        && (compared, range) == (None, None)
+        && model.failure_on_card().is_some_and(|failure| failure.position() == model.view.cursor);
+    let legend = html! { <div class="peak-legend"><Legend /></div> };
     let title = match selection {
         Selection::None if compared.is_some() => "Steps",
         Selection::None if range.is_some() => "Range",
@@ -67,6 +72,9 @@ pub fn Details() -> Html {
                     </button>
                 }
             </header>
+            if is_of_failure {
+                { legend.clone() }
+            }
             { match selection {
                 Selection::None => match (compared, range) {
                     (Some(steps), _) => html! { <ComparePane {steps} /> },
@@ -81,8 +89,8 @@ pub fn Details() -> Html {
             } }
             <PinsPane />
             // The legend helps to pick a class, or the next one.
-            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
-                <div class="peak-legend"><Legend /></div>
+            if !is_of_failure && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                { legend }
             }
             if model.view.tab == Tab::Timeline {
                 <Key />

@@ -55,7 +55,8 @@ pub fn NothingPane() -> Html {
         <article class="detail" data-testid="detail-none">
             if !findings.is_empty() {
                 <ul class="findings compact">
-                    { for findings.iter().take(TOP_FINDINGS).map(|finding| finding_row(&model, finding)) }
+                    // The worst is shown whole.
+                    { for findings.iter().take(TOP_FINDINGS).enumerate().map(|(i, finding)| finding_row(&model, finding, i > 0)) }
                 </ul>
                 if more > 0 {
                     <button type="button" class="link" onclick={show_all}>{ format!("{more} more") }</button>

@@ -17,13 +17,13 @@ use crate::widgets::draft_field::DraftField;
 use crate::widgets::format::seconds;
 use crate::widgets::icon::{Symbol, icon};
 
-/// Returns the pin of an allocation, named by its size and its line.
+/// Returns a pin for an allocation, named after its size and its line.
 pub fn pin_of_allocation(detail: &AllocationDetail) -> Pin {
     let name = format!("{} {}", Bytes(detail.requested), site_line(&detail.alloc_stack));
     Pin::new(detail.allocated_at.unwrap_or(0), Some(detail.id), &name)
 }
 
-/// Returns the pin of a moment, named by what it is: the peak, or the event that leads to it.
+/// Returns a pin for a moment, named `peak`, `start`, or after the event that leads to it.
 pub fn pin_of_moment(device: Option<&DeviceSummary>, state: &StateAt) -> Pin {
     let is_peak = device.is_some_and(|device| device.peak_position == state.position && device.events > 0);
     let name = match &state.event {
@@ -41,7 +41,7 @@ pub struct Measured {
     pub events: u32,
     /// Microseconds in between; `None` if times were not recorded.
     pub us: Option<i64>,
-    /// The change of the requested, allocated, active and reserved bytes.
+    /// The changes of the requested, allocated, active and reserved bytes, in this order.
     pub bytes: [i64; 4],
 }
 
@@ -70,12 +70,12 @@ pub fn go_to_pin(model: &ModelHandle, pin: &Pin) {
     }
 }
 
-/// The pins; nothing without any.
+/// The list of pins; empty without any.
 #[component]
 pub fn PinsPane() -> Html {
     let model = use_model();
     let states = use_pin_states(&model);
-    // The two pins that are measured; the last two until others are chosen.
+    // The indices of the two pins between which changes are measured; the last two until others are chosen.
     let chosen = use_state_eq(|| None::<(usize, usize)>);
     let pins = &model.view.pins;
     if pins.is_empty() {
@@ -116,7 +116,7 @@ pub fn PinsPane() -> Html {
         Callback::from(move |event: Event| {
             let Some(select) = event.target_dyn_into::<HtmlSelectElement>() else { return };
             let picked = usize::try_from(select.selected_index()).unwrap_or(0);
-            // Of two equal ones the other changes places with it.
+            // Choosing the same pin twice swaps the two.
             chosen.set(Some(match is_first {
                 true if picked == b => (b, a),
                 true => (picked, b),

@@ -1,4 +1,4 @@
-//! The columns of the event list: which are shown, how wide they are, and the head that sorts by them.
+//! The columns of the event list: which are shown, their widths, and the head, which sorts the list.
 
 use shared::link::column_name;
 use shared::query::{EventColumn, EventOrder};
@@ -8,14 +8,14 @@ use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::widgets::menu::Menu;
 
-/// The width of the list in pixels below which its columns are narrow.
+/// The columns of a list that is narrower than this many pixels are narrow.
 const NARROW: f64 = 900.0;
 /// The least width of the call site's column in pixels.
 const LEAST_SITE: f64 = 160.0;
-/// What goes first where there is little room.
+/// The columns that are hidden where there is little room, in this order.
 const DISPENSABLE: [EventColumn; 4] =
     [EventColumn::Since, EventColumn::Stream, EventColumn::Address, EventColumn::Time];
-/// The width of a row's buttons in pixels, and of the padding on both sides.
+/// The width of a row's buttons, and that of the padding of both sides together, in pixels.
 const BUTTONS: f64 = 44.0;
 const PADDING: f64 = 24.0;
 
@@ -33,7 +33,7 @@ pub fn title(column: EventColumn) -> &'static str {
     }
 }
 
-/// Returns what a column has, for a menu and on hover.
+/// Returns the description of a column, for menus and tooltips.
 fn name(column: EventColumn) -> &'static str {
     match column {
         EventColumn::Number => "Number",
@@ -47,7 +47,7 @@ fn name(column: EventColumn) -> &'static str {
     }
 }
 
-/// Returns whether a column's cells are numbers, at the right.
+/// Returns whether a column's cells are numbers, which are aligned to the right.
 pub fn is_number(column: EventColumn) -> bool {
     matches!(column, EventColumn::Number | EventColumn::Time | EventColumn::Since | EventColumn::Size)
 }
@@ -67,7 +67,7 @@ fn width(column: EventColumn, is_narrow: bool) -> f64 {
     if is_narrow { narrow } else { wide }
 }
 
-/// Returns the columns that a list of some width in pixels shows, and its template for CSS.
+/// Returns the columns that fit into a width in pixels, and the CSS `grid-template-columns` for them.
 pub fn fitting(hidden: &[EventColumn], available: f64) -> (Vec<EventColumn>, String) {
     let mut shown: Vec<EventColumn> = EventColumn::ALL.into_iter().filter(|column| !hidden.contains(column)).collect();
     let is_narrow = available < NARROW;
@@ -88,7 +88,7 @@ pub fn fitting(hidden: &[EventColumn], available: f64) -> (Vec<EventColumn>, Str
             column => template += &format!("{}px ", width(*column, is_narrow)),
         }
     }
-    // Without call sites, the buttons stay at the right.
+    // Without call sites, the buttons take the rest of the width.
     let last = if shown.contains(&EventColumn::Site) { format!("{BUTTONS}px") } else { "minmax(0, 1fr)".to_owned() };
     (shown, template + &last)
 }
@@ -98,7 +98,7 @@ fn shown_alone(hidden: &[EventColumn]) -> bool {
     hidden.len() + 1 == EventColumn::ALL.len()
 }
 
-/// Returns the order after a press on a column's head: rising, then falling, then that of time.
+/// Returns the order after a press on a column's head: ascending, then descending, then by time.
 pub fn pressed(order: EventOrder, by: EventColumn) -> EventOrder {
     match order {
         EventOrder { by: known, is_falling: false } if known == by => EventOrder { by, is_falling: true },
@@ -136,7 +136,7 @@ pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
     html! { <div class="event-head event-cells" role="row" aria-rowindex="1">{ for cells }<span role="columnheader"><span class="visually-hidden">{ "Buttons" }</span></span></div> }
 }
 
-/// Renders the menu of columns and orders.
+/// Renders the menu that shows, hides and sorts by columns.
 pub fn column_menu(model: &ModelHandle) -> Html {
     let hidden = &model.view.hidden_columns;
     let order = model.view.event_order;

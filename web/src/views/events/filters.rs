@@ -1,4 +1,4 @@
-//! Fields that filter the list by line, size and stream. They write the same terms as the search box.
+//! Fields that filter the list by line, size and stream. They produce terms of the search box.
 
 use shared::query::term::Term;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
@@ -16,12 +16,16 @@ pub struct Fields {
     pub least: String,
     /// The largest size.
     pub most: String,
-    /// The stream as a term names it; empty for any.
+    /// The stream as it is written in a term; empty for any.
     pub stream: String,
 }
 
 impl Fields {
-    /// Returns the terms, or a sentence if one can't be read.
+    /// Returns the terms.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence for the user if a term can't be parsed.
     pub fn terms(&self) -> Result<Vec<String>, String> {
         let of = |start: &str, text: &str| {
             Some(text.trim()).filter(|text| !text.is_empty()).map(|text| format!("{start}{text}"))

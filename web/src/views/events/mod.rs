@@ -41,7 +41,7 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
-/// Returns the question for some rows of the list.
+/// Returns the query for some rows of the list.
 fn rows_of(filter: &EventFilter, order: EventOrder, first: u32, count: u32, locate: u32) -> Query {
     let filter = filter.clone();
     if order == EventOrder::default() {
@@ -75,7 +75,7 @@ pub fn Events() -> Html {
     let list = use_virtual_list(rows, at, is_following);
     let (first, count) = page_around(list.visible.start, list.visible.end);
     let page = use_answer((rows > 0 && !list.visible.is_empty()).then(|| rows_of(&filter, order, first, count, 0)));
-    // Until the engine has sorted, the rows of the last order stay.
+    // Until the engine has sorted the list, the rows stay in the previous order.
     let is_sorting = matches!(page.as_deref(), Some(Answer::Events(page)) if page.order != order);
 
     let node = use_node_ref();
@@ -171,7 +171,7 @@ pub fn Events() -> Html {
         let (model, list) = (model.clone(), list.clone());
         Callback::from(move |()| {
             if is_followed {
-                // Where the cursor stands, the list stays.
+                // Moving the cursor back by one event stops the following.
                 model.dispatch(Action::SetCursor(model.now().view.cursor.saturating_sub(1)));
             } else {
                 list.stay();

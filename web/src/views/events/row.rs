@@ -15,14 +15,14 @@ use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
 use crate::widgets::icon::{Symbol, icon};
 
-/// What a person wants of a row.
+/// What a person wants to do with a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// To stand on it.
+    /// Move the cursor there.
     Stand(ListRow),
-    /// Its text.
+    /// Copy the event with this index as text.
     Copy(u32),
-    /// The other event of its allocation, by the position after that.
+    /// Go to the other event of its allocation, given the position after that event.
     Partner(ListRow, u32),
 }
 
@@ -105,7 +105,7 @@ pub fn Row(props: &RowProps) -> Html {
     }
 }
 
-/// Returns what the button of the other event says.
+/// Returns the title of the button that goes to the other event.
 fn partner_title(event: &EventRow, position: u32) -> String {
     let of = if Action::from_name(&event.action) == Some(Action::Alloc) { "free" } else { "alloc" };
     format!("Go to its {of}, event {} (E)", Count(position.into()))

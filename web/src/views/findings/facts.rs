@@ -102,7 +102,7 @@ fn origin(origin: &Origin) -> Html {
     }
 }
 
-/// Lists short names; what was recorded is their tooltip.
+/// Renders pairs of a short name and the recorded value, which is the tooltip, as a list.
 fn joined(items: impl Iterator<Item = (String, String)>) -> Html {
     let comma = |i: usize| if i > 0 { ", " } else { "" };
     items.enumerate().map(|(i, (name, raw))| html! { <span title={raw}>{ comma(i) }{ name }</span> }).collect()

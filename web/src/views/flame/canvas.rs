@@ -41,7 +41,7 @@ pub struct FlameCanvasProps {
     pub upwards: bool,
     /// Called with the index of a box that was clicked.
     pub on_pick: Callback<usize>,
-    /// Called with the index of a box that was chosen, without zooming into it.
+    /// Called with the index of a box that was chosen with the keyboard.
     pub on_choose: Callback<usize>,
     /// Called with the width in pixels, whenever it changes.
     pub on_width: Callback<f32>,
@@ -72,7 +72,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             set_style(&sizer, "height", &pixels(content));
             set_style(&canvas, "width", &pixels(width));
             set_style(&canvas, "height", &pixels(height));
-            // The root of what grows upwards is at the bottom.
+            // The root of a graph that grows upwards is at the bottom.
             if let Some(scroller) = scroller.cast::<Element>().filter(|_| upwards) {
                 scroller.set_scroll_top(content as i32);
             }
@@ -118,7 +118,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             let Answer::Flame(flame) = &*answer else { return None };
             let (found, ..) = pick(at)?;
             let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
-            // Transforms are about the boxes below the function, which the paths of others don't lead to.
+            // Transforms apply to the callees, and the paths of callers don't lead to boxes among those.
             let path = if upwards { Vec::new() } else { tree.zoom_path(&flame.boxes, found) };
             Some(Subject::Frame { name, location, bytes, stack, path })
         })
@@ -148,7 +148,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
                 return;
             }
-            // Keys may come faster than pictures.
+            // The current model, since keys may come faster than renders.
             let at = match upwards {
                 true => 0,
                 false => tree.at_path(&flame.boxes, &model.now().view.flame_box).unwrap_or(0),

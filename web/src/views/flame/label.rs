@@ -1,4 +1,4 @@
-//! The label of a box: the function first, then file and line, then bytes.
+//! The labels of boxes: the function, then file and line, then bytes.
 
 use shared::analysis::folding::short_name;
 use shared::query::FlameBox;
@@ -7,7 +7,7 @@ use shared::units::Bytes;
 use crate::widgets::format::share;
 use crate::widgets::stack_list::{last_part, split_path};
 
-/// Fewer letters than this of a location are not worth showing.
+/// The smallest number of letters of a location that is worth showing.
 const LEAST_PLACE: usize = 8;
 
 /// Formats a change of bytes with its sign: `+3.00 MiB`, `−1.00 KiB`, `±0`.
@@ -23,8 +23,8 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns as much of a box's name, location and bytes as fits in `letters`. If the graph shows a difference, its change
-/// comes next to the name.
+/// Returns as much of a box's name, location and bytes as fits in `letters`. If the graph shows differences, the change
+/// of bytes follows the name instead.
 pub fn label(flame_box: &FlameBox, total: u64, differs: bool, letters: usize) -> String {
     let full = short_name(&flame_box.name, "");
     let name = if length(full) > letters { last_part(full) } else { full };
@@ -41,7 +41,7 @@ pub fn label(flame_box: &FlameBox, total: u64, differs: bool, letters: usize) ->
     };
     if differs {
         let change = change(flame_box.bytes, flame_box.before);
-        // The sign alone tells which way it went.
+        // The sign alone shows whether it grew or shrank.
         if !add(&mut text, format!("  {change}")) {
             add(&mut text, format!(" {}", change.chars().next().unwrap_or_default()));
             return text;
@@ -61,8 +61,8 @@ pub fn label(flame_box: &FlameBox, total: u64, differs: bool, letters: usize) ->
     text
 }
 
-/// Shortens a path until it fits: its folders first, from the right; then the middle of the file's name, since the line
-/// is at its end. `None` if too little fits.
+/// Shortens a location until it fits: first its folders, from the right, then the middle of the file's name, since the
+/// line number is at the end. Returns `None` if too little fits.
 fn fit_place(place: &str, letters: usize) -> Option<String> {
     let whole = length(place);
     if whole <= letters {

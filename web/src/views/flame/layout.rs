@@ -147,7 +147,7 @@ impl Tree {
         let Some(frame) = frame else { return false };
         let (file, _) = split_path(&frame.filename);
         if matches!(frame.name.as_str(), "" | "??") {
-            // All frames of a library without symbols are one box.
+            // All frames without symbols of one library are a single box.
             let is_it = |b: &FlameBox| b.location == NAMELESS && (b.name == file || matches!(file, "" | "??"));
             let last = along.last().and_then(|i| boxes.get(*i));
             return last.is_some_and(is_it) || self.step_to(boxes, along, is_it);

@@ -90,7 +90,7 @@ pub fn Flame() -> Html {
             }
         })
     };
-    // A caller that is picked becomes the middle of the sandwich.
+    // A picked caller becomes the function whose callers and callees are shown.
     let on_caller = {
         let (model, above) = (model.clone(), above.clone());
         Callback::from(move |i: usize| {
@@ -246,7 +246,8 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     });
     if let (Some(since), true) = (flame.query.since, flame.query.differs) {
         let events = format!("event {} to {}", Count(since.into()), Count(flame.query.position.into()));
-        // Each stack is as wide as the larger sum, so what is beyond the other moment grew or shrank.
+        // Each stack is as wide as the larger of its two sums, so the total exceeds the sum of either moment by what
+        // grew or shrank.
         let (grew, shrank) = (flame.total.saturating_sub(before), flame.total.saturating_sub(after));
         return html! {
             <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}

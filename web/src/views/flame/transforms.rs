@@ -9,7 +9,7 @@ use crate::model::{Action, Model};
 use crate::views::controls::sends;
 use crate::widgets::menu::Menu;
 
-/// By [`Transform::parts`]: the test id, what the menu says, the key, and what an applied one is called.
+/// The kinds of transforms, by [`Transform::parts`]: test id, label in the menu, key, and name of an applied one.
 const KINDS: [(&str, &str, &str, &str); 8] = [
     ("flame-focus-function", "Focus on function", "F", "Focus"),
     ("flame-focus-subtree", "Focus on subtree", "Shift F", "Subtree"),
@@ -20,9 +20,9 @@ const KINDS: [(&str, &str, &str, &str); 8] = [
     ("flame-collapse-recursion", "Collapse all recursion", "R", "Recursion"),
     ("flame-collapse-library", "Collapse library", "Shift C", "Library"),
 ];
-/// The kind that a subtree has.
+/// The kind of a transform of a subtree.
 const SUBTREE: usize = 1;
-/// The kind that a library has.
+/// The kind of a transform of a library.
 const LIBRARY: usize = 7;
 
 /// Returns whether a box is chosen in the flame graph.
@@ -30,7 +30,7 @@ pub fn has_box(model: &Model) -> bool {
     model.shared_summary().is_some() && model.view.tab == Tab::Flame && !model.view.flame_box.is_empty()
 }
 
-/// Returns whether a kind of transform is one for a box.
+/// Returns whether a kind of transform applies to the box with a number.
 fn fits(number: u32, kind: usize) -> bool {
     match number {
         _ if kind == SUBTREE => true,
@@ -46,12 +46,12 @@ pub fn can_apply(model: &Model, kind: usize) -> bool {
     has_box(model) && model.view.flame_box.last().is_some_and(|number| fits(*number, kind))
 }
 
-/// Returns whether callers and callees can be shown of the chosen box.
+/// Returns whether the chosen box is a function, whose callers and callees can be shown.
 pub fn is_function(model: &Model) -> bool {
     has_box(model) && model.view.flame_box.last().is_some_and(|number| *number < FlameBox::FOLDED)
 }
 
-/// An item of the menu of a box: the test id, the label, the key, and what it does.
+/// An item of the menu of a box: test id, label, key, and action.
 pub type Offer = (&'static str, &'static str, &'static str, Action);
 
 /// Returns what can be done to the box at the end of a path: transforms, then callers and callees.
@@ -103,7 +103,7 @@ pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
     }
 }
 
-/// Renders the transforms that were applied, each with a button that removes it. `names` says what they are about.
+/// Renders the applied transforms, each with a button that removes it. `names` has the names of what they apply to.
 pub fn list(model: &ModelHandle, names: &[String]) -> Html {
     let view = &model.view;
     if view.flame_transforms.is_empty() && view.flame_sandwich.is_none() {

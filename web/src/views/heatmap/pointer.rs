@@ -33,7 +33,7 @@ pub struct PointerHandler {
     pub gesture: Rc<RefCell<Gesture>>,
     /// The timer that shows the tooltip again after the wheel has stopped.
     pub rest: Rc<RefCell<Option<Timeout>>>,
-    /// The click that waits for a second one.
+    /// The timer of a click that may become a double click.
     pub opening: Rc<RefCell<Option<Timeout>>>,
     /// The hovering pointer's position.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
@@ -71,7 +71,7 @@ impl Gestures for PointerHandler {
             }
             Effect::Click(at) => {
                 let handler = self.clone();
-                // A click leaves the view, unless it is the first of two.
+                // A click leaves the view, so it waits until it can't be the first of two.
                 *self.opening.borrow_mut() = Some(Timeout::new(DOUBLE_MS, move || handler.click(at)));
             }
             Effect::Scrub(at) => self.scrub(at, plot_area),
@@ -105,7 +105,7 @@ impl Gestures for PointerHandler {
         }));
     }
 
-    /// Shows the segment under the pointer alone; then all of them again.
+    /// Shows only the segment under the pointer, or all segments again.
     fn double(&self, at: (f64, f64), _: PlotArea) {
         *self.opening.borrow_mut() = None;
         let is_alone = matches!(self.model.now().view.heatmap_part, HeatmapPart::Segment(_));
@@ -126,7 +126,7 @@ impl PointerHandler {
         self.canvas.read(|picture| picture.at(at))
     }
 
-    /// Asks which segment is in a cell, and at which position it has the most of what matters most there.
+    /// Asks for the segment in a cell and the position that represents the cell, and passes them to `then`.
     fn ask_segment(&self, cell: HeatmapCellQuery, then: impl Fn(&ModelHandle, u32, Address) + 'static) {
         let model = self.model.clone();
         let reply = Callback::from(move |answer| {

@@ -110,8 +110,9 @@ impl Drag {
     }
 }
 
-/// Returns the window after a turn of the wheel, as on the timeline: it zooms around the pointer, or around the nearer end
-/// of the window if the pointer is outside of it; Shift and a sideways turn move it. `x` has the whole axis.
+/// Returns the window after a turn of the wheel, which does the same as on the timeline: it zooms around the pointer,
+/// or around the nearer end of the window if the pointer is outside of it. With Shift, or sideways, it moves the
+/// window. A followed session zooms around its newest event. `x` is the scale of the whole axis.
 pub fn wheel(x: Scale, window: Window, wheel: &Wheel, is_following: bool) -> Window {
     if let Some(pixels) = wheel.pans() {
         return pan(window, pixels * x.unit(), x.window);
@@ -120,7 +121,7 @@ pub fn wheel(x: Scale, window: Window, wheel: &Wheel, is_following: bool) -> Win
     zoom(window, wheel.factor(), at, x.window, 0.0)
 }
 
-/// The fingers on the strip. Two of them hold the ends of the window.
+/// The fingers on the overview. Two of them hold the ends of the window.
 #[derive(Debug, Default)]
 pub struct Fingers(Vec<(i32, f64)>);
 

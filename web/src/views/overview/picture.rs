@@ -81,7 +81,8 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
     let columns: Vec<(u64, u64, u64)> =
         columns.map(|((reserved, active), allocated)| (*reserved, *active, *allocated)).collect();
-    // Reserved memory rarely changes: the hatch is wide rectangles, whose lower parts the rest covers.
+    // Reserved memory rarely changes, so the hatch is drawn as wide rectangles. The other areas cover their lower
+    // parts.
     let mut from = 0;
     for equal in columns.chunk_by(|a, b| a.0 == b.0) {
         let (x, to) = ((from as f32, (from + equal.len()) as f32), equal.first().map_or(0, |first| first.0));
@@ -102,7 +103,7 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         area(allocated, active, palette.fill(Paint::PENDING));
         area(0, allocated, palette.fill(Paint::ALLOCATED));
         if reserved < active {
-            // Less than what is in it: of a damaged file it isn't known.
+            // Less than what is active, as in a damaged file: the reserved total is unknown.
             before = None;
             continue;
         }

@@ -30,9 +30,9 @@ pub struct Shown<'a> {
     pub result: Option<&'a SearchResult>,
     /// The rows, once they are known.
     pub found: Option<&'a Found>,
-    /// Why there are none, if so.
+    /// Why the search was refused, if it was.
     pub refused: Option<&'a str>,
-    /// The row that the keys have reached.
+    /// The row that was chosen with the arrow keys.
     pub chosen: Option<Row>,
     /// The selection of the page.
     pub selection: Selection,

@@ -56,7 +56,7 @@ pub fn SearchBox() -> Html {
         Some(Answer::Found(found)) => rows::rows(found),
         _ => Vec::new(),
     };
-    // The row of the match, or the one that the arrow keys have reached, stays in view.
+    // The row that was chosen with the arrow keys, or else the row of the current match, stays in view.
     let current = (*chosen).or_else(|| match (found.as_deref(), number) {
         (Some(Answer::Found(found)), Some(number)) => {
             let at = number.checked_sub(found.query.first + 1)? as usize;
@@ -146,7 +146,7 @@ pub fn SearchBox() -> Html {
             actions(found, row).into_iter().for_each(|action| model.dispatch(action));
         })
     };
-    // Allocations are stepped through by time, beyond those that are listed. Where nothing else matches, the rows are.
+    // Steps through all matching allocations by time, even those that are not listed. Without any, through the rows.
     let walk = {
         let (step, choose, chosen, rows) = (step.clone(), choose.clone(), chosen.clone(), rows.clone());
         Callback::from(move |forward: bool| match rows.first() {
@@ -185,7 +185,7 @@ pub fn SearchBox() -> Html {
                 // Enter before the debounce has elapsed starts the search.
                 "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
                 "Enter" => match *chosen {
-                    // Reached by the arrow keys.
+                    // The row was chosen with the arrow keys.
                     Some(row @ (Row::Line(_) | Row::Segment(_) | Row::Mark(_))) if !rows_only(&rows) => {
                         choose.emit(row);
                     }
@@ -244,7 +244,7 @@ pub fn SearchBox() -> Html {
     let onfocusin = {
         let is_open = is_open.clone();
         Callback::from(move |event: FocusEvent| {
-            // Buttons beside it don't open the list.
+            // The buttons beside the input don't open the list.
             if event.target_dyn_into::<HtmlInputElement>().is_some() {
                 is_open.set(true);
             }
@@ -263,6 +263,7 @@ pub fn SearchBox() -> Html {
             }
         })
     };
+    let is_faulty = *is_open && error.is_some() && !*is_helping;
     let is_listed = *is_open && term.is_some() && error.is_none() && !*is_helping;
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
@@ -283,11 +284,12 @@ pub fn SearchBox() -> Html {
                     placeholder="Search frames, size>100MiB, 0x7f…, stream:7" aria-label="Search" role="combobox"
                     aria-haspopup="listbox" aria-autocomplete="list" aria-expanded={is_listed.to_string()}
                     aria-controls={is_listed.then_some(LIST_ID)} aria-activedescendant={current.filter(|_| is_listed).map(row_id)}
-                    aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
+                    aria-invalid={error.is_some().to_string()} aria-describedby={if is_faulty { "search-fault" } else { "search-result" }}
                     value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
                 <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
-                    if let Some(error) = &error {
-                        <span class="search-error" title={error.clone()}>{ error.clone() }</span>
+                    if error.is_some() {
+                        // What is typed has the room; the sentence stands below.
+                        <span class="search-error" title={error.clone()}>{ "Not understood" }</span>
                     } else if let Some(result) = result {
                         { outcome(result, number) }
                     } else if let Some(refused) = &refused {
@@ -306,6 +308,9 @@ pub fn SearchBox() -> Html {
                 <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
                     aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
             </div>
+            if let Some(error) = error.filter(|_| is_faulty) {
+                <p id="search-fault" class="popover search-fault" role="alert" data-testid="search-error">{ error }</p>
+            }
             if *is_helping {
                 { help(&on_example, close_help) }
             } else if is_listed {

@@ -1,4 +1,4 @@
-//! The rows of the list of matches: what a key moves through, and what a row does.
+//! The rows of the list of matches: their order for the arrow keys, and what choosing one does.
 
 use shared::query::Found;
 
@@ -17,12 +17,13 @@ pub enum Row {
     Mark(usize),
 }
 
-/// Rows that are asked for in each group.
+/// Maximum number of rows that are requested in each group.
 pub const ROWS: u32 = 60;
-/// The list begins at a multiple of this, so that a step rarely asks again.
+/// The list begins at a multiple of this, so that stepping rarely requests new rows.
 const PAGE: u32 = 20;
 
-/// Returns the first allocation to list, from 0, so that the one with a number, from 1, is among them with some before it.
+/// Returns the index, from 0, of the first allocation to list, so that the list contains the match with a number, from
+/// 1, and some before it.
 pub fn first_around(number: Option<u32>) -> u32 {
     let at = number.map_or(0, |number| number.saturating_sub(1));
     (at / PAGE * PAGE).saturating_sub(PAGE)
@@ -37,7 +38,7 @@ pub fn rows(found: &Found) -> Vec<Row> {
     allocations.chain(lines).chain(segments).chain(marks).collect()
 }
 
-/// Returns the row after another, or before it; after the last one comes the first.
+/// Returns the row after or before another; wraps around at the ends.
 pub fn step(rows: &[Row], from: Option<Row>, forward: bool) -> Option<Row> {
     let at = from.and_then(|from| rows.iter().position(|row| *row == from));
     let last = rows.len().checked_sub(1)?;
@@ -51,7 +52,7 @@ pub fn step(rows: &[Row], from: Option<Row>, forward: bool) -> Option<Row> {
     rows.get(next).copied()
 }
 
-/// Returns what a row does when it is chosen.
+/// Returns the actions to send when a row is chosen.
 pub fn actions(found: &Found, row: Row) -> Vec<Action> {
     let chosen = match row {
         Row::Allocation(i) => found

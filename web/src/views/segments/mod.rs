@@ -33,7 +33,7 @@ use crate::widgets::style::{pixels, set_style};
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
-/// The factor by which a double-click magnifies.
+/// The factor by which a double click magnifies.
 const CLOSER: f32 = 4.0;
 
 /// Returns the stack of the selected line.
@@ -327,7 +327,7 @@ impl PointerHandler {
                     None => Selection::None,
                 }));
             }
-            // Zooms to the segment, and back to all of them.
+            // Magnifies around the pointer, or shows everything again.
             "dblclick" => {
                 let zoom = self.model.now().view.segment_zoom;
                 let closer = if zoom <= 1.0 && self.under(at).is_some() { CLOSER } else { 1.0 / zoom };

@@ -21,7 +21,7 @@ use crate::widgets::format::{counted, share};
 pub const MARGIN: f64 = 12.0;
 /// Height of the ruler, in CSS pixels.
 pub const RULER: f64 = 18.0;
-/// Where the map begins downwards.
+/// The top of the map, in CSS pixels.
 pub const TOP: f64 = RULER + 8.0;
 
 /// What is under the pointer.
@@ -254,7 +254,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
     };
     for quad in iter(&map.pins) {
         let pin = area(quad.x, quad.y);
-        // A block thinner than its outline gets a visible one around it.
+        // The outline is around the block, so that it is visible even if the block is thinner.
         let wide = Area { x: pin.x - 1.0, y: pin.y - 1.0, width: pin.width + 2.0, height: pin.height + 2.0 };
         surface.outline(wide, 1.0, palette.text.into());
     }

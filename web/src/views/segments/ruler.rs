@@ -1,4 +1,5 @@
-//! The ruler over the map: bytes from where a row begins, at the scale of all segments or of the one that is looked at.
+//! The ruler above the map. It measures bytes from the start of a row, at the scale of all segments or of the segment
+//! that is hovered or selected.
 
 use shared::query::{SegmentRow, Segments, Window};
 
@@ -8,18 +9,19 @@ use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 
-/// Pixels for a label, with the room around it.
+/// Room for a label and the space around it, in pixels.
 const LABEL: f64 = 84.0;
 /// The least room between two labels in pixels.
 const SPACE: f64 = 8.0;
 
-/// Returns the ticks: the pixels from where rows begin, and the label. `row` is the segment that is looked at.
+/// Returns the ticks: the distance in pixels from the start of the rows, and the label. `row` is the hovered or
+/// selected segment.
 fn marks(map: &Segments, row: Option<&SegmentRow>, width: f64) -> Vec<(f64, String)> {
     let zoom = f64::from(map.query.zoom.max(1.0));
-    // Packed, each segment has a scale of its own.
+    // In the packed layout, each segment has its own scale.
     let per_byte = map.per_byte.or_else(|| row.map(|row| width * zoom / row.size.max(1) as f64));
     let Some(per_byte) = per_byte.filter(|per_byte| *per_byte > 0.0 && width > 0.0) else {
-        // Without a segment, shares of each.
+        // Without a segment, the ruler shows shares of the row.
         return (0..=4)
             .map(|i| f64::from(i) / 4.0)
             .map(|share| (share * width, format!("{} %", (share * 100.0 / zoom).round())))
@@ -29,7 +31,7 @@ fn marks(map: &Segments, row: Option<&SegmentRow>, width: f64) -> Vec<(f64, Stri
     ticks.into_iter().map(|tick| (tick.at * per_byte, tick.label)).collect()
 }
 
-/// Draws the ruler. `row` is the segment that is looked at.
+/// Draws the ruler. `row` is the hovered or selected segment.
 pub fn draw(surface: &mut dyn Surface, map: &Segments, row: Option<&SegmentRow>, size: Size, palette: &Palette) {
     surface.fill(Area { x: 0.0, y: 0.0, width: size.width, height: RULER }, palette.raised.into());
     surface.horizontal(RULER, 0.0, size.width, false, palette.line.into());

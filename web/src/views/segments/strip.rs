@@ -1,4 +1,4 @@
-//! The selected segment through time: its row of the heatmap below the map, with the cursor, which can be played.
+//! The selected segment over time: its heatmap below the map, with the cursor, which can be played like a film.
 
 use std::rc::Rc;
 
@@ -19,17 +19,18 @@ use crate::widgets::style::{pixels, set_style};
 const HEIGHT: u32 = 44;
 /// Milliseconds between two frames while it plays: ten frames a second.
 const FRAME_MS: i32 = 100;
-/// The frames of a window, and the part of it that a step moves.
+/// The number of frames, and of steps, that a window is divided into.
 const FRAMES: f64 = 100.0;
 const STEPS: f64 = 20.0;
 
-/// Returns whether the person wants no animation.
+/// Returns whether the person prefers no animation.
 fn wants_rest() -> bool {
     let query = window().match_media("(prefers-reduced-motion: reduce)").ok().flatten();
     query.is_some_and(|query| query.matches())
 }
 
-/// Returns the coordinate a part of the window further, within it. `None` at its end.
+/// Returns the coordinate `by` parts of the window further on, if the window is divided into `parts`. It stays within
+/// the window. Returns `None` if the coordinate doesn't change.
 fn further(shown: Window, at: f64, parts: f64, by: f64) -> Option<f64> {
     let to = (at + by * shown.length() / parts).within(shown.start, shown.end);
     (to != at).then_some(to)
@@ -51,7 +52,7 @@ pub fn Strip(props: &StripProps) -> Html {
     let (width, _) = use_size(&host);
     let shown = model.view.window;
     let is_playing = use_state_eq(|| false);
-    // Where the cursor is wanted; its position is looked up.
+    // The coordinate to move the cursor to; its position is looked up.
     let wanted = use_state_eq(|| None::<f64>);
     let next_frame = use_mut_ref(|| None::<Timeout>);
 
@@ -89,7 +90,7 @@ pub fn Strip(props: &StripProps) -> Html {
         let line = line.clone();
         use_effect_with(x.map(f64::to_bits), move |_| set_style(&line, "left", &pixels(x.unwrap_or(-9.0))));
     }
-    // A place that was looked up becomes the cursor; while it plays, the next one is wanted a frame later.
+    // The position that was looked up becomes the cursor. While the strip plays, the next one follows a frame later.
     {
         let (model, wanted, is_playing) = (model.clone(), wanted.clone(), is_playing.clone());
         let found = match (place.as_deref(), *wanted) {
@@ -120,7 +121,7 @@ pub fn Strip(props: &StripProps) -> Html {
         let (wanted, is_playing) = (wanted.clone(), is_playing.clone());
         Callback::from(move |_: MouseEvent| {
             if !*is_playing {
-                // At the end it begins again.
+                // At the end, playing starts over.
                 let from = cursor.filter(|x| *x >= shown.start && *x < shown.end - shown.length() / FRAMES);
                 wanted.set(Some(from.unwrap_or(shown.start)));
             }

@@ -84,7 +84,7 @@ fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after:
     to.checked_sub(from)
 }
 
-/// Formats the address, pool and stream of a segment, with what was recorded of a stream and a pool.
+/// Formats the address, pool and stream of a segment, with the recorded values of stream and pool.
 pub fn place(row: &SegmentRow, device: Option<&DeviceSummary>) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
     let stream = stream_name(row.stream, device.map_or(&[], |device| &device.streams));

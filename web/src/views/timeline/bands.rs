@@ -96,7 +96,7 @@ fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Ve
     let mut begin = 0usize;
     for run in runs {
         if run.reserved < run.active {
-            // Less than what is in it: of a damaged file it isn't known.
+            // Less than what is active, as in a damaged file: the reserved total is unknown.
             if let Some(before) = last.take() {
                 thin((begin as f32, run.from as f32), (y(before), y(before)));
             }

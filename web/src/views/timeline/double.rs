@@ -1,4 +1,4 @@
-//! What a double-click shows. Pure: from what is under the pointer to a window.
+//! Double clicks: pure functions from what is under the pointer to the window to show.
 
 use shared::query::{Timeline, Window};
 
@@ -6,15 +6,15 @@ use super::gesture::PlotArea;
 use crate::render::scale::zoom;
 use crate::render::shape::{Quad, iter};
 
-/// The room on either side of a thing, as a share of its length.
+/// The margin on either side of a thing, as a share of its length.
 const MARGIN: f64 = 0.05;
-/// A thing that takes more than this share of the window is in view already: then a part of it is shown.
+/// Of a thing that takes more than this share of the window, only a part is shown.
 const FILLS: f64 = 0.8;
 /// The factor by which the window is zoomed into such a thing.
 const CLOSER: f64 = 0.25;
 
-/// Returns the window that shows a thing with some room on either side, or the middle of what is under the pointer if
-/// the thing fills the window already.
+/// Returns the window that shows a thing with a margin on either side. If the thing fills the window already, zooms in
+/// around the pointer's coordinate `at`.
 pub fn window_on(thing: Window, at: f64, plot_area: &PlotArea) -> Window {
     let (window, extent) = (plot_area.window, plot_area.extent);
     let (from, to) = (thing.start.max(window.start), thing.end.min(window.end));
@@ -25,8 +25,8 @@ pub fn window_on(thing: Window, at: f64, plot_area: &PlotArea) -> Window {
     Window { start: (thing.start - room).max(extent.start), end: (thing.end + room).min(extent.end) }
 }
 
-/// Returns the part of the axis over which the band at a point is drawn without a break; `None` if no band is there.
-/// `is_meant` recognises its rectangles.
+/// Returns the part of the axis around `x` over which a band is drawn without a break; `None` if the band isn't drawn
+/// at `x`. `is_meant` recognises its rectangles.
 pub fn band_at(timeline: &Timeline, x: f64, is_meant: impl Fn(&Quad) -> bool) -> Option<Window> {
     let query = &timeline.query;
     let unit = query.window.length() / f64::from(query.columns.max(1));

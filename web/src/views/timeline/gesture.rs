@@ -102,16 +102,16 @@ pub struct Wheel {
     pub is_shift: bool,
     /// Alt: zooms the height.
     pub is_height: bool,
-    /// Ctrl: a trackpad reports a pinch like this.
+    /// Ctrl, which a trackpad reports for a pinch too.
     pub is_pinch: bool,
 }
 
 /// Wheel movement in pixels that doubles or halves.
 const WHEEL_OCTAVE: f64 = 240.0;
-/// Movement of a pinch that doubles or halves. A trackpad reports roughly this many pixels while the distance between two
-/// fingers doubles.
+/// Movement of a pinch in pixels that doubles or halves. A trackpad reports roughly this many while the distance
+/// between two fingers doubles.
 const PINCH_OCTAVE: f64 = 70.0;
-/// The furthest that a pinch moves in one event, in pixels. A wheel with Ctrl held moves further.
+/// The largest movement of a pinch in one event, in pixels. A wheel with Ctrl held moves further.
 const PINCH_MOST: f64 = 50.0;
 
 impl Wheel {

@@ -1,4 +1,4 @@
-//! The lanes above the shapes: annotated spans, each below those that contain it, and the steps of the job.
+//! The lanes above the shapes: annotated spans, which are drawn below the spans that contain them, and the job's steps.
 
 use std::rc::Rc;
 
@@ -12,13 +12,13 @@ use crate::render::surface::{Align, Area, Font, Surface, fit};
 /// A span of the axis with its name.
 pub type Span = (Window, String);
 
-/// The height of a row.
+/// The height of a row in pixels.
 pub const ROW: f64 = 16.0;
 /// Spans that are nested deeper share the lowest row.
 const MOST_ROWS: u8 = 4;
-/// Spans narrower than this have no name.
+/// Spans narrower than this many pixels have no name.
 const NAME_ROOM: f64 = 28.0;
-/// Room between the numbers of spans that are too narrow for their names.
+/// The least distance in pixels between named spans if all are too narrow for their names.
 const NUMBER_ROOM: f64 = 72.0;
 
 /// The rows of spans.
@@ -31,13 +31,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the rows of spans that are not known yet.
+    /// Returns a number of rows for spans that are not known yet.
     pub fn unknown(count: u32) -> Self {
         Self { of: Rc::default(), count }
     }
 
-    /// Puts each span into the highest row in which it overlaps none before it. Spans come in the order of their starts, the
-    /// longer of two first, so that a span lies below those that contain it.
+    /// Puts each span into the highest row in which it overlaps no earlier span. Spans must be sorted by their starts,
+    /// with the longer of two first, so that nested spans are below those that contain them.
     pub fn of(spans: &[Span]) -> Self {
         let mut ends: Vec<f64> = Vec::new();
         let mut of = Vec::with_capacity(spans.len());
@@ -60,7 +60,7 @@ impl Rows {
 
 /// A lane: named spans in one or more rows.
 pub struct Lane<'a> {
-    /// What it shows, said beside it.
+    /// The name of what it shows, drawn beside it.
     pub name: &'static str,
     /// Its spans, in the order of their starts.
     pub spans: &'a [Span],
@@ -111,7 +111,7 @@ impl Lane<'_> {
             surface.text(&name, (plot.x - 8.0, self.top(plot, 0) + ROW / 2.0 - 1.0), Align::End, Font::Label, ink);
         }
         let rows = self.row_count() as usize;
-        // The end of what is drawn in each row: one span per pixel is enough. What lies deeper than the lowest row is left out.
+        // The end of what is drawn in each row: one span per pixel is enough.
         let mut drawn = vec![f64::NEG_INFINITY; rows];
         let mut parity = vec![false; rows];
         let (mut narrow, mut has_names) = (Vec::new(), false);
@@ -152,7 +152,8 @@ impl Lane<'_> {
     }
 }
 
-/// Returns as much of a name as fits. Steps differ by their number.
+/// Returns as much of a name as fits: of a name with a number at its end, all of it or only the number. Steps differ by
+/// their numbers.
 fn shortened(surface: &mut dyn Surface, name: &str, room: f64) -> Option<String> {
     let number = number(name);
     match fit(surface, name, Font::Label, room) {
@@ -166,7 +167,7 @@ fn number(name: &str) -> &str {
     name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default()
 }
 
-/// Names every tenth, hundredth, … of numbered spans that are all too narrow for their names.
+/// Names every second, tenth, twentieth, … of numbered spans, if all are too narrow for their names.
 fn numbers(surface: &mut dyn Surface, spans: &[(Area, &String)], plot: Area, palette: &Palette) {
     let numbered: Vec<(Area, u64, &String)> =
         spans.iter().filter_map(|(area, name)| Some((*area, number(name).parse().ok()?, *name))).collect();

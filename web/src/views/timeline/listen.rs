@@ -37,7 +37,7 @@ pub trait Gestures {
     fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea);
     /// Handles a double click at a point: zooms to what is under it, or shows everything.
     fn double(&self, at: (f64, f64), plot_area: PlotArea);
-    /// Returns what the menu at a point is about; `None` if there is nothing.
+    /// Returns the subject of the menu at a point; `None` if there is none.
     fn subject(&self, _at: (f64, f64), _plot_area: PlotArea) -> Option<Subject> {
         None
     }
@@ -118,7 +118,7 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
     }
 }
 
-/// Returns whether an event is for a button over the picture, and not for the picture.
+/// Returns whether an event is for a button over the picture, not for the picture itself.
 pub fn is_on_button(event: &Event) -> bool {
     let element = event.target().and_then(|target| target.dyn_into::<Element>().ok());
     element.is_some_and(|element| element.closest("button").ok().flatten().is_some())

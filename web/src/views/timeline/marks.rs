@@ -1,5 +1,5 @@
-//! The marks over the timeline: axes, out-of-memory flags, lanes of spans, the peak, the cursor. The words over the shapes
-//! have places of their own, so that none overprints another.
+//! The marks over the timeline: axes, out-of-memory flags, lanes of spans, the peak, the cursor. Labels over the shapes
+//! are placed so that none overlaps another.
 
 use std::rc::Rc;
 
@@ -123,14 +123,15 @@ pub fn plot(size: Size, rows: u32) -> Area {
     }
 }
 
-/// Draws everything below the hovered and selected outlines, apart from the words over the shapes: axes, losses, lanes, flags.
+/// Draws everything below the hovered and selected outlines except the labels over the shapes: axes, losses, lanes,
+/// flags.
 pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
     along(surface, plot_area, axis, marks, palette);
 }
 
-/// Draws what is not of the timeline alone: the x axis, lanes, flags.
+/// Draws the marks that all pictures over time have: the x axis, lanes, flags.
 pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     x_axis(surface, plot_area, axis, palette);
     marks.annotation_lane().draw(surface, plot_area, palette);
@@ -154,7 +155,7 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
     }
     pin_flags::draw(surface, x, plot, &marks.pins, true, palette);
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
-        // Its handle is in the strip that moves it, above the names of spans.
+        // The cursor's handle is in the strip above the lanes, where it can be dragged.
         let top = CURSOR_STRIP - 11.0;
         surface.vertical(at, top + 2.0, plot.bottom() + 4.0, palette.accent.into());
         surface.polygon(
@@ -173,7 +174,7 @@ fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palett
     for tick in ticks::bytes(plot_area.bytes, plot.height / if plot.height < 200.0 { 30.0 } else { 44.0 }) {
         let at = y.pixel(tick.at);
         surface.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
-        // Beside the plot there are the names of lanes above, and that of the x axis below.
+        // Stays clear of the names of the lanes above and of the x axis below.
         let middle = at.within(plot.y + 5.0, plot.bottom());
         surface.text(&tick.label, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
     }
@@ -210,10 +211,10 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
     }
 }
 
-/// Room around the peak's label, height of one of its lines, width of a line's name, size of a colour's square.
+/// The peak's label in pixels: margin, height of a line, maximum width of a name, size of a colour's square.
 const PEAK: (f64, f64, f64, f64) = (5.0, 15.0, 190.0, 8.0);
 
-/// Draws the peak's mark, and its label: the bytes, and below them the largest classes at the peak as far as there is room.
+/// Draws the peak's mark and its label: the bytes, and below them the largest classes at the peak if there is room.
 pub fn peak(
     surface: &mut dyn Surface,
     plot_area: &PlotArea,

@@ -178,7 +178,7 @@ impl Picture for TimelinePicture {
     }
 }
 
-/// Draws the words over the shapes, the most important first: each takes a place that is still free.
+/// Draws the labels over the shapes, the most important first. Each takes a place that is still free.
 fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>) {
     let Scene { plot_area, palette, marks, .. } = scene;
     let (x, plot) = (plot_area.x(), plot_area.plot);
@@ -196,7 +196,8 @@ fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: O
 /// The number of classes that the peak is labelled with.
 const LARGEST: usize = 3;
 
-/// Returns the classes that hold most at the peak of the run. Of a filtered picture they aren't known.
+/// Returns the classes with the most memory at the peak of the run; none if a filter or a search term is set, since
+/// their bytes aren't known then.
 fn largest(timeline: &Timeline) -> Vec<&Class> {
     if !timeline.query.filter.is_empty() || timeline.query.highlight.is_some() {
         return Vec::new();
@@ -235,8 +236,8 @@ impl Over<'_> {
         }
     }
 
-    /// Outlines a selected allocation softly. All else is dimmed, so a line as wide as a pixel is enough: the steps of a block
-    /// that lives long would be hidden by a wider one.
+    /// Outlines a selected allocation softly. Everything else is dimmed, so a line of one pixel is enough; a wider one
+    /// would hide the steps of a long-lived block.
     fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
         if !matches!(selection, Selection::Allocation(_)) {

@@ -97,7 +97,7 @@ impl PointerHandler {
         annotation.is_some()
     }
 
-    /// Returns the place of the pin whose flag is at a point.
+    /// Returns the index of the pin whose flag is at a point.
     fn pin_at(&self, at: (f64, f64), plot_area: PlotArea) -> Option<usize> {
         let pins = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.pins)))?;
         let place = pin_flags::at(plot_area.x(), plot_area.plot, &pins, at)?;
@@ -248,7 +248,7 @@ impl Gestures for PointerHandler {
         });
         let is_block = matches!(hover.thing, Thing::Allocation(_) | Thing::Class(_) | Thing::Sum(_));
         let of_block = selection.filter(|_| is_block).and_then(|selection| Subject::of(selection, hover.position));
-        // Elsewhere it is about the moment.
+        // Elsewhere, the menu is about the event at that moment.
         of_block.or_else(|| (hover.position > 0).then_some(Subject::Event(hover.position)))
     }
 }

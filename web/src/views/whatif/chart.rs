@@ -173,7 +173,7 @@ impl Gestures for Pointer {
 
     fn hide_tooltip(&self, _: (f64, f64), _: PlotArea) {}
 
-    /// Zooms to the selected range under the pointer, otherwise shows everything.
+    /// Zooms to the selected range if it is under the pointer, or else shows everything.
     fn double(&self, at: (f64, f64), plot_area: PlotArea) {
         let x = plot_area.x().value(at.0);
         let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.marks.range));

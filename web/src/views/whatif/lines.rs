@@ -105,7 +105,8 @@ impl RunLines {
             let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
             let middle = if name.is_some() { at + LABEL } else { at };
             let ground = Area { x: left, y: middle - 7.0, width, height: 14.0 };
-            surface.fill(ground, palette.background.at(0.8));
+            // A number stands on its own line, which must not go through it.
+            surface.fill(ground, palette.background.at(if name.is_some() { 0.8 } else { 1.0 }));
             surface.text(&text, (left + 3.0, middle), Align::Start, Font::Strong, ink.into());
         }
     }

@@ -21,7 +21,7 @@ pub struct Geometry {
 impl Geometry {
     /// Height of one row in pixels.
     pub const ROW: f64 = 20.0;
-    /// Height of one row in pixels on a narrow page, where a finger must hit it.
+    /// Height of one row in pixels on a narrow page, where fingers must hit it.
     pub const TALL_ROW: f64 = 44.0;
     /// The tallest element in pixels, below the smallest limit of any browser.
     pub const TALLEST: f64 = 10_000_000.0;
@@ -46,7 +46,7 @@ impl Geometry {
         (self.content() - self.viewport).max(0.0)
     }
 
-    /// Returns whether the last row is below the view.
+    /// Returns whether the list is scrolled up from its end, by more than a row.
     pub fn is_above_end(&self, top: f64) -> bool {
         top < self.last_top() - Self::ROW
     }

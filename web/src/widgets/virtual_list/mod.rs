@@ -39,7 +39,7 @@ impl VirtualList {
         self.away.set(false);
     }
 
-    /// Renders the scroller around the visible rows. Its role says what they are together: a `rowgroup`, a `group`.
+    /// Renders the scroller around the visible rows. `role` is its ARIA role, such as `rowgroup` or `group`.
     pub fn wrap(&self, role: &'static str, rows: Html) -> Html {
         html! {
             <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" {role}>
