@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, movesFrom, openSample, press, says, standsAt, text, until } from './workbench.mjs';
+import { at, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Returns the test id of the focused element. */
 const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
@@ -88,6 +88,45 @@ test('number keys open tabs, arrow keys move between them, and the focus is visi
   await press(page, 'ArrowLeft', 'ArrowLeft');
   await selected(names.at(-1));
   assert.equal(await focused(page), `tab-${names.at(-1)}`);
+});
+
+test('Enter selects what the event at the cursor is about', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const selected = () => new URLSearchParams(new URL(page.tab.url()).hash.slice(1)).get('sel');
+  await press(page, 'o');
+  await says(page, 'detail-none', /Select largest call site/);
+  await at(page, 'timeline-canvas').focus();
+  // Nothing was allocated there: it is the call site that holds most.
+  await press(page, 'Enter');
+  await until('a call site is selected', selected, (sel) => /^l/.test(sel ?? ''));
+  await at(page, 'frame').first().waitFor();
+  await press(page, 'Escape');
+  await until('nothing is selected', selected, (sel) => sel === null);
+  const { position } = await status(page);
+  await press(page, ',');
+  await movesFrom(page, position);
+  const name = await says(page, 'detail-select-event', /^Select (allocation|segment)$/);
+  await press(page, 'Enter');
+  await until('that is selected', selected, (sel) => (name.endsWith('allocation') ? /^a/ : /^s/).test(sel ?? ''));
+  // A range has the key for itself.
+  await press(page, 'm');
+  await until('a range', () => at(page, 'range-sums').count(), Boolean);
+  await press(page, 'Escape', 'Enter');
+  await until('its window', () => new URLSearchParams(new URL(page.tab.url()).hash.slice(1)).get('w'), Boolean);
+  assert.equal(selected(), null);
+});
+
+test('the focus goes on from a file that was opened', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await says(page, 'announced', / is open\./);
+  await until('the view has the focus', () => page.tab.evaluate(() => document.activeElement.getAttribute('role')), (role) => role === 'tabpanel');
+  // The keys of the page work from there.
+  await press(page, 'ArrowRight');
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+  await press(page, 'Tab');
+  assert.ok(await page.tab.evaluate(() => document.activeElement.closest('[role=tabpanel]') !== null), 'the next stop is in the view');
 });
 
 test('leaving views before they are drawn causes no errors', async (t) => {
