@@ -208,7 +208,7 @@ fn what_can_not_be_run_is_refused() -> Result<()> {
         (vec![], "Name a program to watch"),
         (vec!["/nowhere/program"], "/nowhere/program is neither a script here nor a program"),
         (vec!["--python", "/nowhere/python", "-m", "x"], "/nowhere/python can't be started"),
-        (vec!["x.py"], "x.py: there is no such script."),
+        (vec!["x.py"], "There is no script x.py."),
         (vec!["--out", "nowhere/x.vramscope", "sh"], "there is no folder nowhere"),
         (vec!["--mode", "evnts", "sh"], "auto, events, budget"),
         (vec!["--opne", "sh"], "Did you mean --open?"),

@@ -141,7 +141,7 @@ test('a finger that rests longer opens the menu of what is below it', async (t) 
   await menu.waitFor();
   const items = await menu.getByRole('menuitem').allInnerTexts();
   await fingers.up();
-  for (const name of [/^Copy/, /Pin/]) assert.ok(items.some((item) => name.test(item)), items.join(', '));
+  for (const name of [/^Copy stack/, /^Filter to this/]) assert.ok(items.some((item) => name.test(item)), items.join(', '));
   assert.deepEqual(await tooSmall(page), []);
   await page.screenshot('narrow-menu');
 });

@@ -54,9 +54,13 @@ async function prune(most, all) {
   let bytes = 0;
   const known = new Set();
   for (const [place, entry] of entries.entries()) {
-    bytes += entry.copy ? entry.size : 0;
-    if (place >= most || bytes > all) await remove(entry);
-    else if (entry.copy) known.add(entry.copy);
+    const size = entry.copy ? entry.size : 0;
+    if (place >= most || (entry.copy && bytes + size > all)) {
+      await remove(entry);
+      continue;
+    }
+    bytes += size;
+    if (entry.copy) known.add(entry.copy);
   }
   const here = await folder();
   for await (const name of here.keys()) {

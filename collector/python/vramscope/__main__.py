@@ -18,7 +18,7 @@ def _parser():
     run = commands.add_parser(
         "run",
         help="run a Python program and record its GPU memory",
-        description="Run a program and record its GPU memory. `vramscope watch` also starts a server if none runs, and says at the end what the peak was.",
+        description="Run a program and record its GPU memory. `vramscope watch` also starts a server if none runs, and prints the peak at the end.",
     )
     run.add_argument("--to", help="the server's address (default: your newest server on this machine, unless --out is given)")
     run.add_argument("--out", help="a file to write; {rank} and {pid} are replaced")

@@ -47,7 +47,7 @@ pub(super) fn as_script(mut words: impl Iterator<Item = String>) -> Option<Strin
 
 fn script(name: &str) -> String {
     format!(
-        "{name} is a Python script, and this runs only Vramscope's own workloads. To record a script, type: vramscope watch \
+        "{name} is a Python script, but `run` runs only Vramscope's own workloads. To record a script, type: vramscope watch \
          {name}"
     )
 }

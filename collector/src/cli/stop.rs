@@ -37,9 +37,9 @@ impl Stop {
         }
         if let Some(wanted) = &self.address {
             let known: Vec<_> = servers.iter().map(|server| server.address.clone()).collect();
-            servers.retain(|server| is_at(server, wanted));
+            servers.retain(|server| is_at(&server.address, wanted));
             if servers.is_empty() {
-                return refuse(&format!("No server of yours is at {wanted}. There is: {}.", known.join(", ")));
+                return refuse(&format!("No server of yours runs at {wanted}. Running: {}.", known.join(", ")));
             }
         }
         let mut code = ExitCode::SUCCESS;
@@ -53,10 +53,20 @@ impl Stop {
     }
 }
 
-/// Returns whether a server has the port of `wanted`, which is an address or a port. All servers are on this machine.
-fn is_at(server: &Announcement, wanted: &str) -> bool {
-    let port = |address: &str| address.trim_end_matches('/').rsplit(':').next().map(str::to_owned);
-    port(wanted) == port(&server.address)
+/// Returns whether a server is the one at `wanted`, which is its port or its address. The names of this machine's own
+/// address mean the same.
+fn is_at(server: &str, wanted: &str) -> bool {
+    let (host, port) = host_and_port(server);
+    let (wanted_host, wanted_port) = host_and_port(wanted);
+    let is_local = |host: &str| matches!(host, "127.0.0.1" | "localhost" | "[::1]" | "[::]" | "0.0.0.0");
+    let is_same_host = wanted_host.is_empty() || wanted_host == host || is_local(wanted_host) && is_local(host);
+    port == wanted_port && is_same_host
+}
+
+/// Splits an address such as `http://localhost:7070/`. The host of a port alone is empty.
+fn host_and_port(address: &str) -> (&str, &str) {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest).trim_end_matches('/');
+    address.rsplit_once(':').unwrap_or(("", address))
 }
 
 /// Ends a server, and waits for it.
@@ -83,4 +93,27 @@ fn signal(pid: u32) -> Result<(), String> {
 #[cfg(not(unix))]
 fn signal(_: u32) -> Result<(), String> {
     Err("this system has no signals; end the process in the task manager".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_port_or_its_address_and_no_other_host() {
+        let cases = [
+            ("7070", true),
+            (":7070", true),
+            ("http://127.0.0.1:7070/", true),
+            ("localhost:7070", true),
+            ("http://[::1]:7070", true),
+            ("7071", false),
+            ("http://gpu-box:7070", false),
+            ("gpu-box:7070", false),
+            ("localhost", false),
+        ];
+        for (wanted, is) in cases {
+            assert_eq!(is_at("http://127.0.0.1:7070/", wanted), is, "{wanted}");
+        }
+    }
 }

@@ -157,7 +157,7 @@ fn lists_are_bounded() {
     let pinned = read(&format!("v=3{pins}"));
     assert_eq!((pinned.pins.len(), pinned.unread.as_slice()), (LINK_PINS, ["a pin"].as_slice()));
     let deep = read(&format!("v=2&zoom={}", zoom(LINK_ZOOMS + 1)));
-    let many = read(&format!("v=2{}", "&flameops=m7".repeat(FLAME_TRANSFORMS + 1)));
+    let many = read(&format!("v=3{}", "&flameops=m7".repeat(FLAME_TRANSFORMS + 1)));
     assert_eq!((many.flame_transforms.len(), many.unread.len()), (FLAME_TRANSFORMS, 1));
     assert_eq!((deep.flame_zoom.len(), deep.unread.as_slice()), (0, ["the zoom of the flame graph"].as_slice()));
 }

@@ -36,9 +36,9 @@ fn from_1(parts: &mut Parts) {
     drop_added(parts, &["hash", "fit", "order", "peaks", "segzoom", "segcolor", "zoom", "table"]);
 }
 
-/// Version 3 added pins, and renamed no key. Other new keys are also read in links of version 2.
+/// Version 3 added keys, and renamed none.
 fn from_2(parts: &mut Parts) {
-    drop_added(parts, &["pin"]);
+    drop_added(parts, &["pin", "split", "sort", "hide", "flameops", "sandwich", "differs", "segsort", "seggroup"]);
 }
 
 /// Drops the parts whose keys the next version adds.

@@ -14,7 +14,7 @@ use crate::query::{
     SegmentOrder, Segments, SegmentsQuery, pool_name, stream_name,
 };
 use crate::replay::AllocatorState;
-use crate::units::{Address, Bytes, Stream};
+use crate::units::{Address, Bytes};
 
 /// The number of blocks that pin a segment and are listed.
 const PINS: usize = 8;
@@ -138,13 +138,7 @@ fn group_name(context: Context<'_>, key: GroupKey) -> String {
         names.push(if pool.is_private() { format!("{name}, {size}") } else { format!("{size} pool") });
     }
     if let Some(stream) = key.stream {
-        let mut all: Vec<Stream> = Vec::new();
-        for tag in context.snapshot.tags.iter() {
-            if !all.contains(&tag.stream) {
-                all.push(tag.stream);
-            }
-        }
-        names.push(stream_name(stream, &all));
+        names.push(stream_name(stream, &context.summary.streams));
     }
     names.join(" · ")
 }

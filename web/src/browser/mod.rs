@@ -38,11 +38,19 @@ pub fn focus(id: &str) {
     }
 }
 
+fn find(selector: &str) -> Option<Element> {
+    document().query_selector(selector).ok().flatten()
+}
+
+/// Returns the view that keys are for: the focused one of two.
+pub fn focused_view() -> Option<Element> {
+    find(".view-pane.has-keys").or_else(|| find(".view-pane"))
+}
+
 /// Focuses the view, or the main element of a page without views. With `is_quiet` nothing is seen of it: nobody asked for
 /// it, and the page stays where it is scrolled to.
 pub fn focus_view(is_quiet: bool) {
-    let find = |selector| document().query_selector(selector).ok().flatten();
-    let found = find("[role=tabpanel]").or_else(|| find("main"));
+    let found = focused_view().or_else(|| find("main"));
     if let Some(element) = found.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
         let _ = element.set_attribute("tabindex", "-1");
         // Fails for invalid attribute names only.

@@ -59,6 +59,18 @@ struct QuerySlot {
 /// asked less often. When a session drops its oldest events, the last answer is moved to its new positions.
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
+    use_slot(query, false)
+}
+
+/// Returns the answer to this very question about the current device, and never that to an earlier one: for what is done
+/// once with an answer, such as moving the cursor.
+#[hook]
+pub fn use_exact_answer(query: Option<Query>) -> Option<Rc<Answer>> {
+    use_slot(query, true)
+}
+
+#[hook]
+fn use_slot(query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
     let model = use_model();
     let slot = use_mut_ref(QuerySlot::default);
     let redraw = use_force_update();
@@ -67,10 +79,10 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
     slot.borrow_mut().rebase(&model, age);
-    let shown =
-        slot.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
-            question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
-        });
+    let shown = slot.borrow().answered.as_ref().and_then(|((from, answered, _), answer)| {
+        let is_for = |(to, query, _): &&Asked| to == from && (!is_exact || query == answered);
+        question.as_ref().filter(is_for).map(|_| Rc::clone(answer))
+    });
     {
         let slot = Rc::clone(&slot);
         use_effect_with(question, move |question| {

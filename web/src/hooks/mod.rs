@@ -23,7 +23,7 @@ mod steps;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
-pub use answer::{ask, use_answer, use_ask};
+pub use answer::{ask, use_answer, use_ask, use_exact_answer};
 pub use away::use_putting_away;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;

@@ -20,10 +20,10 @@ pub fn remembered_preferences() -> Preferences {
 #[hook]
 pub fn use_preferences() {
     let model = use_model();
-    let first = use_state(|| model.preferences.clone());
+    let known = use_mut_ref(|| model.preferences.clone());
     use_effect_with(model.preferences.clone(), move |preferences| {
         // Another tab of this browser may have stored something since. Without a change here, that stays.
-        if *preferences != *first
+        if known.replace(preferences.clone()) != *preferences
             && let Ok(Some(storage)) = window().local_storage()
         {
             let _ = storage.set_item(STORAGE_KEY, &preferences.text());

@@ -122,7 +122,7 @@ fn handle(held: &Held, name: &str, event: &Event) {
         finger.borrow_mut().menu.take_if(|(from, _)| is_far(*from, at));
         finger.borrow().send("pointermove", 0);
     }
-    if name == "pointerup" {
+    if matches!(name, "pointerup" | "pointercancel") {
         finger.borrow_mut().is_lifted = true;
         finger.borrow_mut().menu = None;
     }

@@ -255,7 +255,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| m.dispatch(Action::SetTheme(m.now().theme.next()))),
     command(Page, "help", "Show keys and gestures", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
     command(Page, "palette", "Find a view, a command, a file, a job or a line", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
-    command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
+    command(Page, "step-out", "Step out: close or clear the innermost", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
 /// Returns the commands that are available now.

@@ -356,6 +356,8 @@ pub enum Action {
     SetHasUploads(bool),
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
+    /// Opens or closes the details of a narrow page, where they cover the view. It is no preference.
+    SetSheetOpen(bool),
     /// Sets the width of the details pane in pixels; `None` for the default.
     SetDetailsWidth(Option<u32>),
     /// Shows a short notice.

@@ -293,8 +293,9 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
 
 /// Returns the view of a step with the current settings.
 pub(super) fn with_settings(step: View, now: &View) -> View {
-    let is_same_flame = (step.flame_bottom_up, step.flame_by_category, step.folds)
-        == (now.flame_bottom_up, now.flame_by_category, now.folds);
+    // A path of boxes leads nowhere in another graph.
+    let graph = |view: &View| (view.flame_bottom_up, view.flame_by_category, view.folds, view.flame_sandwich);
+    let is_same_flame = graph(&step) == graph(now) && step.flame_transforms == now.flame_transforms;
     View {
         device: step.device,
         tab: step.tab,
@@ -315,6 +316,8 @@ pub(super) fn with_settings(step: View, now: &View) -> View {
         flame_zoom: if is_same_flame { step.flame_zoom } else { Vec::new() },
         heatmap_part: step.heatmap_part,
         heatmap_offsets: step.heatmap_offsets,
+        // Pins are of a device, as positions are.
+        pins: if step.device == now.device { now.pins.clone() } else { step.pins },
         ..now.clone()
     }
 }

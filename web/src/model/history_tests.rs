@@ -142,3 +142,29 @@ fn back_over_a_closed_file_leads_to_the_first_step_at_once() {
     let back = update(&model, Action::StepStay(2));
     assert_eq!(way(&back, 0), Way::Further(0), "and there it ends");
 }
+
+#[test]
+fn pins_are_of_the_device_that_a_step_shows() {
+    use crate::model::view::Pin;
+    let pin = |position| Action::TogglePin(Pin::new(position, None, "here"));
+    let two = after([added(0, "a"), read(0, &[1000, 1000]), Action::Rested, pin(7)]);
+    let second = then(&two, [Action::SetDevice(1), Action::Rested, pin(9)]);
+    let at = |model: &Model| model.view.pins.iter().map(|pin| pin.position).collect::<Vec<_>>();
+    assert_eq!(at(&second), [9]);
+    assert_eq!(at(&travel(&second, false)), [7]);
+    assert_eq!(at(&travel(&travel(&second, false), true)), [9]);
+    let zoomed = then(&two, [zoom(), Action::Rested, pin(8)]);
+    assert_eq!(at(&travel(&zoomed, false)), [7, 8], "on one device they stay");
+}
+
+#[test]
+fn a_zoom_of_the_flame_graph_is_not_restored_under_other_transforms() {
+    use shared::query::Transform;
+    let zoomed = then(&opened(), [Action::SetTab(Tab::Flame), Action::Rested, Action::SetFlameZoom(vec![1, 2])]);
+    let merged = then(&zoomed, [Action::Rested, Action::AddTransform(Transform::Merge(2))]);
+    let gone = then(&merged, [Action::Rested, Action::SetTab(Tab::Events)]);
+    let back = travel(&travel(&gone, false), false);
+    assert_eq!((back.view.flame_transforms.len(), back.view.flame_zoom.as_slice()), (1, [].as_slice()));
+    let plain = then(&zoomed, [Action::Rested, Action::SetTab(Tab::Events)]);
+    assert_eq!(travel(&plain, false).view.flame_zoom, [1, 2]);
+}

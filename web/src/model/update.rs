@@ -19,7 +19,7 @@ use super::action::Action;
 use super::live::Span;
 use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Notice, Phase, Shared};
-use super::view::{Selection, Tab, View, extent};
+use super::view::{Selection, Tab, View};
 use super::whatif::WhatIfStep;
 use super::{away, history};
 use crate::worker::message::Stage;
@@ -167,7 +167,10 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
         Action::OpenMenu(menu) => {
-            if let Subject::Frame { path, .. } = &menu.subject {
+            // The paths of callers lead to no box of the graph.
+            if let Subject::Frame { path, .. } = &menu.subject
+                && !path.is_empty()
+            {
                 next.view.flame_box.clone_from(path);
             }
             next.menu = Some(menu);
@@ -175,7 +178,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::CloseMenu => next.menu = None,
         Action::TogglePin(pin) => views::toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
-        Action::SetDetailsOpen(open) => next.is_details_open = open,
+        Action::SetDetailsOpen(open) | Action::SetSheetOpen(open) => next.is_details_open = open,
         // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
@@ -326,9 +329,9 @@ fn close(model: &mut Model, key: FileKey) {
     }
 }
 
-/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, the range, and the zoom.
+/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, the range, and what a tab
+/// has zoomed into. The window stays: whoever presses Esc once more to be sure has chosen it.
 fn step_out(model: &mut Model) {
-    let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
     if model.menu.is_some() {
         model.menu = None;
@@ -358,9 +361,6 @@ fn step_out(model: &mut Model) {
         view.segment_zoom = 1.0;
     } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {
         view.heatmap_offsets = None;
-    } else if let Some(whole) = whole {
-        view.window = whole;
-        view.bytes = None;
     }
 }
 

@@ -100,7 +100,7 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
         let (model, is_tall) = (model.clone(), is_tall.setter());
         Callback::from(move |to: Height| {
             is_tall.set(to == Height::Open);
-            model.dispatch(Action::SetDetailsOpen(to != Height::Closed));
+            model.dispatch(Action::SetSheetOpen(to != Height::Closed));
         })
     };
     {
@@ -108,7 +108,7 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
         let model = model.clone();
         use_effect_with(model.view.selection, move |selection| {
             if *selection != Selection::None {
-                model.dispatch(Action::SetDetailsOpen(true));
+                model.dispatch(Action::SetSheetOpen(true));
             }
         });
     }

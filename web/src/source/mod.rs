@@ -134,6 +134,7 @@ pub fn close(model: &ModelHandle, key: FileKey) {
         refuse_address();
     }
     model.workers().close(key);
+    recent::drop_fresh(key);
     model.dispatch(Action::FileClosed(key));
 }
 

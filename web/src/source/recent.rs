@@ -50,6 +50,11 @@ pub(super) fn remember(key: FileKey, file: &File, handle: JsValue) {
     FRESH.with_borrow_mut(|fresh| fresh.insert(key, (file.clone(), handle)));
 }
 
+/// Forgets a file that was closed before it could be kept.
+pub(super) fn drop_fresh(key: FileKey) {
+    FRESH.with_borrow_mut(|fresh| fresh.remove(&key));
+}
+
 /// Returns promises of handles for the dropped files; empty if the browser has no handles.
 pub(super) fn handles(transfer: &DataTransfer) -> Vec<JsValue> {
     let found = call("handles", &Array::of1(transfer)).and_then(|found| found.dyn_into::<Array>().ok());

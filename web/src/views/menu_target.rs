@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, MouseEvent};
 use yew::prelude::*;
 
-use crate::browser::{Listener, window};
+use crate::browser::{Listener, has_selected_text};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, OpenMenu, Subject};
 
@@ -50,8 +50,7 @@ fn open(model: &ModelHandle, find: &RefCell<Option<Find>>, at: (i32, i32)) -> bo
 pub fn list_menu(model: &ModelHandle) -> Callback<MouseEvent> {
     let model = model.clone();
     Callback::from(move |event: MouseEvent| {
-        let selected = window().get_selection().ok().flatten();
-        if selected.is_some_and(|selected| !selected.is_collapsed()) {
+        if has_selected_text() {
             return;
         }
         let subject = event.target_dyn_into::<Element>().and_then(|target| subject_of(&model, &target));
@@ -88,7 +87,7 @@ pub fn open_menu_here(model: &ModelHandle) {
             let Some(subject) = chosen.or_else(|| (view.cursor > 0).then_some(Subject::Event(view.cursor))) else {
                 return;
             };
-            (subject, document.query_selector(".view-pane").ok().flatten())
+            (subject, crate::browser::focused_view())
         }
     };
     let at = element.map_or((0, 0), |element| {

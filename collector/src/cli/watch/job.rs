@@ -87,13 +87,13 @@ impl Program {
 /// Returns the message for a word that looks like an option but is none of `watch`.
 fn not_an_option(word: &str) -> String {
     if ["-c", "-u", "-O", "-W", "-X", "-"].contains(&word) {
-        return format!("{word} is an option of Python. Name it: vramscope watch python {word} …");
+        return format!("{word} is an option of Python. Name Python first: vramscope watch python {word} …");
     }
     let command = Watch::augment_args(clap::Command::new("watch"));
     let known = command.get_arguments().filter_map(|argument| argument.get_long());
     let meant = did_you_mean(word.trim_start_matches('-'), known).replace("mean ", "mean --");
     format!(
-        "watch has no option {word}.{meant} Options of the job stand after its program; vramscope watch --help lists those of watch."
+        "watch has no option {word}.{meant} Put the job's options after its program. vramscope watch --help lists the options of watch."
     )
 }
 
@@ -109,7 +109,7 @@ fn no_script(path: &Path) -> String {
         .collect();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let meant = did_you_mean(&name, beside.iter().map(String::as_str));
-    format!("{}: there is no such script.{meant}", path.display())
+    format!("There is no script {}.{meant}", path.display())
 }
 
 /// Returns the message for a word that is neither a script nor a program.
@@ -122,7 +122,7 @@ fn not_a_program(path: &Path) -> String {
         return format!("{shown} is neither a Python script nor a program. A script's name ends in .py.");
     }
     format!(
-        "{shown} is neither a script here nor a program on the PATH. Name a script, a program, or with -m a module."
+        "{shown} is neither a script here nor a program on the PATH. Name a script or a program, or a module with -m."
     )
 }
 
@@ -217,11 +217,11 @@ mod tests {
         for (line, wanted) in [
             (String::new(), "Name a program".to_owned()),
             ("--budgt 1".to_owned(), "watch has no option --budgt. Did you mean --budget?".to_owned()),
-            ("-u train.py".to_owned(), "-u is an option of Python. Name it: vramscope watch python -u".to_owned()),
             (
-                format!("{folder}/trian.py"),
-                format!("{folder}/trian.py: there is no such script. Did you mean train.py?"),
+                "-u train.py".to_owned(),
+                "-u is an option of Python. Name Python first: vramscope watch python -u".to_owned(),
             ),
+            (format!("{folder}/trian.py"), format!("There is no script {folder}/trian.py. Did you mean train.py?")),
             (format!("{folder}"), format!("{folder} is a folder without a file __main__.py.")),
             (format!("{folder}/notes.txt"), format!("{folder}/notes.txt is neither a Python script nor a program.")),
             ("torchrn".to_owned(), "torchrn is neither a script here nor a program on the PATH.".to_owned()),

@@ -62,7 +62,7 @@ pub(super) struct Watch {
     /// Which events have their own stack
     #[arg(long, value_name = "CONTEXT", value_parser = ["alloc", "all", "state"])]
     context: Option<String>,
-    /// Share of the time that the mode budget may use, such as 0.01
+    /// Share of the job's time that recording may take with --mode budget, such as 0.01
     #[arg(long, value_name = "SHARE", value_parser = setting::share)]
     budget: Option<f64>,
     /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
@@ -94,9 +94,11 @@ impl Watch {
     fn watch(self) -> Result<ExitStatus, String> {
         // What can't work is refused before anything is started.
         let program = Program::of(self.is_module, self.program.clone())?;
+        // The agent fills in a folder's placeholders, such as {rank}, in each process.
         let folder = self.out.as_ref().and_then(|out| Path::new(out).parent());
+        let folder = folder.filter(|folder| !folder.to_string_lossy().contains('{'));
         if let Some(missing) = folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-            return Err(format!("--out: there is no folder {}. Make it, or name another.", missing.display()));
+            return Err(format!("--out: there is no folder {}. Create it, or name another.", missing.display()));
         }
         let mut command = program.command(self.python.as_deref())?;
         let name = run_name(&program.name())?;
@@ -145,15 +147,20 @@ impl Watch {
 
     /// Returns why nothing was recorded, as far as that can be told.
     fn why_nothing(&self, program: &Program, command: &Command, status: ExitStatus) -> String {
-        let lacks = matches!(program, Program::Python { .. }) && job::lacks_package(command.get_program());
-        let python = command.get_program().to_string_lossy();
-        match (lacks, status.success()) {
-            (true, _) => {
-                format!("Nothing was recorded: {python} lacks the package vramscope. Install it there with pip.")
-            }
-            (false, true) => "Nothing was recorded: the job did not use the GPU.".to_owned(),
-            (false, false) => "Nothing was recorded: the job failed before it used the GPU.".to_owned(),
+        let name = command.get_program().to_string_lossy();
+        let is_python = matches!(program, Program::Python { .. });
+        if is_python && job::lacks_package(command.get_program()) {
+            return format!(
+                "Nothing was recorded: {name} has no package vramscope. Install it with: {name} -m pip install vramscope"
+            );
         }
+        let what = match status.success() {
+            true => "the job did not use the GPU",
+            false => "the job failed before it used the GPU",
+        };
+        // Which Python another program runs is not known here.
+        let or = if is_python { "" } else { ", or the Python that it ran has no package vramscope" };
+        format!("Nothing was recorded: {what}{or}.")
     }
 
     /// Sets the variables that the agent reads in every process of the job.

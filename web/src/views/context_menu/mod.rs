@@ -10,7 +10,7 @@ use self::items::{Act, Item, Known, items};
 use super::controls::site_line;
 use super::details::{frame_term, pin_of_allocation, pin_of_moment};
 use super::flame::transforms::offers;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_exact_answer, use_model};
 use crate::model::{Action, Selection, Subject};
 use crate::widgets::copy::copy_text;
 use crate::widgets::popup_menu::PopupMenu;
@@ -22,7 +22,7 @@ pub fn ContextMenu() -> Html {
     let subject = model.menu.as_ref().map(|menu| menu.subject.clone());
     let cursor = model.view.cursor;
     // The answer about an event names its allocation, which is asked for next.
-    let state = use_answer(match &subject {
+    let state = use_exact_answer(match &subject {
         Some(Subject::Event(position) | Subject::Moment(position)) => Some(Query::State { position: *position }),
         _ => None,
     });
@@ -51,7 +51,7 @@ pub fn ContextMenu() -> Html {
         _ => None,
     };
     let is_asking = query.is_some();
-    let answer = use_answer(query);
+    let answer = use_exact_answer(query);
     // Previews have no details, and a segment may be gone. The menu closes then, so that Esc doesn't have to close it.
     let is_nothing = [&state, &answer]
         .into_iter()

@@ -6,6 +6,7 @@ use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
 use crate::model::Action;
+use crate::views::controls::sends;
 use crate::widgets::menu::Menu;
 
 /// The columns of a list that is narrower than this many pixels are narrow.
@@ -161,11 +162,6 @@ pub fn column_menu(model: &ModelHandle) -> Html {
             { for rows }
         </Menu>
     }
-}
-
-fn sends(model: &ModelHandle, action: Action) -> Callback<MouseEvent> {
-    let model = model.clone();
-    Callback::from(move |_| model.dispatch(action.clone()))
 }
 
 #[cfg(test)]

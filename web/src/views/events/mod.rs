@@ -126,7 +126,8 @@ pub fn Events() -> Html {
         };
         let model = model.clone();
         Callback::from(move |event: KeyboardEvent| {
-            let is_copy = (event.ctrl_key() || event.meta_key()) && !event.shift_key() && event.code() == "KeyC";
+            let is_copy =
+                (event.ctrl_key() || event.meta_key()) && !event.shift_key() && event.key().eq_ignore_ascii_case("c");
             if is_copy && !has_selected_text() {
                 event.prevent_default();
                 event.stop_propagation();

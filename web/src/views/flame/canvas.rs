@@ -150,7 +150,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             }
             // The current model, since keys may come faster than renders.
             let at = match upwards {
-                true => 0,
+                true => chosen.unwrap_or(0),
                 false => tree.at_path(&flame.boxes, &model.now().view.flame_box).unwrap_or(0),
             };
             let (inwards, outwards) = if upwards { ("ArrowUp", "ArrowDown") } else { ("ArrowDown", "ArrowUp") };

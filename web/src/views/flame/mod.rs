@@ -40,6 +40,8 @@ pub fn Flame() -> Html {
     let view = &model.view;
     let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
     let width = use_state_eq(|| FIRST_WIDTH);
+    // The path of the box that the keyboard chose among the callers.
+    let caller = use_state_eq(Vec::<u32>::new);
     let half = |is_callers| view.flame_sandwich.map(|(frame, is_line)| Sandwich { frame, is_line, is_callers });
     let question = FlameQuery {
         position: at,
@@ -101,6 +103,18 @@ pub fn Flame() -> Html {
             }
         })
     };
+    let on_choose_caller = {
+        let (caller, above, tree) = (caller.clone(), above.clone(), tree_above.clone());
+        Callback::from(move |i: usize| {
+            if let Some(Answer::Flame(flame)) = above.as_deref() {
+                caller.set(tree.zoom_path(&flame.boxes, i));
+            }
+        })
+    };
+    let chosen_caller = match above.as_deref() {
+        Some(Answer::Flame(flame)) if !caller.is_empty() => tree_above.at_path(&flame.boxes, &caller),
+        _ => None,
+    };
     let chosen_box = match answer.as_deref() {
         Some(Answer::Flame(flame)) => tree.at_path(&flame.boxes, &view.flame_box),
         _ => None,
@@ -125,7 +139,7 @@ pub fn Flame() -> Html {
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
             match () {
-                () if is_transformed => "No stack is left.",
+                () if is_transformed => "No stacks are left.",
                 () if since.is_some() => "Nothing grew.",
                 () => "Nothing is allocated here.",
             },
@@ -144,9 +158,10 @@ pub fn Flame() -> Html {
             let part = |answer: Option<&Rc<Answer>>, tree: &Rc<Tree>, upwards: bool| {
                 let answer = answer.map_or_else(|| Rc::new(Answer::Position(None)), Rc::clone);
                 let (tree, on_width) = (Rc::clone(tree), on_width.clone());
-                let (on_pick, on_choose) =
-                    if upwards { (on_caller.clone(), Callback::noop()) } else { (on_pick.clone(), on_choose.clone()) };
-                let (marked, chosen) = if upwards { (Vec::new(), None) } else { (marked.clone(), chosen_box) };
+                let (on_pick, on_choose, chosen, marked) = match upwards {
+                    true => (on_caller.clone(), on_choose_caller.clone(), chosen_caller, Vec::new()),
+                    false => (on_pick.clone(), on_choose.clone(), chosen_box, marked.clone()),
+                };
                 if view.flame_as_table {
                     html! { <FlameTable {answer} {tree} {on_pick} {on_choose} /> }
                 } else {
@@ -180,6 +195,9 @@ pub fn Flame() -> Html {
             { body }
             <p class="visually-hidden" aria-live="polite" data-testid="flame-chosen">
                 { chosen_text(answer.as_deref(), chosen_box) }
+                if chosen_caller.is_some() {
+                    { "Caller: " }{ chosen_text(above.as_deref(), chosen_caller) }
+                }
             </p>
         </section>
     }

@@ -10,7 +10,7 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, use_size, window};
-use crate::hooks::{use_answer, use_cursor_x, use_model, use_palette};
+use crate::hooks::{use_answer, use_cursor_x, use_exact_answer, use_model, use_palette};
 use crate::model::Action;
 use crate::views::heatmap::colors;
 use crate::widgets::style::{pixels, set_style};
@@ -69,7 +69,7 @@ pub fn Strip(props: &StripProps) -> Html {
     });
     let answer = use_answer(question);
     let cursor = use_cursor_x(&model);
-    let place = use_answer(wanted.map(|x| Query::PositionAt { axis: model.view.axis, x }));
+    let place = use_exact_answer(wanted.map(|x| Query::PositionAt { axis: model.view.axis, x }));
     let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette));
 
     {
@@ -93,44 +93,63 @@ pub fn Strip(props: &StripProps) -> Html {
     // The position that was looked up becomes the cursor. While the strip plays, the next one follows a frame later.
     {
         let (model, wanted, is_playing) = (model.clone(), wanted.clone(), is_playing.clone());
+        let next_frame = Rc::clone(&next_frame);
         let found = match (place.as_deref(), *wanted) {
             (Some(Answer::Position(Some(position))), Some(x)) => Some((*position, x)),
             _ => None,
         };
-        use_effect_with((found.map(|(position, x)| (position, x.to_bits())), *is_playing), move |_| {
+        use_effect_with(found.map(|(position, x)| (position, x.to_bits())), move |_| {
             let Some((position, x)) = found else { return };
             model.dispatch(Action::SetCursor(position));
-            *next_frame.borrow_mut() = is_playing.then(|| {
-                Timeout::new(FRAME_MS, move || match further(shown, x, FRAMES, 1.0) {
-                    Some(next) => wanted.set(Some(next)),
-                    None => is_playing.set(false),
-                })
-            });
+            if !*is_playing {
+                return wanted.set(None);
+            }
+            *next_frame.borrow_mut() = Some(Timeout::new(FRAME_MS, move || {
+                let next = further(shown, x, FRAMES, 1.0);
+                wanted.set(next);
+                is_playing.set(next.is_some());
+            }));
         });
     }
-    let step = |by: f64| {
-        let (wanted, is_playing) = (wanted.clone(), is_playing.clone());
-        Callback::from(move |_: MouseEvent| {
+    // Ends playing; what it would have shown next is no longer wanted.
+    let rest = {
+        let (wanted, is_playing, next_frame) = (wanted.clone(), is_playing.clone(), Rc::clone(&next_frame));
+        Callback::from(move |()| {
+            *next_frame.borrow_mut() = None;
+            wanted.set(None);
             is_playing.set(false);
+        })
+    };
+    {
+        // On another axis, the coordinate is of something else.
+        let rest = rest.clone();
+        use_effect_with(model.view.axis, move |_| rest.emit(()));
+    }
+    let step = |by: f64| {
+        let (wanted, rest) = (wanted.clone(), rest.clone());
+        Callback::from(move |_: MouseEvent| {
+            rest.emit(());
             if let Some(to) = further(shown, cursor.unwrap_or(shown.start), STEPS, by) {
                 wanted.set(Some(to));
             }
         })
     };
     let play = {
-        let (wanted, is_playing) = (wanted.clone(), is_playing.clone());
+        let (wanted, is_playing, rest) = (wanted.clone(), is_playing.clone(), rest.clone());
         Callback::from(move |_: MouseEvent| {
-            if !*is_playing {
-                // At the end, playing starts over.
-                let from = cursor.filter(|x| *x >= shown.start && *x < shown.end - shown.length() / FRAMES);
-                wanted.set(Some(from.unwrap_or(shown.start)));
+            if *is_playing {
+                return rest.emit(());
             }
-            is_playing.set(!*is_playing);
+            // At the end, playing starts over.
+            let from = cursor.filter(|x| *x >= shown.start && *x < shown.end - shown.length() / FRAMES);
+            wanted.set(Some(from.unwrap_or(shown.start)));
+            is_playing.set(true);
         })
     };
     let onclick = {
         let (host, wanted) = (host.clone(), wanted.clone());
         Callback::from(move |event: MouseEvent| {
+            *next_frame.borrow_mut() = None;
             if let Some(bounds) = host.cast::<Element>().map(|host| host.get_bounding_client_rect()) {
                 let share = (f64::from(event.client_x()) - bounds.left()) / bounds.width().max(1.0);
                 wanted.set(Some((shown.start + share * shown.length()).within(shown.start, shown.end)));
@@ -143,7 +162,7 @@ pub fn Strip(props: &StripProps) -> Html {
     };
     let can_play = !wants_rest();
     html! {
-        <div class="segment-strip" role="group" aria-label="The selected segment through time" data-testid="segment-strip">
+        <div class="segment-strip" role="group" aria-label="The selected segment over time" data-testid="segment-strip">
             <div class="segment-strip-bar">
                 <b>{ format!("Segment at {}", props.address) }</b>
                 <div class="choices">
@@ -155,7 +174,7 @@ pub fn Strip(props: &StripProps) -> Html {
                     }
                     <button type="button" class="choice" onclick={step(1.0)} aria-label="Step forward" data-testid="strip-on">{ "▸" }</button>
                 </div>
-                <span class="dim">{ "Addresses downwards: blue is allocated, grey free, red free but too small to use" }</span>
+                <span class="dim">{ "Addresses run downwards. Blue: allocated; grey: free; red: free but too small to use" }</span>
                 <button type="button" class="choice segment-strip-close" onclick={close} data-testid="strip-close">{ "Close" }</button>
             </div>
             <div class="segment-strip-picture" ref={host} {onclick}>

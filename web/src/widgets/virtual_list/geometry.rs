@@ -48,7 +48,7 @@ impl Geometry {
 
     /// Returns whether the list is scrolled up from its end, by more than a row.
     pub fn is_above_end(&self, top: f64) -> bool {
-        top < self.last_top() - Self::ROW
+        top < self.last_top() - self.row
     }
 
     /// Returns the first visible pixel of the content for a scrollbar position.

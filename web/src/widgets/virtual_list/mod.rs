@@ -63,6 +63,11 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> Vir
     let top = geometry.clamp(*wanted);
     let is_away = use_state_eq(|| false);
     let away = is_away.setter();
+    {
+        // A list that grows again shows its end, wherever the person scrolled to before.
+        let away = away.clone();
+        use_effect_with(is_growing, move |_| away.set(false));
+    }
     let reveal = reveal.filter(|_| !(is_growing && *is_away));
     // Where this code put the scrollbar: a scroll event at this position is its own echo.
     let placed = use_mut_ref(|| 0.0_f64);
