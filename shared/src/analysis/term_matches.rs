@@ -36,8 +36,8 @@ pub struct TermMatches {
     stacks: MatchingStacks,
     /// How many of them used the address of a [`Term::Named`].
     uses: u64,
-    /// The matches that a [`Term::Not`] leaves out.
-    left_out: Option<Box<Self>>,
+    /// Of a [`Term::Not`], what it leaves out; of a [`Term::All`], the matches of each of its terms.
+    parts: Vec<Self>,
 }
 
 impl TermMatches {
@@ -46,9 +46,22 @@ impl TermMatches {
         &self.matches
     }
 
-    /// Returns whether each frame matches. Empty unless the term is one for frames.
-    pub fn frames(&self) -> &[bool] {
-        &self.stacks.frames
+    /// Returns by frame whether the term, or one of several, is for frames and matches it; `None` if none is for frames.
+    pub fn frames(&self, term: &Term) -> Option<Vec<bool>> {
+        match term {
+            Term::Frame(_) => Some(self.stacks.frames.clone()),
+            Term::All(terms) => {
+                let parts = self.parts.iter().zip(terms).filter_map(|(part, term)| part.frames(term));
+                parts.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a || *b).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the first of several terms that matches nothing by itself.
+    pub fn first_empty<'a>(&self, term: &'a Term) -> Option<&'a Term> {
+        let Term::All(terms) = term else { return None };
+        self.parts.iter().zip(terms).find(|(part, _)| part.matches.count == 0).map(|(_, term)| term)
     }
 
     /// Returns whether all of `positions` were searched.
@@ -62,6 +75,7 @@ pub fn is_permanent(term: &Term) -> bool {
     match term {
         Term::Live(End::End) | Term::Category(_) => false,
         Term::Not(term) => is_permanent(term),
+        Term::All(terms) => terms.iter().all(is_permanent),
         _ => true,
     }
 }
@@ -78,7 +92,7 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
         let a = &field.replay.allocations;
         let new = self.allocations..a.len();
         (self.until, self.allocations) = (Some(positions), a.len());
-        let Self { matches, stacks, uses, left_out, .. } = self;
+        let Self { matches, stacks, uses, parts, .. } = self;
         let first = new.start;
         let matches = Arc::make_mut(matches);
         match term {
@@ -133,9 +147,15 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
                 matches.append(first, new.map(|id| of(id) == Some(*category)), &a.requested);
             }
             Term::Not(term) => {
-                let left_out = left_out.get_or_insert_default();
-                left_out.extend((term, field));
-                let hit = |id: usize| !left_out.matches.contains(id as u32);
+                parts.resize_with(1, Self::default);
+                parts.iter_mut().for_each(|part| part.extend((term, field)));
+                let hit = |id: usize| !parts.iter().any(|part| part.matches.contains(id as u32));
+                matches.append(first, new.map(hit), &a.requested);
+            }
+            Term::All(terms) => {
+                parts.resize_with(terms.len(), Self::default);
+                parts.iter_mut().zip(terms).for_each(|(part, term)| part.extend((term, field)));
+                let hit = |id: usize| parts.iter().all(|part| part.matches.contains(id as u32));
                 matches.append(first, new.map(hit), &a.requested);
             }
             Term::Live(End::End) => {
@@ -145,8 +165,8 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
     }
 
     fn bytes(&self) -> usize {
-        let left_out = self.left_out.as_ref().map_or(0, |matches| matches.bytes());
-        self.matches.memory() + self.stacks.frames.capacity() + self.stacks.stacks.capacity() + left_out
+        let parts: usize = self.parts.iter().map(Index::bytes).sum();
+        self.matches.memory() + self.stacks.frames.capacity() + self.stacks.stacks.capacity() + parts
     }
 }
 

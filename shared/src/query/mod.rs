@@ -30,6 +30,7 @@ mod steps;
 mod summary;
 pub mod term;
 mod timeline;
+mod words;
 
 pub use axis::{Axis, Window};
 pub use category_rules::{CategoryRule, CategoryRules};

@@ -9,7 +9,7 @@ pub struct SearchHelp;
 
 impl SearchHelp {
     /// Each form of a term, and what it finds.
-    pub const FORMS: [(&'static str, &'static str); 9] = [
+    pub const FORMS: [(&'static str, &'static str); 11] = [
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
         ("size>100MiB", "requests of more than a size; also <, >=, <=, =, or a size alone: 100 MiB. MB is read as MiB"),
@@ -19,6 +19,8 @@ impl SearchHelp {
         ("live:end", "allocations never freed in the trace; live:start, those from before it"),
         ("category:gradients", "allocations of a category: parameters, activations, optimizer_state, unknown, …"),
         ("-attention", "everything that the term behind the minus sign does not match"),
+        (">100MiB attention", "what all of several words match, in any order"),
+        ("\"void at::native\"", "text with spaces"),
     ];
 }
 

@@ -1,4 +1,5 @@
-//! The language of the search box: parses one term, whose kind depends on its first characters.
+//! The language of the search box: parses terms, whose kind depends on their first characters. Of several terms an allocation
+//! must match all; `words` tells where each ends.
 //!
 //! [`SearchHelp::FORMS`](super::SearchHelp::FORMS) lists the forms for the user. All other text is plain text, so that
 //! `at::native` or `model.py:54` can be typed as they are displayed.
@@ -7,6 +8,7 @@ use regex_lite::{Regex, RegexBuilder};
 
 use super::Category;
 use super::sizes::{About, read_size, size_form};
+use super::words;
 use crate::frames::{Frame, Symbols};
 use crate::units::{Address, Bytes, PoolId, Stream};
 
@@ -38,6 +40,8 @@ pub enum Term {
     Category(Category),
     /// Allocations that another term does not match.
     Not(Box<Term>),
+    /// Allocations that all of several terms match.
+    All(Vec<Term>),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -133,7 +137,7 @@ impl Pattern {
 }
 
 impl Term {
-    /// Parses a term. The error is a sentence for the user.
+    /// Parses what is typed: a term, or several. The error is a sentence for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -142,13 +146,40 @@ impl Term {
         if text.chars().nth(TERM_CHARS).is_some() {
             return Err(format!("A search term can have {TERM_CHARS} characters at most."));
         }
+        let parts = words::split(text)?;
+        if let [_] = *parts {
+            return Self::parse_one(text);
+        }
+        // Beside other words, a sign without a number is part of a name, as in `operator >`.
+        let is_sign = |part: &str| part.chars().all(|c| "<>=".contains(c));
+        let read = |part: &&str| match is_sign(part) {
+            true => Ok(Self::Frame(Pattern::text(part))),
+            false => Self::parse_one(part),
+        };
+        parts.iter().map(read).collect::<Result<_, _>>().map(Self::All)
+    }
+
+    /// Returns whether a text is one term that is not plain text.
+    pub(super) fn is_form(text: &str) -> bool {
+        match Self::parse_one(text) {
+            Ok(Self::Frame(_)) | Err(_) => false,
+            Ok(Self::Not(term)) => !matches!(*term, Self::Frame(_)),
+            Ok(_) => true,
+        }
+    }
+
+    /// Parses one term without white space around it. The error is a sentence for the user.
+    fn parse_one(text: &str) -> Result<Self, String> {
         let left_out = text.strip_prefix('-').map(str::trim_start);
         if let Some(left_out) = left_out.filter(|rest| !rest.is_empty() && !rest.starts_with('-')) {
-            let term = Self::parse(left_out)?;
+            let term = Self::parse_one(left_out)?;
             // An arrow is text, unless a size follows.
             if !text.starts_with("->") || matches!(term, Self::Size(..)) {
                 return Ok(Self::Not(Box::new(term)));
             }
+        }
+        if let Some(text) = words::quoted(text) {
+            return Ok(Self::Frame(Pattern::text(text)));
         }
         if let Some(regex) = regex_form(text) {
             return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
@@ -221,6 +252,21 @@ impl Term {
                 let (left_out, _) = other.understood();
                 (format!("all but {left_out}"), format!("remains without {left_out}"))
             }
+            Self::All(terms) => {
+                let (mut has, mut lacks) = (Vec::new(), Vec::new());
+                for term in terms {
+                    match term {
+                        Self::Not(other) => lacks.push(format!("without {}", other.understood().0)),
+                        term => has.push(term.understood().1),
+                    }
+                }
+                let (has, lacks) = (has.join(" and "), lacks.join(" and "));
+                match (has.is_empty(), lacks.is_empty()) {
+                    (true, _) => (format!("allocations {lacks}"), format!("remains {lacks}")),
+                    (_, true) => (format!("allocations each of which {has}"), has),
+                    _ => (format!("allocations each of which {has}, {lacks}"), format!("{has}, {lacks}")),
+                }
+            }
         }
     }
 }
@@ -245,10 +291,15 @@ fn keyed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(key).then(|| value.trim())
 }
 
-/// Returns whether a term, negated or not, names a category.
+/// Returns whether a term, or one of several, names a category, also to leave it out.
 pub(crate) fn is_category(text: &str) -> bool {
-    let text = text.trim();
-    keyed(text.strip_prefix('-').unwrap_or(text).trim_start(), "category").is_some()
+    let names = |text: &str| keyed(text.strip_prefix('-').unwrap_or(text).trim_start(), "category").is_some();
+    words::split(text.trim()).is_ok_and(|terms| terms.into_iter().any(names))
+}
+
+/// Returns whether a text is written as a regular expression.
+pub(super) fn is_regex(text: &str) -> bool {
+    regex_parts(text).is_some()
 }
 
 /// Converts each letter to lower case independently of its position. `str::to_lowercase` converts a sigma at a word's
@@ -265,16 +316,19 @@ fn name_form(text: &str) -> Option<(u64, u32)> {
     Some((u64::from_str_radix(address, 16).ok()?, version.parse().ok()?))
 }
 
-/// Parses `/…/`, or `/…/i` to ignore case. Returns `None` for anything else, including paths.
-fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
+/// Returns the pattern of `/…/` or `/…/i`, and whether case is ignored. Returns `None` for anything else, including paths.
+fn regex_parts(text: &str) -> Option<(&str, bool)> {
     let rest = text.strip_prefix('/')?;
     let (pattern, any_case) = match rest.strip_suffix("/i") {
         Some(pattern) => (pattern, true),
         None => (rest.strip_suffix('/')?, false),
     };
-    if pattern.is_empty() {
-        return None;
-    }
+    (!pattern.is_empty()).then_some((pattern, any_case))
+}
+
+/// Parses a regular expression, if a text is one.
+fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
+    let (pattern, any_case) = regex_parts(text)?;
     let regex = RegexBuilder::new(pattern).case_insensitive(any_case).size_limit(REGEX_BYTES).build();
     Some(regex.map(Matcher::Regex).map_err(|e| {
         let why = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -314,18 +368,25 @@ mod tests {
     /// Formats a term's meaning as one line.
     fn read(text: &str) -> String {
         match Term::parse(text) {
-            Ok(Term::Frame(Pattern { matcher: Matcher::Text(t), with_line })) => format!("text {t} {with_line}"),
-            Ok(Term::Frame(Pattern { matcher: Matcher::Regex(r), with_line })) => format!("regex {r} {with_line}"),
-            Ok(Term::Size(c, n)) => format!("{c:?} {n}"),
-            Ok(Term::About(about)) => format!("about {} {}", about.from, about.to),
-            Ok(Term::Address(a)) => format!("address {a}"),
-            Ok(Term::Named(a, n)) => format!("name {a} {n}"),
-            Ok(Term::Stream(s)) => format!("stream {}", s.0),
-            Ok(Term::Pool(p)) => format!("{p:?}"),
-            Ok(Term::Live(e)) => format!("live {e:?}"),
-            Ok(Term::Category(c)) => format!("category {}", c.code()),
-            Ok(Term::Not(_)) => format!("not {}", read(text.trim().trim_start_matches('-'))),
             Err(sentence) => format!("error: {sentence}"),
+            Ok(term) => told(&term),
+        }
+    }
+
+    fn told(term: &Term) -> String {
+        match term {
+            Term::Frame(Pattern { matcher: Matcher::Text(t), with_line }) => format!("text {t} {with_line}"),
+            Term::Frame(Pattern { matcher: Matcher::Regex(r), with_line }) => format!("regex {r} {with_line}"),
+            Term::Size(c, n) => format!("{c:?} {n}"),
+            Term::About(about) => format!("about {} {}", about.from, about.to),
+            Term::Address(a) => format!("address {a}"),
+            Term::Named(a, n) => format!("name {a} {n}"),
+            Term::Stream(s) => format!("stream {}", s.0),
+            Term::Pool(p) => format!("{p:?}"),
+            Term::Live(e) => format!("live {e:?}"),
+            Term::Category(c) => format!("category {}", c.code()),
+            Term::Not(term) => format!("not {}", told(term)),
+            Term::All(terms) => terms.iter().map(told).collect::<Vec<_>>().join(" & "),
         }
     }
 
@@ -379,6 +440,11 @@ mod tests {
             ("live:start", "live Start"),
             ("category:gradients", "category gradients"),
             ("category: KV cache", "category kv_cache"),
+            ("\"two Words\"", "text two words false"),
+            (">800MiB oom.py:11", "More 838860800 & text oom.py:11 true"),
+            ("attention -stream:7 100 mb", "text attention false & not stream 7 & about 104333312 105381888"),
+            ("-category:unknown /a b/ x", "not category unknown & regex a b false & text x false"),
+            ("operator > foo", "text operator false & text > false & text foo false"),
         ];
         for (term, want) in cases {
             assert_eq!(read(term), want, "{term}");
@@ -392,7 +458,17 @@ mod tests {
         for term in ["", "  ", "/(/", bomb, ">", ">1xB", ">-1", ">99999999999GiB", ">1.2.3", "0x", "0xg"] {
             assert!(read(term).starts_with("error: "), "{term}: {}", read(term));
         }
-        for term in ["0x10000000000000000", "stream:", "stream:seven", "pool:huge", "pool:(1)", "live:", &long] {
+        for term in [
+            "0x10000000000000000",
+            "stream:",
+            "stream:seven",
+            "pool:huge",
+            "pool:(1)",
+            "live:",
+            &long,
+            ">1xB x.py",
+            "a stream:x",
+        ] {
             assert!(read(term).starts_with("error: "), "{term}");
         }
         assert!(!read("/(/").contains('\n'));
@@ -414,6 +490,17 @@ mod tests {
             ("stream:default", "allocations of stream default", "is of stream default"),
             ("pool:(0, 1)", "allocations in pool (0, 1)", "is in pool (0, 1)"),
             ("live:end", "allocations still live at the end", "is still live at the end"),
+            (
+                ">800MiB oom.py:11",
+                "allocations each of which is larger than 800 MiB and has “oom.py:11” in its stack",
+                "is larger than 800 MiB and has “oom.py:11” in its stack",
+            ),
+            (
+                "live:end -a -stream:7",
+                "allocations each of which is still live at the end, without “a” in a function or file and without \
+                 allocations of stream 7",
+                "is still live at the end, without “a” in a function or file and without allocations of stream 7",
+            ),
         ];
         for (term, noun, verb) in cases {
             assert_eq!(Term::parse(term).unwrap().understood(), (noun.to_owned(), verb.to_owned()), "{term}");

@@ -53,7 +53,13 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
         Ok(((matches, peak_bytes), parsed)) => {
             let (understood, verb) = parsed.understood();
             let none = (matches.count == 0).then(|| {
-                let fact = nearest(context, &parsed);
+                let fact = match (&parsed, caches.terms.first_empty(context, &term)) {
+                    (_, Some(empty)) => nearest(context, &empty),
+                    (Term::All(_), None) => {
+                        "Each of these matches something, but nothing matches all of them.".to_owned()
+                    }
+                    _ => nearest(context, &parsed),
+                };
                 let written = term.trim();
                 let mut said = format!("No allocation {verb} ({written}).");
                 if !fact.is_empty() {
@@ -203,29 +209,42 @@ fn lines(context: Context<'_>, matches: &Matches) -> Vec<LineMemory> {
     by_line(&sums.into_iter().map(of).collect::<Vec<_>>(), context.sites)
 }
 
+/// Returns the pattern of a term that is text or a regular expression.
+fn pattern_of(term: &Term) -> Option<&Pattern> {
+    match term {
+        Term::Frame(pattern) => Some(pattern),
+        _ => None,
+    }
+}
+
 /// Returns the annotations and steps whose name fits, by time.
 fn marks(context: Context<'_>, caches: &mut Caches, term: &Term) -> Vec<FoundMark> {
-    let Term::Frame(pattern) = term else { return Vec::new() };
+    let patterns: Option<Vec<&Pattern>> = match term {
+        Term::All(terms) => terms.iter().map(pattern_of).collect(),
+        term => pattern_of(term).map(|pattern| vec![pattern]),
+    };
+    let Some(patterns) = patterns else { return Vec::new() };
+    let is_fit = |text: &str| patterns.iter().all(|pattern| pattern.fits(text));
     let mark = |name: String, from: u32, to: u32| FoundMark { name, from, to, time_us: context.time_us(from) };
     let mut fitting: FxHashMap<crate::frames::StrId, Option<String>> = FxHashMap::default();
     let mut found = Vec::new();
     for (name, from, to) in named_spans(context.replayed()) {
-        let fits = || Some(context.symbols().text(name).into_owned()).filter(|text| pattern.fits(text));
+        let fits = || Some(context.symbols().text(name).into_owned()).filter(|text| is_fit(text));
         if let Some(text) = fitting.entry(name).or_insert_with(fits) {
             found.push(mark(text.clone(), from, to));
         }
     }
-    found.extend(steps(context, caches, pattern).into_iter().map(|(name, from, to)| mark(name, from, to)));
+    found.extend(steps(context, caches, is_fit).into_iter().map(|(name, from, to)| mark(name, from, to)));
     found.sort_by(|a, b| a.from.cmp(&b.from).then(b.to.cmp(&a.to)));
     found
 }
 
 /// Returns the steps that are not annotations, under the names that the page gives them.
-fn steps(context: Context<'_>, caches: &mut Caches, pattern: &Pattern) -> Vec<(String, u32, u32)> {
+fn steps(context: Context<'_>, caches: &mut Caches, is_fit: impl Fn(&str) -> bool) -> Vec<(String, u32, u32)> {
     let steps = caches.told.known_steps(context).filter(|steps| !steps.are_annotated());
     let of_all = steps.iter().flat_map(|steps| &steps.steps);
     let named = of_all.map(|step| (format!("step {}", step.number), step.from, step.to));
-    named.filter(|(name, ..)| pattern.fits(name)).collect()
+    named.filter(|(name, ..)| is_fit(name)).collect()
 }
 
 /// Returns the number of segments at a position that a term matches, the sum of their sizes, and the largest of them.
@@ -260,6 +279,10 @@ fn is_matched(term: &Term, range: &Range) -> Option<bool> {
         Term::Pool(Pool::Private) => range.pool.is_private(),
         Term::Pool(Pool::Id(id)) => range.pool == *id,
         Term::Not(other) => !is_matched(other, range)?,
+        Term::All(terms) => {
+            let said: Option<Vec<bool>> = terms.iter().map(|term| is_matched(term, range)).collect();
+            said?.into_iter().all(|is| is)
+        }
         Term::Frame(_) | Term::Live(_) | Term::Category(_) => return None,
     })
 }

@@ -39,6 +39,15 @@ fn what_nothing_matches_is_said_with_what_there_is() {
         ("100mb", "No allocation is of about 100 MiB (100mb). The nearest has 57.2 MiB."),
         ("nowhere", "No allocation has “nowhere” in its stack (nowhere)."),
         ("stream:9", "No allocation is of stream 9 (stream:9). The trace has stream default, 7."),
+        (
+            ">1GB model.py:5",
+            "No allocation is larger than 1 GiB and has “model.py:5” in its stack (>1GB model.py:5). The largest has 592 MiB.",
+        ),
+        (
+            "stream:7 evaluate",
+            "No allocation is of stream 7 and has “evaluate” in its stack (stream:7 evaluate). Each of these matches \
+             something, but nothing matches all of them.",
+        ),
     ];
     for (term, want) in cases {
         assert_eq!(search(&mut session, term).none.as_deref(), Some(want), "{term}");
@@ -117,4 +126,21 @@ fn an_event_is_copied_with_its_numbers_and_its_stack() {
         forward  /m/model.py:5\n    step  /m/train.py:1";
     assert_eq!(text, want);
     assert!(matches!(session.answer(0, &Query::EventText { index: 99 }), Answer::Text(None)));
+}
+
+#[test]
+fn several_words_narrow_down_each_other() {
+    let mut session = open();
+    let mut counts = |term: &str| search(&mut session, term).count;
+    assert_eq!([">29MiB", "remember", "train.py:1"].map(&mut counts), [3, 2, 3]);
+    assert_eq!(counts(">29MiB remember"), 1);
+    assert_eq!(counts("remember >29MiB"), 1, "in any order");
+    assert_eq!(counts("model.py:5 train.py:1"), 1, "of two frames of one stack");
+    assert_eq!(counts("model.py:5 -train.py:1"), 1);
+    assert_eq!(counts("remember -stream:7 live:end"), 1);
+    assert_eq!(counts("\"remember train\""), 0);
+    let found = find(&mut session, ">29MiB remember", 0, 9);
+    assert_eq!((found.allocations, found.lines), ((1, 620_756_992), 1));
+    assert_eq!(find(&mut session, ">29MiB stream:7", 0, 9).segments, (0, 0));
+    assert_eq!(find(&mut session, ">10MiB stream:7", 0, 9).segments, (1, 20_971_520));
 }

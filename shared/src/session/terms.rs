@@ -64,8 +64,14 @@ impl Terms {
 
     /// Returns whether each frame matches a term; `None` if the term is invalid, or not one for frames.
     pub fn frames(&mut self, context: Context<'_>, term: &str) -> Option<Vec<bool>> {
-        let evaluated = self.evaluate(context, term).ok()?;
-        matches!(evaluated.term, Term::Frame(_)).then(|| evaluated.matches.frames().to_vec())
+        let Evaluated { term, matches, .. } = self.evaluate(context, term).ok()?;
+        matches.frames(term)
+    }
+
+    /// Returns the first of several terms that matches nothing by itself; `None` if all do, and of a single term.
+    pub fn first_empty(&mut self, context: Context<'_>, term: &str) -> Option<Term> {
+        let Evaluated { term, matches, .. } = self.evaluate(context, term).ok()?;
+        matches.first_empty(term).cloned()
     }
 
     /// Returns the approximate memory use in bytes.

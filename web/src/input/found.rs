@@ -8,7 +8,7 @@ use shared::units::Bytes;
 use super::command::Command;
 use super::fuzzy;
 use super::registry::live_commands;
-use crate::model::{FileKey, Model};
+use crate::model::{FileKey, Model, Recent, recent_closed};
 
 /// Maximum number of rows of a group while something is typed.
 const ROWS: usize = 8;
@@ -33,6 +33,8 @@ pub enum Item {
     Command(&'static Command),
     /// An open file, by its key and name.
     File(FileKey, String),
+    /// A file that was opened lately.
+    Recent(Recent),
     /// A job.
     Job(Job),
     /// A line.
@@ -45,6 +47,7 @@ impl Item {
         match self {
             Self::Command(command) => command.title,
             Self::File(_, name) => name,
+            Self::Recent(file) => &file.name,
             Self::Job(job) => &job.name,
             Self::Line(line) => &line.label,
         }
@@ -54,6 +57,7 @@ impl Item {
     pub fn note(&self) -> String {
         match self {
             Self::Command(_) | Self::File(..) => String::new(),
+            Self::Recent(file) => Bytes(file.bytes).to_string(),
             Self::Job(job) => job.note.clone(),
             Self::Line(line) => Bytes(line.bytes).to_string(),
         }
@@ -79,8 +83,9 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
         |job: &&Job| model.files.iter().any(|file| file.live.as_ref().is_some_and(|live| live.session == job.session));
     let jobs = jobs.iter().filter(|job| !watched(job)).cloned().map(Item::Job);
     let is_idle = typed.trim().is_empty();
-    let groups: [(&'static str, Vec<Item>); 5] = [
+    let groups: [(&'static str, Vec<Item>); 6] = [
         ("Files", others.map(|file| Item::File(file.key, file.name.clone())).collect()),
+        ("Recent files", recent_closed(model).cloned().map(Item::Recent).collect()),
         ("Views", of_commands(&mut commands().filter(is_view))),
         ("Commands", of_commands(&mut commands().filter(|command| !is_view(command)))),
         ("Jobs", jobs.take(if is_idle { FIRST_JOBS } else { usize::MAX }).collect()),
@@ -140,5 +145,9 @@ mod tests {
         let groups = ask("heatmap");
         assert_eq!(shown(&groups)[0], ("Views", vec!["Show the heatmap"]));
         assert!(ask("zzqqxx").is_empty());
+        let recent = Recent { id: "r".to_owned(), name: "leak.pickle".to_owned(), ..Recent::default() };
+        let listed = crate::model::Action::RecentListed(Some(crate::model::Shared::new(vec![recent])));
+        let model = crate::model::update(&model, listed);
+        assert_eq!(shown(&found(&model, "leak", &jobs, &lines))[0], ("Recent files", vec!["leak.pickle"]));
     }
 }

@@ -228,15 +228,24 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
     );
 }
 
-/// Shows a second view on a side; without one, where there is room. Moves the second view if there is one already.
-pub fn split(model: &ModelHandle, side: Option<Side>) {
+/// Shows a second view as the last one was, or closes it.
+pub fn toggle_split(model: &ModelHandle) {
     let now = model.now();
-    let split = match (now.view.split, side) {
+    let split = match now.view.split {
+        Some(_) => None,
+        None => Some(now.preferences.second(now.view.tab, first_side())),
+    };
+    model.dispatch(Action::SetSplit(split));
+}
+
+/// Shows two views, the second one on a side, or puts it there.
+pub fn split(model: &ModelHandle, side: Side) {
+    let now = model.now();
+    let split = match now.view.split {
         // The view that comes first stays first.
-        (Some(split), Some(side)) if split.side.is_before() => Split { side: side.opposite(), ..split },
-        (Some(split), Some(side)) => Split { side, ..split },
-        (Some(split), None) => split,
-        (None, side) => now.view.second(side.unwrap_or_else(first_side)),
+        Some(split) if split.side.is_before() => Split { side: side.opposite(), ..split },
+        Some(split) => Split { side, ..split },
+        None => Split { side, ..now.preferences.second(now.view.tab, side) },
     };
     model.dispatch(Action::SetSplit(Some(split)));
 }

@@ -119,6 +119,7 @@ fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
     let (kind, beside) = match item {
         Item::Command(command) => (command.id, keys(command.chords)),
         Item::File(..) => ("file", Html::default()),
+        Item::Recent(_) => ("recent", item.note().into()),
         Item::Job(_) => ("job", item.note().into()),
         Item::Line(_) => ("line", item.note().into()),
     };
@@ -136,6 +137,7 @@ fn open(model: &ModelHandle, item: &Item) {
     match item {
         Item::Command(command) => (command.run)(model, false),
         Item::File(key, _) => model.dispatch(Action::SelectFile(*key)),
+        Item::Recent(file) => source::open_recent(model, &file.id),
         Item::Job(job) => source::watch(model, &job.session),
         Item::Line(line) => {
             model.dispatch(Action::Select(Selection::Line(line.stack)));

@@ -8,6 +8,7 @@ use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
 use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject, steps_to_go};
+use crate::views::details::select_here;
 use crate::views::events::{copy_event, to_partner};
 use crate::views::flame::transforms;
 use crate::views::heatmap::{move_rows, zoom_rows};
@@ -62,6 +63,12 @@ fn has_pins(model: &Model) -> bool {
 /// Returns whether there is a selection, or an event at the cursor, that a menu can be opened for.
 fn has_subject(model: &Model) -> bool {
     is_ready(model) && (model.view.cursor > 0 || Subject::of(model.view.selection, 0).is_some())
+}
+
+/// Whether Enter is free for what the event at the cursor is about.
+fn can_select_here(model: &Model) -> bool {
+    let is_over_time = matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Events | Tab::Heatmap);
+    has_events(model) && is_over_time && model.view.cursor > 0 && !has_range(model)
 }
 
 /// Arrows and letters move the window only where no list uses them.
@@ -154,6 +161,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "extend-back", "Extend the range by one event back", &[Chord::char("<")], has_events, |m, _| go::extend_by(m, -1)),
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
+    command(Cursor, "select-here", "Select what the event at the cursor is about", &[Chord::code("Enter")], can_select_here, |m, _| select_here(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
     command(Cursor, "pin", "Pin the selected allocation or the cursor, or unpin it", &[Chord::shift("KeyM")], has_events, |m, _| go::toggle_pin(m)),
     command(Cursor, "next-pin", "Next pin", &[Chord::char("}")], has_pins, |m, _| go::to_pin(m, true)),
@@ -179,11 +187,10 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
-    command(View, "split", "Show two views", &[Chord::code("Backslash")], |m| is_ready(m) && m.view.split.is_none(), |m, _| go::split(m, None)),
-    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Some(Side::Right))),
-    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Some(Side::Below))),
-    command(View, "split-other", "Go to the other view", &[Chord::code("Backslash")], is_split, |m, _| go::to_other_view(m)),
-    command(View, "split-close", "Show one view", &[Chord::shift("Backslash")], is_split, |m, _| m.dispatch(Action::SetSplit(None))),
+    command(View, "split", "Show two views, or one again", &[Chord::code("Backslash")], is_ready, |m, _| go::toggle_split(m)),
+    command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Side::Right)),
+    command(View, "split-over", "Show two views one over the other", &[], |m| can_split(m, false), |m, _| go::split(m, Side::Below)),
+    command(View, "split-other", "Go to the other view", &[Chord::code("F6")], is_split, |m, _| go::to_other_view(m)),
     command(View, "find-settings", "Find better allocator settings", &[], has_events, |m, _| find_remedy(m)),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
@@ -237,7 +244,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
-    command(Page, "sessions", "Back to jobs", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
+    command(Page, "sessions", "Go to the start page: jobs and recent files", &[], |m| has_server(m) && m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "close-all", "Close all files", &[], |m| m.files.len() > 1, |m, _| source::close_all(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
@@ -291,7 +298,7 @@ mod tests {
                     Action::SetSegmentGroup(SegmentGroup::Pool),
                 ]);
                 models.push(model.clone());
-                let split = Action::SetSplit(Some(model.view.second(Side::Below)));
+                let split = Action::SetSplit(Some(model.preferences.second(model.view.tab, Side::Below)));
                 models.push(crate::model::update(&model, split));
                 models.push(crate::model::update(&model, Action::SetFlameBox(vec![7])));
                 crate::model::testing::add_oom(&mut model);

@@ -364,6 +364,8 @@ pub enum Action {
     SetDetailsWidth(Option<u32>),
     /// Shows a short notice.
     Notify(String),
+    /// Says that the browser asks a person; `None` once they have answered.
+    Waits(Option<String>),
     /// Dismisses the notice.
     DismissNotice,
     /// Esc: closes or clears the innermost thing.
@@ -418,6 +420,7 @@ impl Action {
                 | Self::StepStay(_)
                 | Self::StepAdopted(_)
                 | Self::StepJoined
+                | Self::Waits(_)
                 | Self::Rested
         )
     }

@@ -240,13 +240,18 @@ pub fn steps_to_go(model: &Model, is_forward: bool) -> i32 {
     distance(model, model.history.at, is_forward)
 }
 
-/// Returns what to do when the browser has gone to the step with a number.
+/// Returns what to do when the browser has gone to the step with a number. Back from the start page over the steps of closed files leads to
+/// the first step at once.
 pub fn way(model: &Model, number: u32) -> Way {
     let history = &model.history;
     let Ok(index) = history.index(number) else { return Way::Unknown };
     match history.steps.get(index) {
-        Some(step) if index != history.at && leads_anywhere(model, step) => Way::There,
-        _ => Way::Further(distance(model, index, index > history.at)),
+        Some(step) if index != history.at && leads_anywhere(model, step) => return Way::There,
+        _ => {}
+    }
+    match distance(model, index, index > history.at) {
+        0 if index < history.at => Way::Further(-(index as i32)),
+        steps => Way::Further(steps),
     }
 }
 

@@ -135,6 +135,15 @@ fn the_list_has_a_bound() {
 }
 
 #[test]
+fn back_over_a_closed_file_leads_to_the_first_step_at_once() {
+    let model = then(&opened(), [zoom(), Action::Rested, Action::SetTab(Tab::Flame), Action::FileClosed(FileKey(0))]);
+    assert_eq!(numbers(&model), [0, 1, 2, 3]);
+    assert_eq!(way(&model, 2), Way::Further(-2), "not one press of Back for each step of what is gone");
+    let back = update(&model, Action::StepStay(2));
+    assert_eq!(way(&back, 0), Way::Further(0), "and there it ends");
+}
+
+#[test]
 fn pins_are_of_the_device_that_a_step_shows() {
     use crate::model::view::Pin;
     let pin = |position| Action::TogglePin(Pin::new(position, None, "here"));

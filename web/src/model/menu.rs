@@ -12,6 +12,8 @@ pub enum Subject {
     Segment(u32, Address),
     /// The event that leads to a position.
     Event(u32),
+    /// A moment of the overview, by its position.
+    Moment(u32),
     /// A box of the flame graph.
     Frame {
         /// The function, or a description.

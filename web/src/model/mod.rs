@@ -30,7 +30,7 @@ pub use offer::{Offer, OfferedBy};
 pub use place::Place;
 pub use preferences::Preferences;
 pub use rebase::rebased;
-pub use recent::{Again, Recent, recent_of};
+pub use recent::{Again, Recent, recent_closed, recent_of};
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;

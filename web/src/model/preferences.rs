@@ -11,7 +11,7 @@ use shared::query::{Axis, Summary};
 
 use super::action::Action;
 use super::state::ThemeChoice;
-use super::view::{Tab, View, extent};
+use super::view::{Side, Split, Tab, View, extent};
 
 /// The version of the text. Text of any other version is ignored.
 const VERSION: &str = "1";
@@ -86,7 +86,24 @@ impl Preferences {
             Action::SetFlameBottomUp(bottom_up) => view.bottom_up = *bottom_up,
             Action::SetFlameByCategory(by_category) => view.by_category = *by_category,
             Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = *by_size,
+            Action::SetSplit(Some(split)) => view.split = Some(*split),
             _ => {}
+        }
+    }
+
+    /// Takes over the second view that is being closed: the next one begins as it was.
+    pub(super) fn keep_split(&mut self, split: Option<Split>) {
+        self.view.split = split.or(self.view.split);
+    }
+
+    /// Returns the second view to show beside a tab: as the last one was, otherwise the timeline, or the segments beside it,
+    /// on a side.
+    pub fn second(&self, tab: Tab, side: Side) -> Split {
+        let other = if tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
+        match self.view.split {
+            Some(last) if last.tab != tab => last,
+            Some(last) => Split { tab: other, ..last },
+            None => Split { tab: other, side, percent: 50 },
         }
     }
 
@@ -152,6 +169,7 @@ fn settings(link: &Link) -> Link {
         bottom_up: link.bottom_up,
         by_category: link.by_category,
         heatmap_sizes: link.heatmap_sizes,
+        split: link.split,
         ..Preferences::default().view
     }
 }
@@ -162,6 +180,27 @@ mod tests {
 
     use super::*;
     use crate::model::testing::{added, after, read, summary, watched};
+
+    #[test]
+    fn the_second_view_comes_back_as_it_was_closed() {
+        let model = after([added(0, "a"), read(0, &[1000])]);
+        let first = model.preferences.second(Tab::Timeline, Side::Right);
+        assert_eq!(first, Split { tab: Tab::Segments, side: Side::Right, percent: 50 });
+        let below = Split { tab: Tab::Flame, side: Side::Below, percent: 30 };
+        let closed = [Action::SetSplit(Some(below)), Action::SetSplit(None)];
+        let model = closed.into_iter().fold(model, |model, action| crate::model::update(&model, action));
+        assert_eq!(model.preferences.second(Tab::Timeline, Side::Right), below);
+        assert_eq!(
+            Preferences::parse(&model.preferences.text()).second(Tab::Timeline, Side::Right),
+            below,
+            "next visit"
+        );
+        assert_eq!(model.preferences.second(Tab::Flame, Side::Right), Split { tab: Tab::Timeline, ..below });
+        // Closed from the other view, the one that keys were for comes back.
+        let other = [Action::SetSplit(Some(below)), Action::FocusView(Tab::Flame), Action::SetSplit(None)];
+        let model = other.into_iter().fold(model, |model, action| crate::model::update(&model, action));
+        assert_eq!(model.preferences.second(model.view.tab, Side::Right).tab, Tab::Timeline);
+    }
 
     #[test]
     fn what_was_set_is_read_again_and_bad_content_is_ignored() {

@@ -2,8 +2,10 @@
 
 use shared::link::{FileHash, Link};
 
+use super::state::Model;
+
 /// A recent file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recent {
     /// The id by which the browser keeps it.
     pub id: String,
@@ -48,9 +50,26 @@ pub fn recent_of<'a>(link: &Link, recent: &'a [Recent]) -> Option<&'a Recent> {
     recent.iter().find(is_it).or_else(|| recent.iter().find(may_be_it))
 }
 
+/// The most recent files that a menu lists.
+const LISTED: usize = 8;
+
+/// Returns the newest of the files that were opened lately and are not open now, as many as a menu lists.
+pub fn recent_closed(model: &Model) -> impl Iterator<Item = &Recent> {
+    let is_open = |recent: &Recent| {
+        model.files.iter().any(|file| {
+            matches!(&file.again, Again::Kept(id) if *id == recent.id)
+                || recent.hash.is_some() && file.hash == recent.hash
+        })
+    };
+    let all = model.recent.as_ref().map_or(&[][..], |recent| recent.as_slice());
+    all.iter().filter(move |recent| !is_open(recent)).take(LISTED)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::testing::{added, after};
+    use crate::model::{Action, FileKey, Shared};
 
     fn recent(id: &str, name: &str, hash: Option<u8>) -> Recent {
         Recent {
@@ -63,6 +82,21 @@ mod tests {
             hash: hash.map(|byte| FileHash::of_digest(&[byte; 32])),
             is_copy: true,
         }
+    }
+
+    #[test]
+    fn a_menu_lists_the_newest_that_are_not_open() {
+        let all: Vec<Recent> = (0..20).map(|i| recent(&i.to_string(), &format!("{i}.pickle"), Some(i))).collect();
+        let model = after([
+            added(0, "renamed"),
+            Action::FileHashed { key: FileKey(0), hash: FileHash::of_digest(&[1; 32]) },
+            added(1, "2.pickle"),
+            Action::FileKept { key: FileKey(1), again: Again::Kept("2".to_owned()) },
+            Action::RecentListed(Some(Shared::new(all))),
+        ]);
+        let listed: Vec<&str> = recent_closed(&model).map(|recent| recent.id.as_str()).collect();
+        assert_eq!(listed, ["0", "3", "4", "5", "6", "7", "8", "9"]);
+        assert_eq!(recent_closed(&after([])).count(), 0);
     }
 
     #[test]

@@ -282,11 +282,13 @@ pub struct Notice {
     pub text: String,
     /// A link that was not applied to this file, because the file's content is not the link's. A button applies it.
     pub withheld: Option<(FileKey, Box<Read>)>,
+    /// Whether it stands while the browser asks a person, and goes with their answer.
+    pub is_waiting: bool,
 }
 
 impl From<String> for Notice {
     fn from(text: String) -> Self {
-        Self { text, withheld: None }
+        Self { text, withheld: None, is_waiting: false }
     }
 }
 

@@ -18,7 +18,7 @@ mod views;
 use super::action::Action;
 use super::live::Span;
 use super::menu::Subject;
-use super::state::{Dialog, FileEntry, FileKey, Model, Phase, Shared};
+use super::state::{Dialog, FileEntry, FileKey, Model, Notice, Phase, Shared};
 use super::view::{Selection, Tab, View};
 use super::whatif::WhatIfStep;
 use super::{away, history};
@@ -32,6 +32,9 @@ pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     let is_gesture = action.is_gesture();
     next.preferences.hear(&action);
+    if matches!(action, Action::SetSplit(None)) {
+        next.preferences.keep_split(model.view.split);
+    }
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileFrom { key, origin, url } => {
@@ -179,6 +182,8 @@ pub fn update(model: &Model, action: Action) -> Model {
         // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
+        Action::Waits(Some(text)) => next.notice = Some(Notice { is_waiting: true, ..text.into() }),
+        Action::Waits(None) => next.notice = next.notice.filter(|notice| !notice.is_waiting),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => links::follow(&mut next, link),

@@ -178,7 +178,7 @@ fn withhold(model: &mut Model, key: FileKey, link: Box<Read>) {
     let text = format!(
         "This file is named “{name}” like the one of the link, but its content differs. The link's view was not applied."
     );
-    model.notice = Some(Notice { text, withheld: Some((key, link)) });
+    model.notice = Some(Notice { text, withheld: Some((key, link)), is_waiting: false });
 }
 
 /// Applies the link that the notice is about.

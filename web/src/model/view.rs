@@ -190,12 +190,6 @@ impl View {
         }
     }
 
-    /// Returns a second view on a side: the timeline, or the segments beside it.
-    pub fn second(&self, side: Side) -> Split {
-        let tab = if self.tab == Tab::Timeline { Tab::Segments } else { Tab::Timeline };
-        Split { tab, side, percent: 50 }
-    }
-
     /// Gives the focus to the other of two views.
     pub fn swap_focus(&mut self) {
         if let Some(split) = &mut self.split {

@@ -85,7 +85,7 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
                 }
                 <p class="buttons failed-buttons">
                     <button type="button" class="button" onclick={on_again} data-testid="watch-again">{ "Try again" }</button>
-                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Back to jobs" }</button>
+                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Go to the start page" }</button>
                 </p>
             </div>
         </main>

@@ -4,7 +4,7 @@ use shared::units::Bytes;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Dialog, FileEntry, Phase};
+use crate::model::{Action, Dialog, FileEntry, Phase, Recent, recent_closed};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
@@ -34,9 +34,14 @@ pub fn file_menu(model: &ModelHandle) -> Html {
             if model.files.len() > 1 {
                 <button type="button" class="menu-row" onclick={on_close_all} data-testid="menu-close-all">{ "Close all" }</button>
             }
+            if recent_closed(model).next().is_some() {
+                <hr />
+                <div class="menu-head">{ "Recent files" }</div>
+                { for recent_closed(model).map(|file| recent_row(model, file)) }
+            }
             <hr />
             if model.place.has_server() {
-                <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
+                <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Start page: jobs and recent files" }</button>
             }
             <button type="button" class="menu-row" onclick={on_pick} data-testid="menu-open-file">{ "Open file…" }</button>
             if model.place.has_server() {
@@ -76,6 +81,19 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
     }
 }
 
+fn recent_row(model: &ModelHandle, file: &Recent) -> Html {
+    let on_open = {
+        let (model, id) = (model.clone(), file.id.clone());
+        Callback::from(move |_| source::open_recent(&model, &id))
+    };
+    html! {
+        <button type="button" key={file.id.clone()} class="menu-row" onclick={on_open} title={file.name.clone()} data-testid="menu-recent">
+            <span class="menu-label">{ file.name.clone() }</span>
+            <span class="menu-note">{ Bytes(file.bytes).to_string() }</span>
+        </button>
+    }
+}
+
 /// Returns the progress of a file, or its size and the memory that it takes.
 fn note(file: &FileEntry) -> String {
     match &file.phase {
@@ -91,7 +109,7 @@ fn note(file: &FileEntry) -> String {
                 .map_or_else(|| Bytes(file.size).to_string(), |live| live.status.state.name().to_owned());
             if file.memory > 0 { format!("{what} · {} of memory", Bytes(file.memory)) } else { what }
         }
-        Phase::Away => format!("{} · put away", Bytes(file.size)),
+        Phase::Away => format!("{} · unloaded, reopens on a click", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }

@@ -5,6 +5,7 @@ use yew::prelude::*;
 use crate::browser::Timeout;
 use crate::hooks::use_model;
 use crate::model::Action;
+use crate::source;
 use crate::widgets::icon::{Symbol, icon};
 
 /// How long the notice stays, in milliseconds: enough to read two sentences.
@@ -19,7 +20,7 @@ pub fn Notice() -> Html {
         let model = model.clone();
         use_effect_with(model.notice.clone(), move |notice| {
             // One with a choice stays until the user makes it.
-            let passing = notice.as_ref().filter(|notice| notice.withheld.is_none());
+            let passing = notice.as_ref().filter(|notice| notice.withheld.is_none() && !notice.is_waiting);
             *timer.borrow_mut() = passing.map(|_| Timeout::new(STAY_MS, move || model.dispatch(Action::DismissNotice)));
         });
     }
@@ -31,6 +32,10 @@ pub fn Notice() -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::ApplyWithheld))
     };
+    let cancel = {
+        let model = model.clone();
+        Callback::from(move |_| source::stop_waiting(&model))
+    };
     html! {
         <div class="notice-place" role="status">
             if let Some(notice) = &model.notice {
@@ -39,7 +44,11 @@ pub fn Notice() -> Html {
                     if notice.withheld.is_some() {
                         <button type="button" class="toolbar-button" onclick={apply} data-testid="notice-apply">{ "Apply anyway" }</button>
                     }
-                    <button type="button" class="icon-button" aria-label="Dismiss" {onclick}>{ icon(Symbol::Cross) }</button>
+                    if notice.is_waiting {
+                        <button type="button" class="toolbar-button" onclick={cancel} data-testid="notice-cancel">{ "Cancel" }</button>
+                    } else {
+                        <button type="button" class="icon-button" aria-label="Dismiss" {onclick}>{ icon(Symbol::Cross) }</button>
+                    }
                 </p>
             }
         </div>

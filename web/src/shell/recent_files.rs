@@ -7,7 +7,7 @@ use yew::prelude::*;
 use crate::hooks::ModelHandle;
 use crate::model::{Recent, recent_of};
 use crate::source;
-use crate::widgets::format::{span_text, wall_clock};
+use crate::widgets::format::{ago_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
 /// Renders the recent files.
@@ -39,7 +39,7 @@ fn row(model: &ModelHandle, file: &Recent, now_us: i64) -> Html {
         let (model, id) = (model.clone(), file.id.clone());
         Callback::from(move |_| source::forget(&model, Some(&id)))
     };
-    let ago = format!("{} ago", span_text(now_us.saturating_sub(file.opened_us)));
+    let ago = ago_text(now_us.saturating_sub(file.opened_us));
     html! {
         <li key={file.id.clone()} class="recent-file" data-testid="recent-file">
             <button type="button" class="session-open" onclick={on_open} title={file.name.clone()} data-testid="recent-open">{ &file.name }</button>

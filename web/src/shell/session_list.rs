@@ -41,9 +41,17 @@ pub fn job_dialog(model: &ModelHandle) -> Html {
     }
 }
 
+/// Properties of [`SessionList`].
+#[derive(PartialEq, Properties)]
+pub struct SessionListProps {
+    /// What stands below the jobs, or above them while there are none.
+    #[prop_or_default]
+    pub children: Html,
+}
+
 /// The list of jobs.
 #[component]
-pub fn SessionList() -> Html {
+pub fn SessionList(props: &SessionListProps) -> Html {
     let model = use_model();
     let listing = use_state_eq(Listing::default);
     let limit = use_state_eq(|| PAGE);
@@ -134,7 +142,7 @@ pub fn SessionList() -> Html {
             on_download: on_download.clone(),
         })
     });
-    match &*listing {
+    let list = match &*listing {
         Listing::Absent => Html::default(),
         Listing::Token { reason } => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
@@ -172,7 +180,11 @@ pub fn SessionList() -> Html {
                 { extent(&listing, *limit, on_more) }
             </section>
         },
-    }
+    };
+    let is_first = !sessions.is_empty() || matches!(*listing, Listing::Token { .. });
+    let (list, beside) =
+        (html! { <div key="jobs">{ list }</div> }, html! { <div key="beside">{ props.children.clone() }</div> });
+    html! { <>{ for if is_first { [list, beside] } else { [beside, list] } }</> }
 }
 
 /// Renders how much of the list is shown, unless it is all of it.

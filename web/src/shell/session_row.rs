@@ -5,7 +5,7 @@ use yew::prelude::*;
 
 use super::sparkline::Sparkline;
 use crate::source::server::{self, Json};
-use crate::widgets::format::{counted, moment_text, span_text, wall_clock};
+use crate::widgets::format::{ago_text, counted, moment_text, span_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
 /// A session as the server describes it.
@@ -301,7 +301,7 @@ fn when(session: &SessionInfo, now_us: i64) -> String {
     if session.is_live() {
         format!("for {}", span_text(now_us.saturating_sub(session.started_us)))
     } else {
-        format!("{} ago", span_text(now_us.saturating_sub(session.last_us)))
+        ago_text(now_us.saturating_sub(session.last_us))
     }
 }
 

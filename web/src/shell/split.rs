@@ -60,7 +60,7 @@ pub fn Views() -> Html {
             Callback::from(move |_: FocusEvent| focus())
         };
         let onpointerdown = Callback::from(move |_: PointerEvent| focus());
-        let class = classes!("view-pane", (of == tab).then_some("has-keys"));
+        let class = classes!("view-pane", "is-half", (of == tab).then_some("has-keys"));
         html! {
             <div key={of.name()} id={panel_id(of)} {class} role="tabpanel" tabindex="-1" aria-labelledby={format!("tab-{}", of.name())}
                 {onfocusin} {onpointerdown} data-testid={if of == first { "view-first" } else { "view-second" }} data-view={of.name()}>

@@ -26,6 +26,25 @@ pub fn start_page(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Uploads)))
     };
+    let files = html! {
+        <div class="start-files">
+            { recent_files(model) }
+            <div class="drop-target" data-testid="drop-target">
+                { icon(Symbol::Open) }
+                <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
+                <p class="buttons">
+                    <button type="button" class="button is-primary" onclick={on_pick} data-testid="open-file">{ "Open file" }</button>
+                    if model.place.has_server() {
+                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
+                    }
+                    if model.place.has_server() && model.has_uploads {
+                        <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
+                    }
+                </p>
+                <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
+            </div>
+        </div>
+    };
     html! {
         <main class="stage" data-testid="start">
             <div class="start">
@@ -36,27 +55,14 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         { for open_again(model) }
                     </p>
                 }
-                if model.place.has_server() {
-                    <SessionList />
-                }
                 if model.place == Place::Embedded {
                     <p class="start-link" role="status" data-testid="awaits-message">{ "Waiting for a trace from the site that opened this page." }</p>
                 }
-                { recent_files(model) }
-                <div class="drop-target" data-testid="drop-target">
-                    { icon(Symbol::Open) }
-                    <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
-                    <p class="buttons">
-                        <button type="button" class="button is-primary" onclick={on_pick} data-testid="open-file">{ "Open file" }</button>
-                        if model.place.has_server() {
-                            <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
-                        }
-                        if model.place.has_server() && model.has_uploads {
-                            <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
-                        }
-                    </p>
-                    <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
-                </div>
+                if model.place.has_server() {
+                    <SessionList>{ files }</SessionList>
+                } else {
+                    { files }
+                }
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "Record a snapshot" }</h2>

@@ -71,12 +71,12 @@ fn split_buttons(model: &ModelHandle) -> Html {
         Callback::from(move |_| {
             let split = match model.now().view.split {
                 Some(_) => None,
-                None => Some(model.now().view.second(first_side())),
+                None => Some(model.now().preferences.second(model.now().view.tab, first_side())),
             };
             model.dispatch(Action::SetSplit(split));
         })
     };
-    let label = if split.is_some() { "Show one view" } else { "Show two views (\\)" };
+    let label = if split.is_some() { "Show one view (\\)" } else { "Show two views (\\)" };
     let is_beside = split.is_none_or(|split| split.side.is_beside());
     let turn = split.map(|split| {
         let label = if is_beside { "Put the views over one another" } else { "Put the views beside one another" };

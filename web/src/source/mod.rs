@@ -23,7 +23,7 @@ pub use fragment::{open_named, part};
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;
-pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, use_recent};
+pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, stop_waiting, use_recent};
 pub use run::open_run;
 pub use sample::open_sample;
 use shared::order::Within;

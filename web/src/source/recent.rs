@@ -1,7 +1,7 @@
 //! Recent files: keeps them in the browser for a later visit, lists them on the start page, and opens them again when
 //! the page is reloaded. recent.js accesses the browser's storage.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
@@ -22,6 +22,8 @@ thread_local! {
     static RECENT: RefCell<Option<Object>> = const { RefCell::new(None) };
     /// The files that are not kept yet, with promises of their handles.
     static FRESH: RefCell<HashMap<FileKey, (File, JsValue)>> = RefCell::default();
+    /// Counts what a person asked for: an answer to anything but the last is not waited for any more.
+    static TURN: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Sets the module. Called once, before the page is drawn.
@@ -111,44 +113,84 @@ pub fn reopen_linked(model: &ModelHandle) {
             return;
         }
         let Some(found) = now.link.as_ref().and_then(|link| recent_of(link, &list)) else { return };
-        reopen(&model, found.id.clone(), false).await;
+        if let Opened::File(file) = opened(&found.id, false).await {
+            arrived(&model, &found.id, &file, true).await;
+        }
     });
 }
 
-/// Opens a recent file.
-pub fn open_recent(model: &ModelHandle, id: &str) {
-    let (model, id) = (model.clone(), id.to_owned());
-    spawn_local(async move { reopen(&model, id, true).await });
+/// What the browser answers when a file is asked for.
+enum Opened {
+    /// The file.
+    File(File),
+    /// A person must allow it first, or has refused.
+    Refused,
+    /// It was moved, renamed or deleted.
+    Gone,
 }
 
-/// Opens a file again. With `is_asked_for`, a person asked for it, so the browser may ask for permission.
-async fn reopen(model: &ModelHandle, id: String, is_asked_for: bool) {
-    let found = ask("open", Array::of2(&id.as_str().into(), &is_asked_for.into())).await;
-    match found.map(|found| (found.as_string(), found.dyn_into::<File>())) {
-        Some((_, Ok(file))) => {
-            let handle = ask("handleOf", Array::of1(&id.as_str().into())).await.unwrap_or_default();
-            // Something else may have been opened meanwhile.
-            if !is_asked_for {
-                if model.now().link.is_none() {
-                    return;
-                }
-                model.dispatch(Action::StepJoined);
-            }
-            open_one(model, &file, handle);
-        }
-        Some((Some(_), _)) if is_asked_for => model.dispatch(Action::Notify(REFUSED.to_owned())),
-        Some(_) => {}
-        None if is_asked_for => {
-            model.dispatch(Action::Notify(GONE.to_owned()));
-            forget(model, Some(&id));
-        }
-        None => {}
+/// Asks the browser for a file; with `asks`, it may ask a person for their permission.
+async fn opened(id: &str, asks: bool) -> Opened {
+    match ask("open", Array::of2(&id.into(), &asks.into())).await.map(JsCast::dyn_into::<File>) {
+        Some(Ok(file)) => Opened::File(file),
+        Some(Err(_)) => Opened::Refused,
+        None => Opened::Gone,
     }
 }
 
-/// The notice after a person refused the permission.
-const REFUSED: &str = "The browser was not allowed to read the file.";
-/// The notice for a file that was moved, renamed or deleted.
+/// Opens a file that was opened lately. Says so while the browser asks a person for its permission.
+pub fn open_recent(model: &ModelHandle, id: &str) {
+    let (model, id) = (model.clone(), id.to_owned());
+    spawn_local(async move {
+        let turn = TURN.get().wrapping_add(1);
+        TURN.set(turn);
+        let now = model.now();
+        let known = now.recent.as_ref().and_then(|recent| recent.iter().find(|file| file.id == id));
+        let name = known.map_or_else(|| "the file".to_owned(), |file| format!("“{}”", file.name));
+        let mut found = opened(&id, false).await;
+        if matches!(found, Opened::Refused) {
+            model.dispatch(Action::Waits(Some(format!("Waiting for the browser's permission to read {name}"))));
+            found = opened(&id, true).await;
+            // It was cancelled, or another file was asked for.
+            if TURN.get() != turn {
+                return;
+            }
+            model.dispatch(Action::Waits(None));
+        }
+        match found {
+            Opened::File(file) => arrived(&model, &id, &file, false).await,
+            Opened::Refused => model.dispatch(Action::Notify(format!(
+                "The browser was not allowed to read {name}. Open it again and allow it, or drop the file on this page. If the \
+                 browser does not ask again, allow files for this page in its site settings."
+            ))),
+            Opened::Gone => {
+                model.dispatch(Action::Notify(GONE.to_owned()));
+                forget(&model, Some(&id));
+            }
+        }
+    });
+}
+
+/// Forgets what the browser asks a person for: whatever they answer, nothing is opened.
+pub fn stop_waiting(model: &ModelHandle) {
+    TURN.set(TURN.get().wrapping_add(1));
+    model.dispatch(Action::Waits(None));
+}
+
+/// Opens a file that the browser handed out again, and keeps its handle. `is_linked` says that the page's link is for it.
+async fn arrived(model: &ModelHandle, id: &str, file: &File, is_linked: bool) {
+    let handle = ask("handleOf", Array::of1(&id.into())).await.unwrap_or_default();
+    if is_linked {
+        // Something else may have been opened meanwhile.
+        if model.now().link.is_none() {
+            return;
+        }
+        model.dispatch(Action::StepJoined);
+    }
+    open_one(model, file, handle);
+}
+
+/// Shown when a file was moved, renamed or deleted.
 const GONE: &str = "The file is no longer there. Drop it again from where it is now.";
 
 /// Forgets a file; without an id, all of them.

@@ -56,7 +56,7 @@ pub fn Status() -> Html {
                 <span key={sum.name} title={format!("{}: {}", Bytes((sum.of)(state)).exact(), sum.meaning)}>
                     { sum.name }{ " " }<b data-testid={format!("status-{}", sum.name.replace(' ', "-"))}>{ bytes_text((sum.of)(state)) }</b>
                     if sum.name == GAPS {
-                        { " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }
+                        <span class="status-largest">{ " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }</span>
                     }
                 </span>
             }) }

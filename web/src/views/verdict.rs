@@ -35,26 +35,34 @@ pub fn VerdictCard() -> Html {
     };
     let verdict = verdict.filter(|verdict| verdict.position == position);
     let tries = use_remedies(&model, verdict);
-    let (Some(failure), Some(position)) = (failure, position) else { return Html::default() };
+    // Of this failure: another one's card begins folded.
+    let unfolded = use_state_eq(|| None::<u32>);
+    let (Some(failure), Some(position)) = (failure, position) else { return growth(&model) };
+    let is_unfolded = *unfolded == Some(position);
+    let fold = Callback::from(move |_: MouseEvent| unfolded.set((!is_unfolded).then_some(position)));
+    let sentence = verdict.map_or(&failure.message, |verdict| &verdict.sentence);
     let failed = model.diagnosis().map_or(1, |whole| whole.failed);
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     html! {
-        <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
+        <section class={classes!("verdict", "folds", model.view.split.is_some().then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
                 <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>
+                // Shown where there is room for one line.
+                <p class="verdict-brief" title={sentence.clone()} data-testid="verdict-brief">{ sentence.clone() }</p>
                 if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
                 <span class="verdict-acts">
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
                     { saver(&model) }
                     <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
+                    <button type="button" class="toolbar-button verdict-fold" aria-expanded={is_unfolded.to_string()} onclick={fold} data-testid="verdict-fold">{ if is_unfolded { "Less" } else { "More" } }</button>
                     <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
                 </span>
             </header>
             <div class="verdict-text">
-                { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence)) }
+                { words(sentence) }
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
                 { holder(&model, failure, verdict) }
                 { requester(&model, failure) }
@@ -70,6 +78,26 @@ pub fn VerdictCard() -> Html {
             }
             { numbers(failure) }
             { used_for(failure) }
+        </section>
+    }
+}
+
+/// Renders what is said of a line that holds more at every step, where no request has failed.
+fn growth(model: &ModelHandle) -> Html {
+    let is_open = model.file().is_some_and(|file| !file.is_verdict_closed) && !model.live().is_some_and(Live::is_open);
+    let diagnosis =
+        model.diagnosis().filter(|diagnosis| is_open && diagnosis.verdict.is_growing && diagnosis.failed == 0);
+    let Some(verdict) = diagnosis.map(|diagnosis| &diagnosis.verdict) else { return Html::default() };
+    html! {
+        <section class="verdict is-growth" aria-label="What grows" data-testid="verdict-growth">
+            <div class="verdict-text">
+                { words(&verdict.sentence) }
+                { line(model, verdict) }
+            </div>
+            <span class="verdict-acts">
+                <button type="button" class="toolbar-button" onclick={sends(model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
+                <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(model, Action::SetVerdictOpen(false))} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
+            </span>
         </section>
     }
 }

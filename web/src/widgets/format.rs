@@ -51,6 +51,17 @@ pub fn span_text(us: i64) -> String {
     }
 }
 
+/// Formats how long ago something was, in its largest unit: `just now`, `38 s ago`, `13 min ago`, `2 h ago`, `3 days ago`.
+pub fn ago_text(us: i64) -> String {
+    match us / 1_000_000 {
+        ..10 => "just now".to_owned(),
+        s @ 10..60 => format!("{s} s ago"),
+        s @ 60..3_600 => format!("{} min ago", s / 60),
+        s @ 3_600..172_800 => format!("{} h ago", s / 3_600),
+        s => format!("{} days ago", s / 86_400),
+    }
+}
+
 /// Formats microseconds since the epoch as UTC date and time: `2024-05-01 09:30:00.000123 UTC`.
 pub fn wall_clock(us: i64) -> String {
     let Moment { year, month, day, hour, minute, second, micros } = Moment::at(us);
@@ -69,6 +80,15 @@ pub fn moment_text(us: i64, now_us: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_ago_has_one_unit() {
+        let cases =
+            [(-5, "just now"), (38, "38 s ago"), (821, "13 min ago"), (7_499, "2 h ago"), (300_000, "3 days ago")];
+        for (seconds, text) in cases {
+            assert_eq!(ago_text(seconds * 1_000_000), text);
+        }
+    }
 
     #[test]
     fn seconds_line_up() {

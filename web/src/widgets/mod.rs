@@ -1,5 +1,6 @@
 //! Small components and formats that several views share. They do not know the model.
 
+pub mod brief;
 pub mod bytes_text;
 pub mod chips;
 pub mod copy;

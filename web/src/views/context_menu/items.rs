@@ -27,6 +27,8 @@ pub struct Known {
     pub segment: Option<(u32, Address)>,
     /// The pin that the menu sets or removes.
     pub pin: Option<Pin>,
+    /// The position to go to, if it is a moment.
+    pub moment: Option<u32>,
 }
 
 impl Known {
@@ -72,6 +74,10 @@ pub struct Item {
 pub fn items(known: &Known, filters: &[String], selection: Selection, pins: &[Pin]) -> Vec<Item> {
     let mut items = Vec::new();
     let mut add = |id, label, hint: String, act| items.push(Item { id, label, hint, act });
+    if let Some(position) = known.moment {
+        add("go", "Go there", String::new(), Act::Send(vec![Action::SetCursor(position)]));
+        add("show-before", "Show the window before it", String::new(), Act::Send(vec![Action::ShowPosition(position)]));
+    }
     if let Some(stack) = &known.stack {
         add("copy-stack", "Copy stack", String::new(), Act::Copy(stack.clone()));
     }
@@ -147,6 +153,14 @@ mod tests {
         assert_eq!(copied("copy-line"), Some(Act::Copy("/me/gpt/model.py:54:forward".to_owned())));
         assert_eq!(copied("copy-stack"), Some(Act::Copy("at::empty\n/me/gpt/model.py:54:forward\n".to_owned())));
         assert_eq!(copied("hide"), Some(Act::Send(vec![Action::AddFilter("-gpt/model.py:54".to_owned())])));
+    }
+
+    #[test]
+    fn a_moment_is_gone_to_and_pinned() {
+        let known = Known { moment: Some(7), pin: Some(Pin::new(7, None, "peak")), ..Known::default() };
+        assert_eq!(ids(&known, &[]), ["go", "show-before", "pin"]);
+        let go = items(&known, &[], Selection::None, &[]).swap_remove(0);
+        assert_eq!(go.act, Act::Send(vec![Action::SetCursor(7)]));
     }
 
     #[test]

@@ -23,14 +23,19 @@ pub fn ContextMenu() -> Html {
     let cursor = model.view.cursor;
     // The answer about an event names its allocation, which is asked for next.
     let state = use_exact_answer(match &subject {
-        Some(Subject::Event(position)) => Some(Query::State { position: *position }),
+        Some(Subject::Event(position) | Subject::Moment(position)) => Some(Query::State { position: *position }),
         _ => None,
     });
     let event = match (state.as_deref(), &subject) {
-        (Some(Answer::State(state)), Some(Subject::Event(position))) if state.position == *position => Some(state),
+        (Some(Answer::State(state)), Some(Subject::Event(position) | Subject::Moment(position)))
+            if state.position == *position =>
+        {
+            Some(state)
+        }
         _ => None,
     };
-    let of_event = event.and_then(|state| state.event.as_ref()?.allocation);
+    let is_moment = matches!(subject, Some(Subject::Moment(_)));
+    let of_event = event.filter(|_| !is_moment).and_then(|state| state.event.as_ref()?.allocation);
     let query = match &subject {
         Some(Subject::Selection(Selection::Allocation(id))) => Some(Query::Allocation { id: *id }),
         Some(Subject::Selection(Selection::Line(stack))) => Some(Query::Line(LineQuery {
@@ -89,6 +94,11 @@ pub fn ContextMenu() -> Html {
                 _ if of_event.is_some() => return Html::default(),
                 _ => of_moment(&model, state),
             }
+        }
+        (Subject::Moment(position), _) => {
+            let Some(state) = event else { return Html::default() };
+            let (title, pin) = (moment_title(&model, state), Some(pin_of_moment(model.device(), state)));
+            Known { title, pin, moment: Some(*position), ..Known::default() }
         }
         (Subject::Frame { name, location, bytes, stack, .. }, found) => {
             let mut known = match found {
@@ -168,6 +178,19 @@ fn of_allocation(model: &ModelHandle, detail: &AllocationDetail) -> Known {
 fn of_event_of(model: &ModelHandle, state: &StateAt, detail: &AllocationDetail) -> Known {
     let of_moment = of_moment(model, state);
     Known { title: of_moment.title, bytes: of_moment.bytes, pin: of_moment.pin, ..of_allocation(model, detail) }
+}
+
+/// Says what is at a moment of the overview.
+fn moment_title(model: &ModelHandle, state: &StateAt) -> String {
+    let Some(device) = model.device() else { return String::new() };
+    let at = Count(state.position.into());
+    if device.peak_position == state.position {
+        format!("Peak, {} requested", Bytes(state.totals.requested))
+    } else if device.ooms.iter().any(|(position, _)| *position == state.position) {
+        format!("Out of memory at event {at}")
+    } else {
+        format!("Event {at}, {} requested", Bytes(state.totals.requested))
+    }
 }
 
 fn of_moment(model: &ModelHandle, state: &StateAt) -> Known {

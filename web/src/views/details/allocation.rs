@@ -161,14 +161,17 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
 
 /// Returns a search term for a line: its file and number, or the function if those are unknown.
 pub fn search_term(name: &str, filename: &str, line: u32) -> String {
-    if line == 0 || filename.is_empty() || filename == "??" {
-        return name.to_owned();
-    }
-    // The last two parts of the path distinguish files of the same name.
-    let (file, folder) = split_path(filename);
-    let (parent, _) = split_path(folder);
-    let place = place(file, line);
-    if parent.is_empty() { place } else { format!("{parent}/{place}") }
+    let term = if line == 0 || filename.is_empty() || filename == "??" {
+        name.to_owned()
+    } else {
+        // The last two parts of the path distinguish files of the same name.
+        let (file, folder) = split_path(filename);
+        let (parent, _) = split_path(folder);
+        let place = place(file, line);
+        if parent.is_empty() { place } else { format!("{parent}/{place}") }
+    };
+    // One text, not several words.
+    if term.contains(' ') { format!("\"{term}\"") } else { term }
 }
 
 /// Returns a search term for a frame by its `file:line`; `None` if it has neither a place nor a name.
@@ -215,6 +218,8 @@ mod tests {
         assert_eq!(search_term("at::empty", "", 7), "at::empty");
         assert_eq!(frame_term("forward", "/x/nn/linear.py:116").as_deref(), Some("nn/linear.py:116"));
         assert_eq!(frame_term("at::empty", "??").as_deref(), Some("at::empty"));
+        assert_eq!(search_term("f(int, int)", "??", 0), "\"f(int, int)\"");
+        assert_eq!(search_term("step", "/my code/train.py", 3), "\"my code/train.py:3\"");
         assert_eq!(frame_term("", ""), None);
     }
 

@@ -20,6 +20,7 @@ pub use compare::{steps_query, steps_text};
 pub use lifetime::{still_live, window_of};
 use line::LinePane;
 use nothing::NothingPane;
+pub use nothing::select_here;
 use pins::PinsPane;
 pub use pins::{go_to_pin, pin_of_allocation, pin_of_moment};
 use range::RangePane;
@@ -45,6 +46,11 @@ pub fn Details() -> Html {
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
     let compared = model.view.compared;
+    // Of a failure, what held the memory comes before everything else.
+    let is_of_failure = selection == Selection::None
+        && (compared, range) == (None, None)
+        && model.failure_on_card().is_some_and(|failure| failure.position() == model.view.cursor);
+    let legend = html! { <div class="peak-legend"><Legend /></div> };
     let title = match selection {
         Selection::None if compared.is_some() => "Steps",
         Selection::None if range.is_some() => "Range",
@@ -66,6 +72,9 @@ pub fn Details() -> Html {
                     </button>
                 }
             </header>
+            if is_of_failure {
+                { legend.clone() }
+            }
             { match selection {
                 Selection::None => match (compared, range) {
                     (Some(steps), _) => html! { <ComparePane {steps} /> },
@@ -80,14 +89,14 @@ pub fn Details() -> Html {
             } }
             <PinsPane />
             // The legend helps to pick a class, or the next one.
-            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
-                <div class="peak-legend"><Legend /></div>
+            if !is_of_failure && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                { legend }
             }
             if model.view.tab == Tab::Timeline {
                 <Key />
             }
             if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
-                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
+                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack, or press Enter for what the event at the cursor is about." }</p>
             }
         </div>
         </ContextProvider<StackSettings>>

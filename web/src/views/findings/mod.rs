@@ -12,6 +12,7 @@ use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Model, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
+use crate::widgets::brief::Brief;
 use crate::widgets::empty::empty;
 
 /// Returns the class, the name and the picture of a severity.
@@ -39,7 +40,8 @@ pub fn ordered(model: &Model) -> Vec<Finding> {
 }
 
 /// Renders a finding: severity, message, what to try, and a button that shows the evidence.
-pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
+/// A brief one ends at a sentence, and a button unfolds it.
+pub fn finding_row(model: &ModelHandle, finding: &Finding, is_brief: bool) -> Html {
     let (class, name, shape) = look(finding.severity);
     html! {
         <li class={classes!("finding", class)} data-testid="finding" data-code={finding.code.name()}>
@@ -47,7 +49,11 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
                 <path d={shape} />
             </svg>
             <div class="finding-text">
-                <p title={finding.message.clone()}>{ finding.message.clone() }</p>
+                if is_brief {
+                    <Brief text={finding.message.clone()} />
+                } else {
+                    <p>{ finding.message.clone() }</p>
+                }
                 // What to try after a failure stands with the verdict.
                 if finding.code != FindingCode::OutOfMemory { { remedies(&finding.remedies) } }
             </div>
@@ -111,7 +117,7 @@ pub fn Findings() -> Html {
                     <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
                 } else {
                     <ul class="findings">
-                        { for findings.iter().map(|finding| finding_row(&model, finding)) }
+                        { for findings.iter().map(|finding| finding_row(&model, finding, false)) }
                     </ul>
                 }
             </section>

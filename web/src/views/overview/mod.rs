@@ -2,12 +2,14 @@
 //! brush.
 
 mod brush;
+mod landmark;
 mod outside;
 mod picture;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use shared::order::Within;
 use shared::query::{Answer, Axis, Query};
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
@@ -16,13 +18,14 @@ use yew::prelude::*;
 pub use self::outside::OutsideCurves;
 
 use self::brush::{Drag, Dragged, Fingers, Grip, grip};
+use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
 use crate::hooks::{
     CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
     use_range,
 };
-use crate::model::Action;
+use crate::model::{Action, OpenMenu, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
@@ -102,8 +105,20 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     });
 }
 
-const NAMES: [&str; 8] =
-    ["wheel", "mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
+const NAMES: [&str; 9] = [
+    "wheel",
+    "mousedown",
+    "pointerdown",
+    "pointermove",
+    "pointerup",
+    "pointercancel",
+    "pointerleave",
+    "dblclick",
+    "contextmenu",
+];
+
+/// Pixels within which a right-click means a mark.
+const NEAR_PX: f64 = 8.0;
 
 /// The function returned by [`use_ask`].
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
@@ -188,6 +203,12 @@ impl PointerHandler {
                 self.canvas.change(|picture| picture.preview = None);
             }
             "pointerleave" => self.model.set_pointer(None),
+            "contextmenu" if now.device().is_some_and(|device| device.events > 0) => {
+                event.prevent_default();
+                event.stop_propagation();
+                let around = [at - NEAR_PX, at, at + NEAR_PX].map(|at| x.value(at.within(plot.x, plot.right())));
+                self.open_menu((mouse.client_x(), mouse.client_y()), now.view.axis, around);
+            }
             "dblclick" => {
                 let at = x.value(at);
                 let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.range));
@@ -208,6 +229,27 @@ impl PointerHandler {
             }
         });
         (self.ask)(Query::PositionAt { axis, x }, reply);
+    }
+
+    /// Opens the menu of what is at a coordinate, between two others.
+    fn open_menu(&self, at: (i32, i32), axis: Axis, around: [f64; 3]) {
+        let found: Rc<RefCell<[Option<u32>; 3]>> = Rc::default();
+        for (i, x) in around.into_iter().enumerate() {
+            let (model, found) = (self.model.clone(), Rc::clone(&found));
+            let reply = Callback::from(move |answer| {
+                let Answer::Position(position) = answer else { return };
+                let mut found = found.borrow_mut();
+                if let Some(place) = found.get_mut(i) {
+                    *place = position;
+                }
+                let (now, [Some(before), Some(here), Some(behind)]) = (model.now(), *found) else { return };
+                if let Some(device) = now.device() {
+                    let subject = Subject::Moment(landmark(device, &now.view.pins, here, (before, behind)));
+                    model.dispatch(Action::OpenMenu(OpenMenu { at, subject }));
+                }
+            });
+            (self.ask)(Query::PositionAt { axis, x }, reply);
+        }
     }
 
     /// Sets the strip's tooltip to the loss at a pixel of the x axis.

@@ -15,7 +15,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
-use crate::browser::{Timeout, document, reveal};
+use crate::browser::{Timeout, document, focus, reveal};
 use crate::hooks::{palette, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
@@ -197,22 +197,21 @@ pub fn SearchBox() -> Html {
                 }
                 "ArrowDown" => is_open.set(true),
                 "Escape" if *is_helping => is_helping.set(false),
-                "Escape" if *is_open && !typed.is_empty() => {
-                    is_open.set(false);
-                    chosen.set(None);
-                }
-                // Clears the search and leaves the input. A failure would only leave the focus in it.
-                "Escape" => {
-                    if !typed.is_empty() {
-                        typed.set(String::new());
-                        set_term.emit(String::new());
-                    }
-                    drop(input.blur());
-                }
+                // The list closes with it. The term stays: the next Esc clears it, or its button. A failure would only leave
+                // the focus in the box.
+                "Escape" => drop(input.blur()),
                 _ => return,
             }
             event.prevent_default();
             event.stop_propagation();
+        })
+    };
+    let clear = {
+        let (typed, set_term) = (typed.clone(), set_term.clone());
+        Callback::from(move |_: MouseEvent| {
+            typed.set(String::new());
+            set_term.emit(String::new());
+            focus(SEARCH_INPUT_ID);
         })
     };
     let toggle_help = {
@@ -264,6 +263,7 @@ pub fn SearchBox() -> Html {
             }
         })
     };
+    let is_faulty = *is_open && error.is_some() && !*is_helping;
     let is_listed = *is_open && term.is_some() && error.is_none() && !*is_helping;
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
@@ -284,17 +284,21 @@ pub fn SearchBox() -> Html {
                     placeholder="Search frames, size>100MiB, 0x7f…, stream:7" aria-label="Search" role="combobox"
                     aria-haspopup="listbox" aria-autocomplete="list" aria-expanded={is_listed.to_string()}
                     aria-controls={is_listed.then_some(LIST_ID)} aria-activedescendant={current.filter(|_| is_listed).map(row_id)}
-                    aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
+                    aria-invalid={error.is_some().to_string()} aria-describedby={if is_faulty { "search-fault" } else { "search-result" }}
                     value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
                 <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
-                    if let Some(error) = &error {
-                        <span class="search-error" title={error.clone()}>{ error.clone() }</span>
+                    if error.is_some() {
+                        // What is typed has the room; the sentence stands below.
+                        <span class="search-error" title={error.clone()}>{ "Not understood" }</span>
                     } else if let Some(result) = result {
                         { outcome(result, number) }
                     } else if let Some(refused) = &refused {
                         <span title={refused.clone()}>{ refused.clone() }</span>
                     }
                 </span>
+                if !typed.is_empty() {
+                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear search" title="Clear search" data-testid="search-clear">{ icon(Symbol::Cross) }</button>
+                }
                 if term.is_some() {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
                     { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }
@@ -304,6 +308,9 @@ pub fn SearchBox() -> Html {
                 <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
                     aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
             </div>
+            if let Some(error) = error.filter(|_| is_faulty) {
+                <p id="search-fault" class="popover search-fault" role="alert" data-testid="search-error">{ error }</p>
+            }
             if *is_helping {
                 { help(&on_example, close_help) }
             } else if is_listed {
