@@ -107,6 +107,24 @@ test('a run of turns of the wheel, of a key or of typing is one step', async (t)
   await addressSays(page, 'w', null);
 });
 
+test('what was closed leaves the address, and Back does not walk through it', async (t) => {
+  const page = await openPage(t);
+  await openWhole(page);
+  const opened = await step(page);
+  await at(page, 'file-menu').click();
+  await page.tab.getByRole('button', { name: /^Close / }).first().click();
+  await at(page, 'start').waitFor();
+  const fragment = () => new URL(page.tab.url()).hash;
+  await until('the address names no file', fragment, (hash) => hash === '');
+  await back(page);
+  await until('one press leads to the first step', () => step(page), (now) => now < opened - 1);
+  await until('which names no file either', fragment, (hash) => hash === '');
+  await at(page, 'start').waitFor();
+  await page.tab.reload();
+  await at(page, 'start').waitFor();
+  assert.equal(await page.state(), 'empty');
+});
+
 test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
   const page = await openPage(t);
   await openWhole(page);

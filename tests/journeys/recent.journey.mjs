@@ -80,7 +80,7 @@ test('files opened lately are listed with what they are, opened on a click, and 
   await page.open();
   await until('both are listed, the newest first', () => rows(page), (said) => said.length === 2 && said[0].includes('second.pickle'));
   const [, first] = await rows(page);
-  assert.match(first, /first\.pickle[\s\S]*out of memory[\s\S]*peak [\d.]+ [KMG]iB reserved[\s\S]* ago/);
+  assert.match(first, /first\.pickle[\s\S]*out of memory[\s\S]*peak [\d.]+ [KMG]iB reserved[\s\S]*( ago|just now)/);
   assert.match(await text(page, 'recent-note'), /kept in this browser and never leave it: files up to 512 MiB, at most 2\.00 GiB/);
   await page.screenshot('recent-list');
   await at(page, 'recent-open').filter({ hasText: 'first.pickle' }).click();
@@ -94,6 +94,40 @@ test('files opened lately are listed with what they are, opened on a click, and 
   await at(page, 'forget-all').click();
   await until('none is left', () => at(page, 'recent').count(), (count) => count === 0);
   await until('no copy either', () => copies(page), (names) => names.length === 0);
+});
+
+test('files opened lately are in the file menu and in the palette, and come before an empty list of jobs', async (t) => {
+  const page = await openPage(t);
+  await page.load(file('protocol4.pickle', 'first.pickle'));
+  await kept(page, 'first.pickle');
+  await page.load(file('ring.pickle', 'second.pickle'));
+  await kept(page, 'second.pickle');
+  await page.open();
+  await at(page, 'sessions').waitFor();
+  await until('both are listed', () => rows(page), (said) => said.length === 2);
+  assert.match((await rows(page))[0], /just now|\d+ s ago/);
+  const tops = () => page.tab.evaluate(() => ['recent', 'drop-target', 'sessions'].map((name) => document.querySelector(`[data-testid="${name}"]`)?.getBoundingClientRect().top));
+  await until('files first', tops, ([recent, drop, jobs]) => recent < drop && drop < jobs);
+  await page.screenshot('recent-start');
+
+  await at(page, 'recent-open').filter({ hasText: 'first.pickle' }).click();
+  await page.reach('ready');
+  await at(page, 'file-menu').click();
+  const listed = () => at(page, 'menu-recent').allInnerTexts();
+  await until('only the one that is not open', listed, (said) => said.length === 1 && said[0].includes('second.pickle'));
+  assert.match(await text(page, 'menu-sessions'), /^Start page/);
+  await page.screenshot('recent-menu');
+  await at(page, 'menu-recent').click();
+  await until('it is shown', () => page.tab.title(), (title) => title.startsWith('second.pickle'));
+  await page.reach('ready');
+  await at(page, 'file-menu').click();
+  await page.tab.getByRole('button', { name: 'Close first.pickle' }).click();
+  await page.tab.keyboard.press('Escape');
+  await page.tab.keyboard.press('Control+k');
+  await at(page, 'palette-input').fill('first');
+  await until('it is found by its name', () => page.tab.locator('[data-command=recent]').allInnerTexts(), (said) => said[0]?.includes('first.pickle'));
+  await page.tab.keyboard.press('Enter');
+  await until('it is shown', () => page.tab.title(), (title) => title.startsWith('first.pickle'));
 });
 
 test('the same file opened twice is kept once', async (t) => {
@@ -154,17 +188,37 @@ test('a file with a handle is opened from where it is, and nothing is copied', a
     if (!globalThis.FileSystemFileHandle) return;
     let may = 'prompt';
     FileSystemFileHandle.prototype.queryPermission = async () => may;
-    FileSystemFileHandle.prototype.requestPermission = async () => {
-      may = 'granted';
-      return may;
-    };
+    // The journey answers in place of a person.
+    FileSystemFileHandle.prototype.requestPermission = () =>
+      new Promise((done) => {
+        globalThis.answerPermission = (answer) => {
+          may = answer === 'granted' ? answer : may;
+          done(answer);
+        };
+      });
   });
+  const answer = (as) => page.tab.evaluate((as) => globalThis.answerPermission(as), as);
   await page.tab.goto('about:blank');
   await page.open(link);
   await at(page, 'open-again').waitFor();
   assert.equal(await page.state(), 'empty');
   await page.screenshot('recent-open-again');
+  const asked = /^Waiting for the browser's permission to read “on disk\.pickle”/;
   await at(page, 'open-again').click();
+  await says(page, 'notice', asked);
+  await page.screenshot('recent-waiting');
+  // Cancelled: whatever the browser is answered then, nothing is opened.
+  await at(page, 'notice-cancel').click();
+  await until('nothing is waited for', () => at(page, 'notice').count(), (count) => count === 0);
+  await answer('denied');
+  await at(page, 'open-again').click();
+  await says(page, 'notice', asked);
+  await answer('denied');
+  await says(page, 'notice', /was not allowed to read “on disk\.pickle”.*drop the file on this page/);
+  assert.equal(await page.state(), 'empty');
+  await at(page, 'open-again').click();
+  await says(page, 'notice', asked);
+  await answer('granted');
   await page.reach('ready');
   assert.equal(await at(page, 'tab-flame').getAttribute('aria-selected'), 'true');
 });

@@ -84,7 +84,7 @@ test('a pattern finds what the text finds, and an invalid one is explained', asy
   await press(page, '/');
   await page.tab.keyboard.type('/(/');
   await until('it is marked', () => at(page, 'search-input').getAttribute('aria-invalid'), (is) => is === 'true');
-  const sentence = await says(page, 'search-result', /\w+ \w+/);
+  const sentence = await says(page, 'search-error', /\w+ \w+/);
   assert.doesNotMatch(sentence, /Err\(|panicked|regex_lite|undefined/);
   assert.match(sentence, /^[A-Z].*\.$/s);
   assert.ok(await at(page, 'timeline-canvas').isVisible(), 'the picture stays');
@@ -142,6 +142,39 @@ test('the search box lists its syntax, and a click tries an example', async (t) 
   assert.equal(await at(page, 'search-input').inputValue(), forms[0]);
   await says(page, 'search-result', /no match|·/i);
   assert.equal(await at(page, 'search-help-list').count(), 0);
+});
+
+test('several words are one search, and an error leaves the words in view', async (t) => {
+  const page = await openPage(t, { width: 1024, height: 700 });
+  await openSample(page);
+  const large = await search(page, '>100MiB');
+  await press(page, 'Escape', 'Escape', 'Escape');
+  const line = await search(page, 'evaluate.py');
+  await press(page, 'Escape', 'Escape', 'Escape');
+  const both = await search(page, '>100MiB evaluate.py');
+  assert.ok(both.count > 0 && both.count <= Math.min(large.count, line.count), JSON.stringify([both, large, line]));
+  await page.tab.keyboard.type(' -evaluate.py');
+  await says(page, 'search-none', /^No allocation is larger than 100 MiB and has “evaluate\.py” in its stack, without “evaluate\.py”/);
+  await press(page, 'Escape', 'Escape', 'Escape');
+  await search(page, 'evaluate.py >100MiB');
+  await says(page, 'search-understood', /^Understood as any allocation that has “evaluate\.py” in its stack and is larger than 100 MiB$/);
+  await page.screenshot('search-words');
+  await press(page, 'Control+Enter');
+  await addressSays(page, 'f', 'evaluate.py >100MiB');
+  await page.tab.reload();
+  await page.reach('ready');
+  await until('the chip is there', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 1 && chips[0].includes('evaluate.py >100MiB'));
+
+  // What can't be read is answered below the field, which keeps its room.
+  await at(page, 'search-input').fill('>800XiB evaluate.py:33 and much more');
+  await says(page, 'search-error', /“800XiB” is not a size/);
+  const [field, fault] = await page.tab.evaluate(() => ['search-input', 'search-error'].map((name) => {
+    const element = document.querySelector(`[data-testid="${name}"]`);
+    const { top, bottom, width } = element.getBoundingClientRect();
+    return { top, bottom, width, isCut: element.scrollWidth > element.clientWidth + 1 };
+  }));
+  assert.ok(fault.top >= field.bottom - 2 && !fault.isCut && !field.isCut && field.width > 180, JSON.stringify({ field, fault }));
+  await page.screenshot('search-error');
 });
 
 /** Returns the groups of the list: the number of matches, and the texts of the rows, read at one moment. */

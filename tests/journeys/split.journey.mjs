@@ -46,17 +46,27 @@ test('two views share the cursor and the selection, and keys are for the one tha
   await addressSays(page, 'split', 'timeline,left,50');
   await standsAt(page, peak.position);
 
-  await press(page, '\\');
+  await press(page, 'F6');
   await until('keys are for the timeline', () => views(page), (now) => now.first.hasKeys);
   // A number key changes the focused view. If the other view shows that tab, the key moves the focus there.
   await press(page, '3');
   await showing(page, 'flame', 'segments');
   await press(page, '2');
   await until('the segments have the keys', () => views(page), (now) => now.second.hasKeys && now.first.shows === 'flame');
-  await press(page, 'Shift+\\');
+  await press(page, '\\');
   await until('one view', () => views(page), (now) => now.first === null || now.first === undefined);
   await addressSays(page, 'split', null);
   await addressSays(page, 'tab', 'segments');
+  // The same key brings it back as it was, also on the next visit.
+  await press(page, '\\');
+  await showing(page, 'flame', 'segments');
+  await press(page, '\\');
+  await addressSays(page, 'split', null);
+  await page.open();
+  await page.loadSample();
+  await until('one view', () => page.tab.evaluate(() => document.querySelector('[data-testid="view-first"]') === null));
+  await press(page, '\\');
+  await addressSays(page, 'split', 'flame,left,50');
 });
 
 test('the splitter is dragged and moved by keys, and a link and a reload bring it back', async (t) => {

@@ -262,9 +262,9 @@ impl Term {
                 }
                 let (has, lacks) = (has.join(" and "), lacks.join(" and "));
                 match (has.is_empty(), lacks.is_empty()) {
-                    (true, _) => (format!("allocations {lacks}"), format!("remains {lacks}")),
-                    (_, true) => (format!("allocations each of which {has}"), has),
-                    _ => (format!("allocations each of which {has}, {lacks}"), format!("{has}, {lacks}")),
+                    (true, _) => (format!("any allocation {lacks}"), format!("remains {lacks}")),
+                    (_, true) => (format!("any allocation that {has}"), has),
+                    _ => (format!("any allocation that {has}, {lacks}"), format!("{has}, {lacks}")),
                 }
             }
         }
@@ -492,12 +492,12 @@ mod tests {
             ("live:end", "allocations still live at the end", "is still live at the end"),
             (
                 ">800MiB oom.py:11",
-                "allocations each of which is larger than 800 MiB and has “oom.py:11” in its stack",
+                "any allocation that is larger than 800 MiB and has “oom.py:11” in its stack",
                 "is larger than 800 MiB and has “oom.py:11” in its stack",
             ),
             (
                 "live:end -a -stream:7",
-                "allocations each of which is still live at the end, without “a” in a function or file and without \
+                "any allocation that is still live at the end, without “a” in a function or file and without \
                  allocations of stream 7",
                 "is still live at the end, without “a” in a function or file and without allocations of stream 7",
             ),

@@ -84,7 +84,7 @@ pub static GESTURES: &[Gestures] = &[
         place: "Mouse and touch: everywhere",
         tabs: &[],
         rows: &[
-            row(&["Right-click", "Long press"], "Open the menu of a block, line, event, box or segment"),
+            row(&["Right-click", "Long press"], "Open the menu of a block, line, event, box, segment or moment"),
             row(&["Copy a number"], "Copy its exact count, where the number alone is selected"),
         ],
     },

@@ -72,10 +72,9 @@ pub fn Details() -> Html {
                     </button>
                 }
             </header>
-            if is_of_failure {
-                { legend.clone() }
-            }
-            { match selection {
+            // Each part keeps an element of its own: the parts come and go, and one that renders by itself needs its place.
+            <div>if is_of_failure { { legend.clone() } }</div>
+            <div>{ match selection {
                 Selection::None => match (compared, range) {
                     (Some(steps), _) => html! { <ComparePane {steps} /> },
                     (None, Some(range)) => html! { <RangePane {range} /> },
@@ -86,12 +85,14 @@ pub fn Details() -> Html {
                 Selection::Line(stack) => html! { <LinePane {stack} /> },
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
-            } }
+            } }</div>
             <PinsPane />
             // The legend helps to pick a class, or the next one.
-            if !is_of_failure && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
-                { legend }
-            }
+            <div>
+                if !is_of_failure && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                    { legend }
+                }
+            </div>
             if model.view.tab == Tab::Timeline {
                 <Key />
             }
