@@ -170,6 +170,31 @@ test('each picture has a text with the same numbers, which follows the same keys
   assert.ok(rows.slice(1).every((row) => /[KMG]?i?B\s+[\d,]+$/.test(row.trim())), rows.join('\n'));
 });
 
+test('one window has one number of allocations, on any screen and in the text', async (t) => {
+  const seen = [];
+  for (const size of [WIDE, { width: 1100, height: 700 }, PHONE]) {
+    const page = await openPage(t, size);
+    await page.loadSample();
+    // The window before the failure is the same everywhere.
+    const note = await says(page, 'timeline-note', /^[\d,]+ allocations in view/);
+    const said = await says(page, 'text-twin', /Showing events [\d,]+ to [\d,]+, [\d,]+ allocations|Showing [^,]+, [\d,]+ allocations/);
+    const count = /^[\d,]+/.exec(note)[0];
+    assert.ok(said.includes(`, ${count} allocations. `), `${note}: ${said}`);
+    seen.push(count);
+    // None of its digits is cut off.
+    const isWhole = await at(page, 'timeline-note').evaluate((note) => note.scrollWidth <= note.clientWidth + 1);
+    assert.ok(isWhole, `${size.width}: ${note}`);
+  }
+  assert.equal(new Set(seen).size, 1, seen.join(', '));
+});
+
+test('the text tells of both of two views', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'split-toggle').click();
+  await says(page, 'text-twin', /Showing .* Peak: .* Beside it: Segment map: \d+ segments?/);
+});
+
 test('in forced colours the focus, what is pressed and the key of the colours are seen', async (t) => {
   const page = await openPage(t, { ...WIDE, forcedColors: 'active' });
   await openSample(page);

@@ -90,6 +90,34 @@ test('number keys open tabs, arrow keys move between them, and the focus is visi
   assert.equal(await focused(page), `tab-${names.at(-1)}`);
 });
 
+test('Enter selects what the event at the cursor is about', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const selected = () => new URLSearchParams(new URL(page.tab.url()).hash.slice(1)).get('sel');
+  await press(page, 'o');
+  await says(page, 'detail-none', /Select largest call site/);
+  await at(page, 'timeline-canvas').focus();
+  // Nothing was allocated there: it is the call site that holds most.
+  await press(page, 'Enter');
+  await until('a call site is selected', selected, (sel) => /^l/.test(sel ?? ''));
+  await at(page, 'frame').first().waitFor();
+  // Elsewhere it is what was allocated, freed or reserved.
+  await press(page, ',', 'Enter');
+  await until('that is selected', selected, (sel) => /^[as]/.test(sel ?? ''));
+});
+
+test('the focus goes on from a file that was opened', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await says(page, 'announced', / is open\./);
+  await until('the view has the focus', () => page.tab.evaluate(() => document.activeElement.getAttribute('role')), (role) => role === 'tabpanel');
+  // The keys of the page work from there.
+  await press(page, 'ArrowRight');
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+  await press(page, 'Tab');
+  assert.ok(await page.tab.evaluate(() => document.activeElement.closest('[role=tabpanel]') !== null), 'the next stop is in the view');
+});
+
 test('leaving views before they are drawn causes no errors', async (t) => {
   const page = await openPage(t);
   const { position } = await openSample(page);

@@ -64,6 +64,88 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
+/** Returns the height of the picture in the view, and whether its canvas has as many pixels as it has on the screen. */
+const picture = (page) =>
+  page.tab.evaluate(() => {
+    const canvas = document.querySelector('.view-pane canvas');
+    const { width, height } = canvas.getBoundingClientRect();
+    const ratio = Math.min(Math.max(devicePixelRatio, 1), 2);
+    const isDrawn = Math.abs(canvas.width - width * ratio) <= 1 && Math.abs(canvas.height - height * ratio) <= 1;
+    return { height, isDrawn };
+  });
+
+for (const theme of ['light', 'dark']) {
+  for (const [width, height] of [[390, 844], [844, 390], [720, 450], [512, 350], [1024, 520]]) {
+    test(`the picture keeps its room at ${width}x${height}, in ${theme}`, async (t) => {
+      const page = await openPage(t, { width, height, touch: height === 844 || height === 390, theme });
+      await openSample(page);
+      for (const tab of ['Timeline', 'Segments', 'Flame', 'Heatmap']) {
+        await goTo(page, tab);
+        await until(`a picture of ${tab}`, () => picture(page), (now) => now.height >= 200 && now.isDrawn);
+        await page.screenshot(`low-${width}x${height}-${tab.toLowerCase()}-${theme}`);
+      }
+      // All of it can be scrolled to, and the card is one line.
+      await goTo(page, 'Timeline');
+      if (height < 560) {
+        assert.ok((await at(page, 'verdict').boundingBox()).height <= 48);
+        await at(page, 'verdict-fold').click();
+        await at(page, 'verdict-sentence').first().waitFor();
+        await at(page, 'verdict-fold').click();
+      }
+      // What is selected takes no more than what the picture can spare.
+      await press(page, 'Enter');
+      await until('something is selected', async () => (await address(page)).get('sel'), Boolean);
+      await until('the picture stays', () => picture(page), (now) => now.height >= 200 && now.isDrawn);
+      await page.screenshot(`low-${width}x${height}-selected-${theme}`);
+    });
+  }
+}
+
+test('a window that is turned draws its picture anew', async (t) => {
+  const page = await openPage(t, { width: 720, height: 450 });
+  await openSample(page);
+  await page.tab.setViewportSize({ width: 844, height: 390 });
+  for (const tab of ['Segments', 'Heatmap', 'Timeline']) {
+    await goTo(page, tab);
+    await until('it is drawn', () => picture(page), (now) => now.height >= 200 && now.isDrawn);
+  }
+  await page.tab.setViewportSize({ width: 390, height: 844 });
+  await until('it is drawn upright', () => picture(page), (now) => now.height >= 200 && now.isDrawn);
+});
+
+test('the tooltip of a finger stands at its side, below the names of steps', async (t) => {
+  const page = await openPage(t, PHONE);
+  await openSample(page);
+  const fingers = await fingersOf(page);
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  for (const share of [0.3, 0.5, 0.8]) {
+    const [x, y] = [box.x + share * box.width, box.y + 0.8 * box.height];
+    await fingers.down([x, y]);
+    await until('the tooltip', () => tip(page), Boolean);
+    const told = await page.tab.locator('.canvas-tip').boundingBox();
+    await page.screenshot(`narrow-tooltip-${share}`);
+    await fingers.up();
+    assert.ok(told.x >= x + 20 || told.x + told.width <= x - 20, `${JSON.stringify(told)} at ${x}`);
+    assert.ok(told.x >= 0 && told.x + told.width <= PHONE.width, JSON.stringify(told));
+    assert.ok(told.y >= box.y + 60, `below the strips: ${JSON.stringify(told)} in ${JSON.stringify(box)}`);
+  }
+});
+
+test('a finger that rests longer opens the menu of what is below it', async (t) => {
+  const page = await openPage(t, PHONE);
+  await openSample(page);
+  const fingers = await fingersOf(page);
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  await fingers.down([box.x + 0.6 * box.width, box.y + 0.85 * box.height]);
+  const menu = page.tab.getByRole('menu');
+  await menu.waitFor();
+  const items = await menu.getByRole('menuitem').allInnerTexts();
+  await fingers.up();
+  for (const name of [/^Copy stack/, /^Filter to this/]) assert.ok(items.some((item) => name.test(item)), items.join(', '));
+  assert.deepEqual(await tooSmall(page), []);
+  await page.screenshot('narrow-menu');
+});
+
 test('the details are a sheet with three heights, which loses nothing', async (t) => {
   const page = await openPage(t, PHONE);
   await openSample(page);
@@ -202,7 +284,7 @@ test('fingers pan, pinch and tap, and one that rests shows the tooltip', async (
   await isNow(page, 'peek');
 });
 
-for (const [width, height] of [[720, 450], [512, 350]]) {
+for (const [width, height] of [[720, 450], [512, 350], [844, 390]]) {
   test(`at 200 %, ${width}x${height}, everything is reached`, async (t) => {
     const page = await openPage(t, { width, height });
     assert.deepEqual(await unreachable(page), [], 'the start page');

@@ -56,14 +56,21 @@ test('a line of the program is found, its matches are counted and can be stepped
   await press(page, 'Shift+Enter');
   await until('back to the first', () => selected(page), (now) => now === id);
 
-  // Esc closes the list, and then clears the search box and ends the search.
+  // Esc closes the list and leaves the box, and a second one ends the search.
   assert.ok(await at(page, 'search-list').isVisible());
   await press(page, 'Escape');
   await until('the list is closed', () => at(page, 'search-list').count(), (count) => count === 0);
   assert.equal(await at(page, 'search-input').inputValue(), 'evaluate.py:33');
+  assert.ok(await at(page, 'search-input').evaluate((input) => input !== document.activeElement));
   await press(page, 'Escape');
   await addressSays(page, 'q', null);
   assert.equal(await at(page, 'search-input').inputValue(), '');
+
+  // So does a button, which stays in the box.
+  await search(page, 'model.py');
+  await at(page, 'search-clear').click();
+  await addressSays(page, 'q', null);
+  assert.ok(await at(page, 'search-input').evaluate((input) => input === document.activeElement && input.value === ''));
 });
 
 test('a pattern finds what the text finds, and an invalid one is explained', async (t) => {

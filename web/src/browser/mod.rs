@@ -47,13 +47,23 @@ pub fn focused_view() -> Option<Element> {
     find(".view-pane.has-keys").or_else(|| find(".view-pane"))
 }
 
-/// Focuses the view, or the main element of a page without views.
-pub fn focus_view() {
+/// Focuses the view, or the main element of a page without views. With `is_quiet` nothing is seen of it: nobody asked for
+/// it, and the page stays where it is scrolled to.
+pub fn focus_view(is_quiet: bool) {
     let found = focused_view().or_else(|| find("main"));
     if let Some(element) = found.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
         let _ = element.set_attribute("tabindex", "-1");
-        let _ = element.focus();
+        // Fails for invalid attribute names only.
+        let _ = element.toggle_attribute_with_force("data-quiet", is_quiet);
+        let options = web_sys::FocusOptions::new();
+        options.set_prevent_scroll(is_quiet);
+        let _ = element.focus_with_options(&options);
     }
+}
+
+/// Returns whether no element of the page has the focus.
+pub fn has_no_focus() -> bool {
+    document().active_element().is_none_or(|element| element.tag_name() == "BODY")
 }
 
 /// Scrolls the element with an id into view, if it exists, and no further than needed.

@@ -1,4 +1,4 @@
-//! Tells whether the page is narrow, as on a phone or beside an editor. narrow.css uses the same width.
+//! Tells whether the page is narrow or low, as on a phone or beside an editor. narrow.css uses the same sizes.
 
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
@@ -7,7 +7,7 @@ use yew::prelude::*;
 use super::{Listener, window};
 
 fn query() -> Option<MediaQueryList> {
-    window().match_media("(width < 800px)").ok().flatten()
+    window().match_media("(width < 800px), (height < 480px)").ok().flatten()
 }
 
 /// Returns whether the page is narrow now.

@@ -8,6 +8,7 @@ use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
 use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject, steps_to_go};
+use crate::views::details::select_here;
 use crate::views::events::{copy_event, to_partner};
 use crate::views::flame::transforms;
 use crate::views::heatmap::{move_rows, zoom_rows};
@@ -62,6 +63,12 @@ fn has_pins(model: &Model) -> bool {
 /// Returns whether there is a selection, or an event at the cursor, that a menu can be opened for.
 fn has_subject(model: &Model) -> bool {
     is_ready(model) && (model.view.cursor > 0 || Subject::of(model.view.selection, 0).is_some())
+}
+
+/// Whether Enter is free for what the event at the cursor is about.
+fn can_select_here(model: &Model) -> bool {
+    let is_over_time = matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Events | Tab::Heatmap);
+    has_events(model) && is_over_time && model.view.cursor > 0 && !has_range(model)
 }
 
 /// Arrows and letters move the window only where no list uses them.
@@ -154,6 +161,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "extend-back", "Extend the range by one event back", &[Chord::char("<")], has_events, |m, _| go::extend_by(m, -1)),
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
+    command(Cursor, "select-here", "Select what the event at the cursor is about", &[Chord::code("Enter")], can_select_here, |m, _| select_here(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
     command(Cursor, "pin", "Pin the selected allocation or the cursor, or unpin it", &[Chord::shift("KeyM")], has_events, |m, _| go::toggle_pin(m)),
     command(Cursor, "next-pin", "Next pin", &[Chord::char("}")], has_pins, |m, _| go::to_pin(m, true)),

@@ -27,7 +27,7 @@ pub fn header(model: &ModelHandle) -> Html {
     let skip = Callback::from(|event: MouseEvent| {
         // The fragment of the address describes the view and must stay.
         event.prevent_default();
-        focus_view();
+        focus_view(false);
     });
     let unshared = why_not_shared(model);
     html! {

@@ -7,7 +7,7 @@ use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
-use crate::browser::after_next_frame;
+use crate::browser::{self, after_next_frame};
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
@@ -53,6 +53,12 @@ pub fn Workbench() -> Html {
         let is_settled = is_settled.setter();
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
+    // What had the focus is gone with the page before: the next Tab goes on in the view.
+    use_effect_with((), |()| {
+        if browser::has_no_focus() {
+            browser::focus_view(true);
+        }
+    });
     html! {
         <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>

@@ -89,16 +89,32 @@ pub fn use_first_picture(model: &ModelHandle, is_whole: bool) {
 
 /// Places a tooltip beside the pointer, on the sides with more room. It is anchored by its nearer corner, so it needs
 /// no measuring and may grow.
+///
+/// On a narrow picture a finger may be what points: the tooltip stands at its side, and goes up from the lower end, so
+/// that it covers neither what is under the finger nor the strips above the plot.
 pub fn place_tip(tip: &NodeRef, at: (f64, f64), size: Size) {
-    const AWAY: f64 = 14.0;
+    let is_narrow = size.width < NARROW;
+    let away = if is_narrow { 28.0 } else { 14.0 };
     let hang = |near: &str, far: &str, at: f64, whole: f64| {
-        let (side, other, distance) = if at < whole * 0.55 { (near, far, at) } else { (far, near, whole - at) };
+        let (side, other, distance) = if at < whole * MIDDLE { (near, far, at) } else { (far, near, whole - at) };
         set_style(tip, other, "auto");
-        set_style(tip, side, &pixels((distance + AWAY).round()));
+        set_style(tip, side, &pixels((distance + away).round()));
     };
     hang("left", "right", at.0, size.width);
-    hang("top", "bottom", at.1, size.height);
+    if is_narrow {
+        set_style(tip, "top", "auto");
+        set_style(tip, "bottom", "4px");
+    } else {
+        hang("top", "bottom", at.1, size.height);
+    }
+    let room = if at.0 < size.width * MIDDLE { size.width - at.0 } else { at.0 } - away - 4.0;
+    set_style(tip, "max-width", if is_narrow { pixels(room.max(0.0).round()) } else { String::new() }.as_str());
 }
+
+/// Where tooltips change to the other side, as a share of the picture.
+const MIDDLE: f64 = 0.55;
+/// A picture of fewer pixels has no room for a tooltip below or above the pointer.
+const NARROW: f64 = 500.0;
 
 /// Returns the line that identifies a stack in legends: the function, and the last two parts of its file's path.
 pub fn site_line(stack: &[FrameText]) -> String {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use shared::query::{
     Answer, Axis, Classes, DeviceSummary, EventFilter, Flame, FlameBox, FlameQuery, HeatmapCell, HeatmapCellQuery,
-    Query, TimelineQuery, Window,
+    Query, Window,
 };
 use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
@@ -19,7 +19,7 @@ use crate::views::heatmap::at_cursor;
 use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
-use crate::views::timeline::{values_at, values_text};
+use crate::views::timeline::{summary_query, values_at, values_text};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::counted;
 
@@ -60,7 +60,10 @@ pub fn TextTwin() -> Html {
     }
     let (axis, window, cursor) = *rested;
     let has_rested = window.length() > 0.0;
-    let answer = use_answer(question(&model, axis, window, cursor).filter(|_| has_rested));
+    let (tab, other) = (model.view.tab, model.view.split.map(|split| split.tab));
+    let answer = use_answer(question(&model, tab, axis, window, cursor).filter(|_| has_rested));
+    let beside = other.and_then(|tab| question(&model, tab, axis, window, cursor)).filter(|_| has_rested);
+    let beside = use_answer(beside);
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
@@ -73,7 +76,8 @@ pub fn TextTwin() -> Html {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
     };
-    let mut said = subject(&model, answer.as_deref(), totals.as_ref());
+    let mut said = subject(&model, tab, answer.as_deref(), totals.as_ref());
+    said += &other.map(|tab| beside_text(subject(&model, tab, beside.as_deref(), totals.as_ref()))).unwrap_or_default();
     said += &model.device().map(whole).unwrap_or_default();
     if let Some(totals) = totals {
         said += &format!(
@@ -111,7 +115,7 @@ pub fn TextTwin() -> Html {
             _ => {
                 said = format!("At event {}, the newest: {said}", Count(cursor.into()));
                 // Until all answers are there, the next render may say more.
-                if totals.is_some() && (answer.is_some() || question(&model, axis, window, cursor).is_none()) {
+                if totals.is_some() && (answer.is_some() || question(&model, tab, axis, window, cursor).is_none()) {
                     *moment = Some((view, said.clone()));
                 }
             }
@@ -131,21 +135,11 @@ pub fn TextTwin() -> Html {
 }
 
 /// Returns the question for the description of a tab; the totals at the cursor are asked for separately.
-fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<Query> {
+fn question(model: &Model, tab: Tab, axis: Axis, window: Window, position: u32) -> Option<Query> {
     let view = &model.view;
     let filter = view.filter.clone();
-    match view.tab {
-        Tab::Timeline => Some(Query::Timeline(TimelineQuery {
-            axis,
-            window,
-            columns: 1,
-            bytes: Window { start: 0.0, end: 1.0 },
-            rows: 1,
-            // The colours, filter and highlight of the picture, whose answer the worker has cached.
-            color_by: view.color_by,
-            filter,
-            highlight: view.highlight.clone(),
-        })),
+    match tab {
+        Tab::Timeline => Some(Query::Timeline(summary_query(view, axis, window))),
         // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
@@ -171,9 +165,14 @@ fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<
     }
 }
 
+/// Introduces what the other one of two views shows; empty if there is nothing to say of it.
+fn beside_text(subject: String) -> String {
+    if subject.is_empty() { subject } else { format!("Beside it: {subject}") }
+}
+
 /// Describes what the tab shows; empty until its answer arrives.
-fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
-    match (model.view.tab, answer, totals) {
+fn subject(model: &ModelHandle, tab: Tab, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
+    match (tab, answer, totals) {
         (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
             let peak = timeline.position.first().zip(timeline.top.first());
             peak.map(|(position, top)| {

@@ -20,6 +20,7 @@ pub use compare::{steps_query, steps_text};
 pub use lifetime::{still_live, window_of};
 use line::LinePane;
 use nothing::NothingPane;
+pub use nothing::select_here;
 use pins::PinsPane;
 pub use pins::{go_to_pin, pin_of_allocation, pin_of_moment};
 use range::RangePane;
@@ -96,7 +97,7 @@ pub fn Details() -> Html {
                 <Key />
             }
             if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
-                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
+                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack, or press Enter for what the event at the cursor is about." }</p>
             }
         </div>
         </ContextProvider<StackSettings>>

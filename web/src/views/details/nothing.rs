@@ -2,13 +2,13 @@
 
 use shared::event::Action as EventAction;
 use shared::finding::FindingCode;
-use shared::query::{Answer, EventRow, Query, StateAt};
+use shared::query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt};
 use shared::totals::Totals;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near};
+use crate::hooks::{ModelHandle, Near, ask, use_answer, use_model, use_near};
 use crate::model::{Action, Live, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
@@ -129,14 +129,15 @@ fn waiting(totals: &Totals) -> String {
 
 /// Renders the event before the cursor.
 fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
-    let is_segment = EventAction::from_name(&event.action).is_some_and(EventAction::is_segment);
-    let target = match event.allocation {
-        Some(id) => Some(Selection::Allocation(id)),
-        None => is_segment.then_some(Selection::Segment(event.address)),
+    let what = match subject_of(event) {
+        Some(Selection::Allocation(_)) => Some("Select allocation"),
+        Some(_) => Some("Select segment"),
+        None if event.action == EventAction::Oom.name() => Some("Select largest call site"),
+        None => None,
     };
-    let onclick = target.map(|target| {
+    let onclick = what.map(|_| {
         let model = model.clone();
-        Callback::from(move |_: MouseEvent| model.dispatch(Action::Select(target)))
+        Callback::from(move |_: MouseEvent| select_here(&model))
     });
     html! {
         <div class="event-line">
@@ -146,12 +147,44 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
             </p>
             if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }
             if onclick.is_some() {
-                <button type="button" class="act" {onclick} data-testid="detail-select-event">
-                    { if event.allocation.is_some() { "Select allocation" } else { "Select segment" } }
+                <button type="button" class="act" title="Select what the event is about; at a failed request, the call site with the most memory (Enter)" {onclick} data-testid="detail-select-event">
+                    { what }
                 </button>
             }
         </div>
     }
+}
+
+/// Returns the allocation or the segment that an event is about.
+fn subject_of(event: &EventRow) -> Option<Selection> {
+    let is_segment = EventAction::from_name(&event.action).is_some_and(EventAction::is_segment);
+    let segment = || is_segment.then_some(Selection::Segment(event.address));
+    event.allocation.map(Selection::Allocation).or_else(segment)
+}
+
+/// Selects what the event at the cursor is about. A failed request made nothing: there, and where an event is about
+/// nothing that can be selected, it is the call site with the most memory.
+pub fn select_here(model: &ModelHandle) {
+    let handle = model.clone();
+    let position = model.now().view.cursor;
+    let reply = Callback::from(move |answer| {
+        let Answer::State(state) = answer else { return };
+        if let Some(subject) = state.event.as_ref().and_then(subject_of) {
+            return handle.dispatch(Action::Select(subject));
+        }
+        let moments = Moments { at: position, since: None };
+        let filter = handle.now().view.filter.clone();
+        let model = handle.clone();
+        let reply = Callback::from(move |answer| {
+            if let Answer::Lines(Lines { rows, .. }) = answer
+                && let Some(line) = rows.first()
+            {
+                model.dispatch(Action::Select(Selection::Line(line.stack)));
+            }
+        });
+        ask(&handle, Query::Lines(LinesQuery { moments, rows: 1, filter }), reply);
+    });
+    ask(model, Query::State { position }, reply);
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
-use crate::browser::{Timeout, document, reveal};
+use crate::browser::{Timeout, document, focus, reveal};
 use crate::hooks::{palette, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
@@ -197,22 +197,21 @@ pub fn SearchBox() -> Html {
                 }
                 "ArrowDown" => is_open.set(true),
                 "Escape" if *is_helping => is_helping.set(false),
-                "Escape" if *is_open && !typed.is_empty() => {
-                    is_open.set(false);
-                    chosen.set(None);
-                }
-                // Clears the search and leaves the input. A failure would only leave the focus in it.
-                "Escape" => {
-                    if !typed.is_empty() {
-                        typed.set(String::new());
-                        set_term.emit(String::new());
-                    }
-                    drop(input.blur());
-                }
+                // The list closes with it. The term stays: the next Esc clears it, or its button. A failure would only leave
+                // the focus in the box.
+                "Escape" => drop(input.blur()),
                 _ => return,
             }
             event.prevent_default();
             event.stop_propagation();
+        })
+    };
+    let clear = {
+        let (typed, set_term) = (typed.clone(), set_term.clone());
+        Callback::from(move |_: MouseEvent| {
+            typed.set(String::new());
+            set_term.emit(String::new());
+            focus(SEARCH_INPUT_ID);
         })
     };
     let toggle_help = {
@@ -297,6 +296,9 @@ pub fn SearchBox() -> Html {
                         <span title={refused.clone()}>{ refused.clone() }</span>
                     }
                 </span>
+                if !typed.is_empty() {
+                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear search" title="Clear search" data-testid="search-clear">{ icon(Symbol::Cross) }</button>
+                }
                 if term.is_some() {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
                     { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }

@@ -170,7 +170,7 @@ fn is_across(at: f64, plot: Area) -> bool {
 
 fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
     let (y, plot) = (plot_area.y(), plot_area.plot);
-    for tick in ticks::bytes(plot_area.bytes, plot.height / 44.0) {
+    for tick in ticks::bytes(plot_area.bytes, plot.height / if plot.height < 200.0 { 30.0 } else { 44.0 }) {
         let at = y.pixel(tick.at);
         surface.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
         // Stays clear of the names of the lanes above and of the x axis below.
@@ -188,10 +188,12 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
     };
     let middle = plot.bottom() + 13.0;
     surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
-    let marks = match axis {
-        Axis::Time => ticks::time(plot_area.window, plot.width / 96.0),
-        Axis::Event => ticks::events(plot_area.window, plot.width / 96.0),
+    let every = |width: f64| match axis {
+        Axis::Time => ticks::time(plot_area.window, plot.width / width),
+        Axis::Event => ticks::events(plot_area.window, plot.width / width),
     };
+    // One number alone tells no scale.
+    let marks = Some(every(96.0)).filter(|marks| marks.len() > 1).unwrap_or_else(|| every(48.0));
     let mut end = plot.x;
     for tick in marks {
         let at = x.pixel(tick.at);

@@ -32,6 +32,7 @@ pub use self::listen::{drag_kind, is_on_button, wheel_of};
 use self::marked::{drawn_failure, failures, use_marks};
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
+pub use self::question::summary_query;
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
 use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
@@ -173,11 +174,15 @@ pub fn Timeline() -> Html {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
-    // A preview's picture may be of more than what is in view, and so is what it counts.
-    let counted = timeline.filter(|timeline| !is_preview || timeline.query.window == window);
-    let note = match counted {
+    // The picture is of more than what is in view, by as much as the screen is wide.
+    let exact = use_answer((window.length() > 0.0).then(|| Query::Timeline(summary_query(view, view.axis, window))));
+    let note = match (exact.as_deref(), timeline) {
         _ if is_preview && view.color_by != ColorBy::Site => SITES_FOR_NOW.to_owned(),
-        counted => counted.map(toolbar::note).unwrap_or_default(),
+        // A preview's answer may be of more than what was asked for.
+        (Some(Answer::Timeline(exact)), Some(drawn)) if !is_preview || exact.query.window == window => {
+            toolbar::note(exact.allocations, drawn.detail)
+        }
+        _ => String::new(),
     };
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">

@@ -9,6 +9,8 @@
 use shared::order::Within;
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
 
+use crate::model::View;
+
 /// What is in view, and its size in device pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lens {
@@ -102,6 +104,21 @@ impl Lens {
         let unit = self.window.length() / f64::from(self.columns);
         let asked_unit = last.window.length() / f64::from(last.columns);
         last.axis == self.axis && (asked_unit / unit - 1.0).abs() * f64::from(last.columns) < PHASE_SLACK
+    }
+}
+
+/// Returns the question for what exactly a window has, in one column: the same on every screen.
+pub fn summary_query(view: &View, axis: Axis, window: Window) -> TimelineQuery {
+    TimelineQuery {
+        axis,
+        window,
+        columns: 1,
+        bytes: Window { start: 0.0, end: 1.0 },
+        rows: 1,
+        // The colours, filter and highlight of the picture, whose classes the worker has at hand.
+        color_by: view.color_by,
+        filter: view.filter.clone(),
+        highlight: view.highlight.clone(),
     }
 }
 

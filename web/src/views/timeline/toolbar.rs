@@ -1,6 +1,6 @@
 //! The toolbar of the timeline: colouring, x axis, and fit.
 
-use shared::query::{Axis, Detail, Timeline};
+use shared::query::{Axis, Detail};
 use shared::units::counted;
 use yew::prelude::*;
 
@@ -65,16 +65,16 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
                 { "Zoom to range" }
             </button>
-            <span class="toolbar-note" data-testid="timeline-note">{ &props.note }</span>
+            <span class="toolbar-note is-whole" title="Where they are grouped, zoom in to see each one" data-testid="timeline-note">{ &props.note }</span>
         </div>
     }
 }
 
-/// Describes what an answer draws.
-pub fn note(timeline: &Timeline) -> String {
-    let allocations = counted(timeline.allocations.into(), "allocation");
-    match timeline.detail {
+/// Describes how many allocations are in view, and how they are drawn.
+pub fn note(allocations: u32, detail: Detail) -> String {
+    let allocations = counted(allocations.into(), "allocation");
+    match detail {
         Detail::Allocations => format!("{allocations} in view"),
-        Detail::Classes => format!("{allocations} in view, grouped; zoom in to see each one"),
+        Detail::Classes => format!("{allocations} in view, grouped"),
     }
 }

@@ -101,7 +101,8 @@ impl RunLines {
             let rows = (first..ROWS).chain((1..ROWS).map(|row| -row));
             let place = |row: i32| Area { x: left, y: y + f64::from(row) * LABEL - LABEL / 2.0, width, height: LABEL };
             let Some(area) = labels.place(plot, rows.map(place)) else { continue };
-            surface.fill(area, palette.background.at(0.8));
+            // A number stands on its own line, which must not go through it.
+            surface.fill(area, palette.background.at(if name.is_some() { 0.8 } else { 1.0 }));
             surface.text(&text, (left + 3.0, area.y + LABEL / 2.0), Align::Start, Font::Strong, ink.into());
         }
     }
