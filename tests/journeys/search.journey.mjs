@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, goTo, number, openSample, press, says, text, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, goTo, number, openSample, press, says, standsAt, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -205,6 +205,9 @@ function stoodOn(page) {
 test('matches are listed in groups, and Enter walks through them by time and keeps them in view', async (t) => {
   const page = await openPage(t);
   await openSample(page);
+  // Enter begins at the cursor.
+  await press(page, 'Home');
+  await standsAt(page, 0);
   const all = await search(page, 'model.py');
   const listed = await until('the list', () => groups(page), (listed) => listed.allocations?.rows.length > 0);
   assert.equal(listed.allocations.count, all.count);
