@@ -228,7 +228,7 @@ fn pinned(pins: &Pins) -> String {
     let Pins { block, own: (own, own_bytes), all: (all, all_bytes), segments } = pins;
     let kept = match segments {
         1 => "kept the segment with these gaps from being released".to_owned(),
-        count => format!("kept the {} segments with these gaps from being released", Count((*count).into())),
+        count => format!("kept the {} with these gaps from being released", counted((*count).into(), "segment")),
     };
     let line = &block.line;
     if own == all {

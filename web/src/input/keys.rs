@@ -1,6 +1,6 @@
 //! Listens to the keyboard for the whole page.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
@@ -17,10 +17,13 @@ use crate::hooks::use_model;
 pub fn use_keys() {
     let model = use_model();
     use_effect_with((), move |()| {
-        // Whether the pointer set the focus last.
-        let is_pointed = Rc::new(Cell::new(false));
-        let pointed = Rc::clone(&is_pointed);
-        let pointer = Listener::new(&window(), "pointerdown", move |_| pointed.set(true));
+        // The button or link that the pointer pressed last, unless a key moved the focus since.
+        let pressed = Rc::new(RefCell::new(None::<Element>));
+        let latest = Rc::clone(&pressed);
+        let pointer = Listener::new(&window(), "pointerdown", move |event| {
+            let on = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+            latest.replace(on.and_then(|on| on.closest(BUTTONS).ok().flatten()));
+        });
         let listener = Listener::new(&window(), "keydown", move |event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
             // The focused list or menu has already handled the key.
@@ -49,8 +52,10 @@ pub fn use_keys() {
                 return;
             }
             // The browser presses the focused button itself.
-            is_pointed.set(is_pointed.get() && !MOVES_FOCUS.contains(&press.code.as_str()));
-            if matches!(press.code.as_str(), "Space" | "Enter") && has_button(is_pointed.get()) {
+            if MOVES_FOCUS.contains(&press.code.as_str()) {
+                pressed.replace(None);
+            }
+            if matches!(press.code.as_str(), "Space" | "Enter") && has_button(pressed.borrow().as_ref()) {
                 return;
             }
             let found = live_commands(&now)
@@ -84,12 +89,15 @@ fn is_typing() -> bool {
 /// Keys that move the focus.
 const MOVES_FOCUS: [&str; 5] = ["Tab", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"];
 
-/// Returns whether a key is meant for the focused button or link, and not one that was merely clicked earlier. The
-/// pause button counts in any case: the command would press it twice.
-fn has_button(is_pointed: bool) -> bool {
+/// What Space and Enter press.
+const BUTTONS: &str = "button, a, summary";
+
+/// Returns whether a key is meant for the focused button or link, and not one that was merely clicked (`pressed`)
+/// earlier. The pause button counts in any case: the command would press it twice.
+fn has_button(pressed: Option<&Element>) -> bool {
     document().active_element().is_some_and(|element| {
-        let is_button = matches!(element.tag_name().as_str(), "BUTTON" | "A" | "SUMMARY");
-        is_button && (!is_pointed || element.matches(".live-bar *").unwrap_or(false))
+        let is = |selector| element.matches(selector).unwrap_or(false);
+        is(BUTTONS) && (pressed != Some(&element) || is(".live-bar *"))
     })
 }
 

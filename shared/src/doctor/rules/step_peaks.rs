@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn other_steps_are_not() {
         // Equal ones, few, random lengths, a first part that is smaller, and a single rise at the end.
-        let sizes: [(u64, fn(u64) -> u64); 5] = [
+        type Size = fn(u64) -> u64;
+        let sizes: [(u64, Size); 5] = [
             (40, |_| 30),
             (5, |step| 10 + 10 * step),
             (60, |step| 10 + (step * step * 7_919 + step * 104_729) % 61),

@@ -104,7 +104,7 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
 fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
     let (unusable, far) = match needed {
         Some(HeatmapNeed { size, .. }) => {
-            (format!("free, too small for the failed {}", Bytes(size)), "the same, far from the failure")
+            (format!("free, too small for the failed {}", Bytes(size)), "too small for it, but far from the failure")
         }
         None => ("free, too small".to_owned(), ""),
     };

@@ -123,7 +123,7 @@ fn cut(surface: &mut dyn Surface, block: Area, palette: &Palette) {
     let left = (block.right() - from).max(block.x);
     let edge = |x: f64, i: u32| {
         let y = block.y - 1.0 + (block.height + 2.0) * f64::from(i) / 4.0;
-        (x + if i % 2 == 0 { 0.0 } else { 4.0 }, y)
+        (x + if i.is_multiple_of(2) { 0.0 } else { 4.0 }, y)
     };
     let there = (0..=4).map(|i| edge(left, i));
     let line: Vec<_> = there.chain((0..=4).rev().map(|i| edge(left + wide, i))).collect();
