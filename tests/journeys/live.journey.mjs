@@ -90,7 +90,7 @@ test('a job is watched from its first event to its end, and its recording can be
 
   // The server's download is the same.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to jobs');
+  await at(page, 'palette-input').fill('start page');
   await press(page, 'Enter');
   await row.first().waitFor();
   await until('it has ended', () => row.getAttribute('data-state'), (state) => state === 'ended');
@@ -111,7 +111,7 @@ test('a link opens its session, and a connection that is lost comes back', async
   await page.reach('ready');
   // Pasted while the list of jobs is shown, the link opens its session at its view.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to jobs');
+  await at(page, 'palette-input').fill('start page');
   await press(page, 'Enter');
   await at(page, 'session').first().waitFor();
   await page.tab.evaluate((hash) => { window.location.hash = hash; }, `#v=1&session=${session}&tab=events&cur=7`);

@@ -19,7 +19,7 @@ async function openSession(page) {
 /** Returns the length of the window in the address, or of all that is shown. */
 const length = async (page) => {
   const window = (await address(page)).get('w');
-  const [from, to] = (window ?? '0-0').split('-').map(Number);
+  const [from, to] = (window ?? '0,0').split(',').map(Number);
   return to - from;
 };
 
@@ -134,7 +134,7 @@ test('a call site keeps its line where there is little room', async (t) => {
 
 test('a job that dies of its memory says so, and one that is killed may come back', async (t) => {
   const server = await startServer(t);
-  const leak = startJob(t, server.url, 'leak', '--capacity', '256MiB');
+  const leak = startJob(t, server.url, 'leak', '--capacity', '4GiB');
   const page = await openPage(t);
   await openSession(page);
   await leak.ended.catch(() => {});
@@ -178,7 +178,10 @@ test('a job that ended without a session is named, and the page goes on waiting'
   const page = await openPage(t);
   await page.tab.clock.install();
   await page.open(`${server.url}#job=train.py-none`);
-  await says(page, 'notice', /^Waiting for “train\.py-none” to use the GPU/);
+  await until('it waits', async () => {
+    await page.tab.clock.runFor(200);
+    return text(page, 'notice');
+  }, (said) => /^Waiting for “train\.py-none” to use the GPU/.test(said));
   await until('it says that nothing came', async () => {
     await page.tab.clock.runFor(1_000);
     return text(page, 'notice');

@@ -11,7 +11,7 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, use_answer, use_model, use_near};
+use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
 use crate::model::{Listing, Model, Selection, Tab, View};
 use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
@@ -61,10 +61,13 @@ pub fn TextTwin() -> Html {
     let (axis, window, cursor) = *rested;
     let has_rested = window.length() > 0.0;
     let (tab, other) = (model.view.tab, model.view.split.map(|split| split.tab));
-    let answer = use_answer(question(&model, tab, axis, window, cursor).filter(|_| has_rested));
+    let asked = question(&model, tab, axis, window, cursor).filter(|_| has_rested);
+    let is_asked = asked.is_some();
+    let answer = use_exact_answer(asked);
     let beside = other.and_then(|tab| question(&model, tab, axis, window, cursor)).filter(|_| has_rested);
-    let beside = use_answer(beside);
-    let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
+    let is_beside_asked = beside.is_some();
+    let beside = use_exact_answer(beside);
+    let state = use_exact_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
     let curves = use_answer(curves);
@@ -105,22 +108,24 @@ pub fn TextTwin() -> Html {
     said += &range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default();
     said += &steps_text(&model, compared.as_deref());
     said += &selection(&model);
-    // A job that is followed goes on between two updates: the text stays as it was, and says of when it is.
-    let moment = use_mut_ref(|| None::<(View, String)>);
-    if is_following && has_rested {
-        let view = View { axis, window, cursor, ..model.view.clone() };
-        let mut moment = moment.borrow_mut();
-        match &*moment {
-            Some((known, text)) if *known == view => said.clone_from(text),
-            _ => {
+    // What is told is of one moment: until all answers to it are there, the text stays as it was.
+    let last = use_mut_ref(|| None::<(View, String)>);
+    let is_whole = state.is_some() && answer.is_some() == is_asked && beside.is_some() == is_beside_asked;
+    let view = View { axis, window, cursor, ..model.view.clone() };
+    let mut last = last.borrow_mut();
+    match &*last {
+        // A job that is followed goes on between two updates, and the text says of when it is.
+        Some((known, text)) if !is_whole || is_following && *known == view => said.clone_from(text),
+        _ => {
+            if is_following && has_rested {
                 said = format!("At event {}, the newest: {said}", Count(cursor.into()));
-                // Until all answers are there, the next render may say more.
-                if totals.is_some() && (answer.is_some() || question(&model, tab, axis, window, cursor).is_none()) {
-                    *moment = Some((view, said.clone()));
-                }
+            }
+            if is_whole {
+                *last = Some((view, said.clone()));
             }
         }
     }
+    drop(last);
     html! {
         <div class="visually-hidden" data-testid="text-twin">
             <p id="text-twin" aria-live="polite">{ said }</p>
