@@ -56,7 +56,7 @@ test('a search of a running job begins at what is on the screen', async (t) => {
   await at(page, 'found-row').first().waitFor();
   await page.screenshot('running-search-list');
   const before = (await status(page)).position;
-  await press(page, 'Enter');
+  await press(page, 'Shift+Enter');
   // A match is stood on, so the view no longer follows; it is one of the newest, not the first of the run.
   await until('it is not followed', () => follows(page), (is) => !is);
   const first = await until('a match', () => status(page), (now) => now.position > 0 && now.position < now.events);
@@ -70,12 +70,12 @@ test('a search of a running job begins at what is on the screen', async (t) => {
   await until('the match after', () => status(page), (now) => now.position > earlier.position);
   const held = await events(page);
   await until('it grows on', () => events(page), (count) => count > held);
-  // Two Escapes: the list, and the search with the box.
+  // One Escape leaves the box and closes the list, another clears the search.
   await press(page, 'Escape');
   await until('the list is closed', () => at(page, 'search-list').count(), (count) => count === 0);
-  await press(page, 'Escape');
   await until('the box is left', () => page.tab.evaluate(() => document.activeElement?.id), (id) => id !== 'search-input');
-  assert.equal(await at(page, 'search-input').inputValue(), '');
+  await press(page, 'Escape');
+  await until('the search is cleared', () => at(page, 'search-input').inputValue(), (value) => value === '');
 });
 
 test('resuming keeps the zoom', async (t) => {
@@ -173,23 +173,11 @@ test('a page that watches a job comes back to it and its view', async (t) => {
   job.child.kill('SIGINT');
 });
 
-test('a job that ended without a session is named, and the page goes on waiting', async (t) => {
+test('a page that waits for a job says so, and shows it once it is there', async (t) => {
   const server = await startServer(t);
-  const page = await openPage(t);
-  await page.tab.clock.install();
-  await page.open(`${server.url}#job=train.py-none`);
-  await until('it waits', async () => {
-    await page.tab.clock.runFor(200);
-    return text(page, 'notice');
-  }, (said) => /^Waiting for “train\.py-none” to use the GPU/.test(said));
-  await until('it says that nothing came', async () => {
-    await page.tab.clock.runFor(1_000);
-    return text(page, 'notice');
-  }, (said) => /has not used the GPU so far\. If it has ended, its terminal says why/.test(said));
+  const page = await openPage(t, { address: `${server.url}#job=train.py-none` });
+  await says(page, 'notice', /^Waiting for “train\.py-none” to use the GPU/);
   await page.screenshot('running-no-session');
   startJobIn(t, { ...process.env, VRAMSCOPE_JOB: 'train.py-none' }, server.url, 'transformer', '--steps', '3', '--name', 'late');
-  await until('it appears nevertheless', async () => {
-    await page.tab.clock.runFor(1_000);
-    return page.tab.title();
-  }, (title) => title.startsWith('late'));
+  await until('it appears', () => page.tab.title(), (title) => title.startsWith('late'));
 });
