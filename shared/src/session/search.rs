@@ -132,13 +132,13 @@ pub(super) fn next(
     }))
 }
 
-/// Returns the number of the first allocation that was made after a position. They are numbered in that order.
+/// Returns the number of the first allocation that was made at a position or after it. They are numbered in that order.
 fn first_after(context: Context<'_>, position: u32) -> u32 {
     let begin = &context.replay.allocations.begin;
     let (mut low, mut high) = (0, begin.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        if begin.get(middle).is_some_and(|begin| begin <= position) {
+        if begin.get(middle).is_some_and(|begin| begin < position) {
             low = middle + 1;
         } else {
             high = middle;
