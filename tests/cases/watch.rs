@@ -86,7 +86,7 @@ fn a_script_runs_as_under_plain_python() -> Result<()> {
     assert!(lines[1].starts_with("Nothing was recorded: "), "{lines:?}");
     // The package may be installed where the tests run.
     let is_told =
-        ["lacks the package vramscope", "failed before it used the GPU"].iter().any(|why| lines[1].contains(why));
+        ["has no package vramscope", "failed before it used the GPU"].iter().any(|why| lines[1].contains(why));
     assert!(is_told && lines.len() == 2, "{lines:?}");
     let others: Vec<_> =
         text(&watched.stderr).lines().filter(|line| !line.starts_with("vramscope: ")).map(str::to_owned).collect();
