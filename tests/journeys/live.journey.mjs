@@ -3,19 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
-import { address, addressSays, at, goTo, movesFrom, number, pointUntil, press, says, status, text, until } from './workbench.mjs';
-
-/** Returns the number of events that the page shows. */
-const events = async (page) => (await status(page)).events ?? 0;
-
-const follows = (page) => at(page, 'live-bar').getAttribute('data-following').then((is) => is === 'true');
-
-/** Opens the one session of the list. */
-async function openSession(page) {
-  await at(page, 'session').first().waitFor();
-  await at(page, 'session-open').first().click();
-  await page.reach('ready');
-}
+import { address, addressSays, at, events, follows, goTo, movesFrom, number, openSession, pointUntil, press, says, status, text, until } from './workbench.mjs';
 
 test('a job is watched from its first event to its end, and its recording can be downloaded', async (t) => {
   const server = await startServer(t);

@@ -71,13 +71,19 @@ test('a reload comes back to the same file and the same view', async (t) => {
   assert.deepEqual(asked, [], 'nothing is lost, so nothing is asked');
 });
 
-test('files opened lately are listed with what they are, opened on a click, and forgotten', async (t) => {
+/** Opens a page, two files in turn, and the start page again. */
+async function withTwoFiles(t) {
   const page = await openPage(t);
   await page.load(file('protocol4.pickle', 'first.pickle'));
   await kept(page, 'first.pickle');
   await page.load(file('ring.pickle', 'second.pickle'));
   await kept(page, 'second.pickle');
   await page.open();
+  return page;
+}
+
+test('files opened lately are listed with what they are, opened on a click, and forgotten', async (t) => {
+  const page = await withTwoFiles(t);
   await until('both are listed, the newest first', () => rows(page), (said) => said.length === 2 && said[0].includes('second.pickle'));
   const [, first] = await rows(page);
   assert.match(first, /first\.pickle[\s\S]*out of memory[\s\S]*peak [\d.]+ [KMG]iB reserved[\s\S]*( ago|just now)/);
@@ -97,12 +103,7 @@ test('files opened lately are listed with what they are, opened on a click, and 
 });
 
 test('files opened lately are in the file menu and in the palette, and come before an empty list of jobs', async (t) => {
-  const page = await openPage(t);
-  await page.load(file('protocol4.pickle', 'first.pickle'));
-  await kept(page, 'first.pickle');
-  await page.load(file('ring.pickle', 'second.pickle'));
-  await kept(page, 'second.pickle');
-  await page.open();
+  const page = await withTwoFiles(t);
   await at(page, 'sessions').waitFor();
   await until('both are listed', () => rows(page), (said) => said.length === 2);
   assert.match((await rows(page))[0], /just now|\d+ s ago/);

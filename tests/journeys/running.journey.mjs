@@ -3,16 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startJobIn, startServer } from './program.mjs';
-import { address, at, goTo, number, press, says, status, text, until } from './workbench.mjs';
+import { address, at, events, follows, goTo, number, openSession, press, says, status, text, until } from './workbench.mjs';
 
-const events = async (page) => (await status(page)).events ?? 0;
-const follows = (page) => at(page, 'live-bar').getAttribute('data-following').then((is) => is === 'true');
-
-/** Opens the first session of the list. */
-async function openSession(page) {
-  await at(page, 'session').first().waitFor();
-  await at(page, 'session-open').first().click();
-  await page.reach('ready');
+/** Opens the first session of the list, and waits for its first events. */
+async function openRunning(page) {
+  await openSession(page);
   await until('its first events', () => events(page), (count) => count > 500);
 }
 
@@ -23,7 +18,7 @@ const length = async (page) => {
   return to - from;
 };
 
-test('rows of two runs of one program are told apart by eye, keyboard and ear', async (t) => {
+test('two runs of one program have different rows and accessible names', async (t) => {
   const server = await startServer(t);
   for (let i = 0; i < 2; i += 1) startJob(t, server.url, 'transformer', '--rate', '2000', '--steps', '4000');
   const page = await openPage(t);
@@ -49,7 +44,7 @@ test('a search of a running job begins at what is on the screen', async (t) => {
   const server = await startServer(t);
   startJob(t, server.url, 'transformer', '--rate', '2000', '--steps', '4000');
   const page = await openPage(t);
-  await openSession(page);
+  await openRunning(page);
   assert.ok(await follows(page));
   await press(page, '/');
   await page.tab.keyboard.type('size>1KiB');
@@ -82,7 +77,7 @@ test('resuming keeps the zoom', async (t) => {
   const server = await startServer(t);
   startJob(t, server.url, 'transformer', '--rate', '2000', '--steps', '4000');
   const page = await openPage(t);
-  await openSession(page);
+  await openRunning(page);
   await until('some seconds', () => events(page), (count) => count > 4000);
   await press(page, 'Space');
   await says(page, 'live-state', /paused/i);
@@ -103,11 +98,11 @@ test('the text version of a job that is followed is of one moment', async (t) =>
   const server = await startServer(t);
   startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000');
   const page = await openPage(t);
-  await openSession(page);
+  await openRunning(page);
   for (const name of ['timeline', 'events']) {
     await goTo(page, name);
     const pattern = name === 'events' ? /Events: row ([\d,]+), the last\./ : /Showing /;
-    const said = await until(`${name} is told`, () => text(page, 'text-twin'), (said) => /^At event [\d,]+, the newest: /.test(said) && pattern.test(said));
+    const said = await until(`the text of ${name}`, () => text(page, 'text-twin'), (said) => /^At event [\d,]+, the newest: /.test(said) && pattern.test(said));
     const [, moment] = /^At event ([\d,]+), the newest/.exec(said);
     const [, cursor] = /Cursor at event ([\d,]+):/.exec(said);
     assert.equal(moment, cursor, said);
@@ -120,7 +115,7 @@ test('a call site keeps its line where there is little room', async (t) => {
   startJob(t, server.url, 'transformer', '--rate', '1000', '--steps', '4000');
   for (const [width, height] of [[1440, 900], [1024, 700], [820, 700]]) {
     const page = await openPage(t, { width, height });
-    await openSession(page);
+    await openRunning(page);
     await goTo(page, 'events');
     const cut = () => page.tab.evaluate(() => [...document.querySelectorAll('.cell-site .site-line')].map((line) => {
       const [inner, cell] = [line.getBoundingClientRect(), line.closest('.cell-site').getBoundingClientRect()];
@@ -136,7 +131,7 @@ test('a job that dies of its memory says so, and one that is killed may come bac
   const server = await startServer(t);
   const leak = startJob(t, server.url, 'leak', '--capacity', '4GiB');
   const page = await openPage(t);
-  await openSession(page);
+  await openRunning(page);
   await leak.ended.catch(() => {});
   await says(page, 'live-said', /^Job ended: out of memory$/);
   assert.equal(await at(page, 'live-pause').count(), 0);
@@ -144,7 +139,7 @@ test('a job that dies of its memory says so, and one that is killed may come bac
 
   const job = startJob(t, server.url, 'transformer', '--rate', '1000', '--steps', '4000');
   await page.open();
-  await openSession(page);
+  await openRunning(page);
   await at(page, 'live-pause').waitFor();
   job.child.kill('SIGKILL');
   await says(page, 'live-said', /^No data from the job for .*: it was killed, or its connection is down\. It continues here if it reconnects\.$/);

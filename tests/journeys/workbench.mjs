@@ -47,6 +47,19 @@ export function status(page) {
   });
 }
 
+/** Returns the number of events that the page shows. */
+export const events = async (page) => (await status(page)).events ?? 0;
+
+/** Returns whether the page follows the newest events of a job. */
+export const follows = (page) => at(page, 'live-bar').getAttribute('data-following').then((is) => is === 'true');
+
+/** Opens the first session of the list. */
+export async function openSession(page) {
+  await at(page, 'session').first().waitFor();
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+}
+
 /** Opens the sample with its button, and shows all of it: it opens at the window before its failure. Returns the status line. */
 export async function openSample(page) {
   await page.loadSample();

@@ -264,7 +264,7 @@ fn the_sentence_names_what_held_most() {
         assert!(verdict.sentence.contains(want), "{want} is not in: {}", verdict.sentence);
         assert!(verdict.line.is_some(), "{}", verdict.sentence);
     }
-    // A leak is told with its bytes.
+    // The verdict of a leak has its bytes.
     let leak = Patient::new(&(segment(64) + &every_step(40) + &oom(0, 20))).diagnosis().verdict.sentence;
     assert!(leak.starts_with("A leak: keep") && !leak.contains("held most"), "{leak}");
 }

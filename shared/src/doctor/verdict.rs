@@ -75,7 +75,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
-    // A leak or a spike is told with its bytes.
+    // The verdict of a leak or a spike already has its bytes.
     let is_told = rise.is_some() || spike.is_some();
     let sentence = sentence + &holder(failed, line.as_deref().filter(|_| is_told));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));

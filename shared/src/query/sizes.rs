@@ -66,7 +66,8 @@ pub(super) fn size_form(text: &str) -> Option<(Option<Comparison>, &str)> {
         return (is_named || is_number).then_some((Some(comparison), size));
     }
     // A number without a unit may be that of a line, and a number before another word part of a name.
-    let is_size = begins_number(rest) && split(rest, true).is_ok_and(|(_, factor)| factor > 1 || !ends_in_digit(rest));
+    let has_unit = |factor: u64| factor > 1 || !ends_in_digit(rest);
+    let is_size = begins_number(rest) && split(rest, true).is_ok_and(|(_, factor)| is_named || has_unit(factor));
     is_size.then_some((None, rest))
 }
 

@@ -409,6 +409,7 @@ mod tests {
             ("Size > 1.5 gib", "More 1610612736"),
             ("size: >= 2 KB", "AtLeast 2048"),
             ("size=512", "Equal 512"),
+            ("size:512", "about 512 513"),
             ("≥ 1KiB", "AtLeast 1024"),
             ("100mb", "about 104333312 105381888"),
             ("size:61.2 MiB", "about 64120423 64225280"),

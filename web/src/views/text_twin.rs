@@ -36,7 +36,7 @@ pub fn TextTwin() -> Html {
     let model = use_model();
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
-    // What a timer tells is of the moment at which it fires.
+    // A timer takes the moment at which it fires.
     let latest = use_mut_ref(|| now);
     *latest.borrow_mut() = now;
     let is_following = model.live().is_some_and(|live| live.is_following);
@@ -108,13 +108,13 @@ pub fn TextTwin() -> Html {
     said += &range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default();
     said += &steps_text(&model, compared.as_deref());
     said += &selection(&model);
-    // What is told is of one moment: until all answers to it are there, the text stays as it was.
+    // All numbers of the text are of one moment. The text changes once all answers about that moment have arrived.
     let last = use_mut_ref(|| None::<(View, String)>);
     let is_whole = state.is_some() && answer.is_some() == is_asked && beside.is_some() == is_beside_asked;
     let view = View { axis, window, cursor, ..model.view.clone() };
     let mut last = last.borrow_mut();
     match &*last {
-        // A job that is followed goes on between two updates, and the text says of when it is.
+        // A followed job runs on between two updates, so the text names its moment.
         Some((known, text)) if !is_whole || is_following && *known == view => said.clone_from(text),
         _ => {
             if is_following && has_rested {

@@ -196,7 +196,7 @@ mod tests {
         for (steps, size) in sizes {
             assert_eq!(found(steps, |step| size(step) << 20, 0), [""; 0], "{steps}");
         }
-        // A leak is told as one.
+        // The rule for leaks reports a leak, so this one does not.
         assert_eq!(found(40, |_| 30 << 20, 2 << 20), [""; 0]);
     }
 }

@@ -216,7 +216,7 @@ fn narrow_names(
         for Narrow { area, name, number, row, .. } in series {
             let is_due = match number {
                 Some(number) => number % every == 0,
-                // Spans of one name are told apart by hovering.
+                // Hovering tells which of several spans with the same name is meant.
                 None => series.len() == 1 || area.x >= end,
             };
             let width = surface.text_width(name, Font::Label) + 8.0;
