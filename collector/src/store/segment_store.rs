@@ -99,6 +99,50 @@ impl SegmentStore {
         Ok(())
     }
 
+    /// Returns the segments of the archive together with those of the log. Nothing is missed that moves from the log to
+    /// the archive meanwhile: a segment that is sealed or uploaded.
+    fn with_log<T>(
+        &self,
+        archived: impl FnOnce() -> StoreResult<T>,
+        wants: impl Fn(&str) -> bool,
+    ) -> StoreResult<BTreeMap<String, Vec<Found>>>
+    where
+        T: IntoIterator<Item = (String, Vec<Sealed>)>,
+    {
+        let mut before = Vec::new();
+        let mut all: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+        self.log(|session, found| {
+            if wants(session) {
+                before.push((session.to_owned(), found));
+            }
+        })?;
+        for (session, segments) in archived()? {
+            all.entry(session).or_default().extend(segments.into_iter().map(Found::from));
+        }
+        // A segment that was uploaded just before a crash is in both places.
+        let is_known = |known: &[Found], found: &Found| known.iter().any(|other| other.name() == found.name());
+        self.log(|session, found| {
+            if wants(session) {
+                let known = all.entry(session.to_owned()).or_default();
+                if !is_known(known, &found) {
+                    known.push(found);
+                }
+            }
+        })?;
+        for (session, found) in before {
+            let known = all.entry(session).or_default();
+            let is_sealed_now = found.hash.is_none() && known.iter().any(|other| other.number == found.number);
+            if !is_sealed_now && !is_known(known, &found) {
+                known.push(found);
+            }
+        }
+        for segments in all.values_mut() {
+            // A sealed segment comes before a growing one of its number.
+            segments.sort_by_key(|found| (found.number, found.hash.is_none()));
+        }
+        Ok(all)
+    }
+
     fn sealed(&self, session: &str, number: u32) -> StoreResult<Sealed> {
         let found = self.archive.segments(checked(session)?)?.into_iter().find(|sealed| sealed.number == number);
         found.ok_or(StoreError::Missing)
@@ -116,44 +160,24 @@ impl SegmentStore {
     }
 }
 
-/// Orders segments by number, a sealed one before a growing one.
-fn sort(segments: &mut [Found]) {
-    segments.sort_by_key(|found| (found.number, found.hash.is_none()));
+impl Found {
+    /// Returns what tells a segment from all others of its session.
+    fn name(&self) -> (u32, Option<Hash>) {
+        (self.number, self.hash)
+    }
 }
 
 impl TraceStore for SegmentStore {
     fn list(&self) -> StoreResult<BTreeMap<String, Vec<Found>>> {
-        let mut all: BTreeMap<String, Vec<Found>> = BTreeMap::new();
-        let mut bytes = 0;
-        for (session, segments) in self.archive.list()? {
-            bytes += segments.iter().map(|sealed| sealed.bytes).sum::<u64>();
-            all.insert(session, segments.into_iter().map(Found::from).collect());
-        }
-        self.log(|session, found| {
-            let segments = all.entry(session.to_owned()).or_default();
-            // A segment that was uploaded just before a crash is in both places.
-            if found.hash.is_none() || segments.iter().all(|other| other.hash != found.hash) {
-                bytes += found.bytes;
-                segments.push(found);
-            }
-        })?;
-        for segments in all.values_mut() {
-            sort(segments);
-        }
+        let all = self.with_log(|| self.archive.list(), |_| true)?;
         self.quota.release(self.quota.used());
-        self.quota.add(bytes);
+        self.quota.add(all.values().flatten().map(|found| found.bytes).sum());
         Ok(all)
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<Found>> {
-        let mut segments: Vec<Found> = self.archive.segments(checked(session)?)?.into_iter().map(Found::from).collect();
-        self.log(|name, found| {
-            if name == session && (found.hash.is_none() || segments.iter().all(|other| other.hash != found.hash)) {
-                segments.push(found);
-            }
-        })?;
-        sort(&mut segments);
-        Ok(segments)
+        let archived = || Ok([(session.to_owned(), self.archive.segments(checked(session)?)?)]);
+        Ok(self.with_log(archived, |name| name == session)?.remove(session).unwrap_or_default())
     }
 
     fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<Box<dyn SegmentWriter>> {

@@ -48,6 +48,7 @@ fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
     segments(&*open(1 << 20));
     sealed_segments_are_found_by_looking(&*open(1 << 20));
     unpublished_segments_leave_nothing(&*open(1 << 20));
+    a_sealed_segment_is_never_missing(&*open(1 << 20));
     damage_is_set_aside(&*open(1 << 20));
     quota(&*open(100));
     marks(&*open(1 << 20));
@@ -136,6 +137,23 @@ fn unpublished_segments_leave_nothing(store: &dyn TraceStore) {
     assert_eq!(hashes(store), [(1, Some(hash)), (1, None)]);
     store.remove_open(SESSION, 1).unwrap();
     assert_eq!((hashes(store), store.usage()), (vec![(1, Some(hash))], 3));
+}
+
+fn a_sealed_segment_is_never_missing(store: &dyn TraceStore) {
+    let mut want = Vec::new();
+    for number in 1..=50 {
+        want.push((number, Some(sealed(store, SESSION, number, &[1; 100]))));
+        // It may be on its way to where sealed segments are kept.
+        let listed: fn(&dyn TraceStore) -> Vec<Found> = match number % 3 {
+            0 => |store| store.segments(SESSION).unwrap(),
+            1 => |store| store.list().unwrap().remove(SESSION).unwrap(),
+            _ => |store| {
+                assert_eq!(store.read(SESSION, 1, 99, 9).unwrap(), [1]);
+                store.segments(SESSION).unwrap()
+            },
+        };
+        assert_eq!(listed(store).iter().map(|found| (found.number, found.hash)).collect::<Vec<_>>(), want);
+    }
 }
 
 fn damage_is_set_aside(store: &dyn TraceStore) {

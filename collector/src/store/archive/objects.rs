@@ -51,12 +51,20 @@ pub(in crate::store) struct Objects {
     files: Arc<dyn Files>,
     /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
     runtime: Option<Runtime>,
-    known: Mutex<HashMap<String, Vec<Sealed>>>,
+    known: Mutex<Known>,
     marked: Mutex<Marked>,
     /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
     /// when the upload is over.
     uploading: Mutex<Option<Upload>>,
     is_stopped: AtomicBool,
+}
+
+/// The segments of the sessions that were asked for last.
+#[derive(Debug, Default)]
+struct Known {
+    segments: HashMap<String, Vec<Sealed>>,
+    /// How often a segment was uploaded or removed. A list from before the last time may lack it, and is not kept.
+    changes: u64,
 }
 
 /// Segments by session, and the sessions that have marks.
@@ -308,10 +316,12 @@ impl Objects {
             // Deleted while it was uploaded.
             return self.delete(place);
         }
-        if let Some(segments) = lock(&self.known).get_mut(session)
-            && !segments.contains(&sealed)
         {
-            segments.push(sealed);
+            let mut known = lock(&self.known);
+            known.changes += 1;
+            if let Some(segments) = known.segments.get_mut(session).filter(|segments| !segments.contains(&sealed)) {
+                segments.push(sealed);
+            }
         }
         // From here on its local file may be gone, and it still counts.
         *lock(&self.uploading) = None;
@@ -367,16 +377,22 @@ impl Archive for ObjectArchive {
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>> {
-        if let Some(known) = lock(&self.objects.known).get(session) {
-            return Ok(known.clone());
-        }
+        let changes = {
+            let known = lock(&self.objects.known);
+            if let Some(segments) = known.segments.get(session) {
+                return Ok(segments.clone());
+            }
+            known.changes
+        };
         let (found, _) = self.objects.list(&session_folder(session)?)?;
         let segments = found.into_values().next().unwrap_or_default();
         let mut known = lock(&self.objects.known);
-        if known.len() >= REMEMBERED {
-            known.clear();
+        if known.changes == changes {
+            if known.segments.len() >= REMEMBERED {
+                known.segments.clear();
+            }
+            known.segments.insert(session.to_owned(), segments.clone());
         }
-        known.insert(session.to_owned(), segments.clone());
         Ok(segments)
     }
 
@@ -398,9 +414,12 @@ impl Archive for ObjectArchive {
     }
 
     fn remove(&self, session: &str, sealed: Sealed) -> StoreResult {
-        lock(&self.objects.known).remove(session);
         let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        self.objects.delete(place)
+        let deleted = self.objects.delete(place);
+        let mut known = lock(&self.objects.known);
+        known.changes += 1;
+        known.segments.remove(session);
+        deleted
     }
 
     fn give_back(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
