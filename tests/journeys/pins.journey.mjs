@@ -91,7 +91,7 @@ test('there are five at most, and one of an allocation selects it', async (t) =>
   await press(page, 'Escape', 'Escape', 'End');
   await movesFrom(page, there.position);
   await press(page, 'Shift+M');
-  await says(page, 'notice', /There can be 5 pins/);
+  await says(page, 'notice', /You can have at most 5 pins/);
   await count(page, 5);
   await page.screenshot('pins-five');
 

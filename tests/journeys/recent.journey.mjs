@@ -87,7 +87,7 @@ test('files opened lately are listed with what they are, opened on a click, and 
   await until('both are listed, the newest first', () => rows(page), (said) => said.length === 2 && said[0].includes('second.pickle'));
   const [, first] = await rows(page);
   assert.match(first, /first\.pickle[\s\S]*out of memory[\s\S]*peak [\d.]+ [KMG]iB reserved[\s\S]*( ago|just now)/);
-  assert.match(await text(page, 'recent-note'), /kept in this browser and never leave it: files up to 512 MiB, at most 2\.00 GiB/);
+  assert.match(await text(page, 'recent-note'), /copies, which never leave it: of files up to 512 MiB, at most 2\.00 GiB/);
   await page.screenshot('recent-list');
   await at(page, 'recent-open').filter({ hasText: 'first.pickle' }).click();
   await page.reach('ready');
@@ -173,7 +173,7 @@ test('a file with a handle is opened from where it is, and nothing is copied', a
   await page.reach('ready');
   assert.equal(await at(page, 'tab-segments').getAttribute('aria-selected'), 'true');
   await page.open();
-  await says(page, 'recent-note', /opened from where they are on your disk\. Nothing is copied\./);
+  await says(page, 'recent-note', /opened from their place on your disk\. Nothing is copied\./);
 
   // If the browser requires permission, only a button asks for it.
   const link = await page.tab.evaluate(async () => {

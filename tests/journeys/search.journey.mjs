@@ -259,7 +259,7 @@ test('units are forgiven, and what nothing matches is answered with what was und
     await addressSays(page, 'q', term);
   };
   await say('size>900GB');
-  await says(page, 'search-none', /^No allocation is larger than 900 GiB \(size>900GB\)\. The largest has [\d.]+ [KMG]iB\.$/);
+  await says(page, 'search-none', /^No allocation is larger than 900 GiB \(size>900GB\)\. The largest is [\d.]+ [KMG]iB\.$/);
   await says(page, 'search-result', /No matches/);
   await page.screenshot('search-none');
   await say('size > 1.5 mb');

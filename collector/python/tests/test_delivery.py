@@ -145,7 +145,7 @@ class LibraryTest(unittest.TestCase):
             to = f"http://127.0.0.1:{taken.getsockname()[1]}"
             messages, result, line = self.record(to)
         self.assertEqual((len(messages), result["undelivered"]), (2, 100))
-        self.assertRegex(messages[0], rf"^Cannot reach the server \({to}/: Connection refused.*\)\. `vramscope serve` starts one. Events are kept")
+        self.assertRegex(messages[0], rf"^Cannot reach the server \({to}/: Connection refused.*\)\. Start one with `vramscope serve`. Events are kept")
         self.assertRegex(line, rf"^{to} received 0 events; 100 were not delivered \({to}/: Connection refused.*\)\.$")
         self.assertEqual(messages[1], line)
 

@@ -116,7 +116,7 @@ class Delivery:
             what = f"The server refused the session: {trouble}"
         else:
             what = f"Cannot {'trust' if cause == 'certificate' else 'reach'} the server ({trouble})"
-        start = " `vramscope serve` starts one." if cause == "connection" and _is_local(self._to) else ""
+        start = " Start one with `vramscope serve`." if cause == "connection" and _is_local(self._to) else ""
         self._log(f"{what}.{start} Events are kept for it{beside}.")
         if self._reason:
             self._log(f"{self._what} ({self._reason})")

@@ -12,14 +12,20 @@ impl SearchHelp {
     pub const FORMS: [(&'static str, &'static str); 11] = [
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
-        ("size>100MiB", "requests of more than a size; also <, >=, <=, =, or a size alone: 100 MiB. MB is read as MiB"),
-        ("0x7f3a2c", "blocks that hold an address, or begin with its digits; also a name: b7f3a2c000000_1"),
+        (
+            "size>100MiB",
+            "requests larger than a size; also <, >=, <= and =, or a size alone, as in 100 MiB. MB means MiB",
+        ),
+        (
+            "0x7f3a2c",
+            "blocks that hold an address or whose address begins with the digits; also a name, as in b7f3a2c000000_1",
+        ),
         ("stream:7", "allocations of a stream"),
-        ("pool:private", "allocations of a pool: small, large, private, or (0, 1)"),
-        ("live:end", "allocations never freed in the trace; live:start, those from before it"),
+        ("pool:private", "allocations in a pool: small, large, private, or an id such as (0, 1)"),
+        ("live:end", "allocations still live at the end; live:start finds those made before the trace"),
         ("category:gradients", "allocations of a category: parameters, activations, optimizer_state, unknown, …"),
-        ("-attention", "everything that the term behind the minus sign does not match"),
-        (">100MiB attention", "what all of several words match, in any order"),
+        ("-attention", "everything that the term after the minus sign does not match"),
+        (">100MiB attention", "what all of the words match, in any order"),
         ("\"void at::native\"", "text with spaces"),
     ];
 }

@@ -218,56 +218,95 @@ impl Term {
         Ok(Self::Frame(Pattern::text(text)))
     }
 
-    /// Returns how the term is understood: what it finds, as a noun ("requests larger than 1 GiB"), and what holds for
-    /// an allocation that it finds ("is larger than 1 GiB").
-    pub fn understood(&self) -> (String, String) {
-        let one = |noun: &str, verb: &str, what: &str| (format!("{noun} {what}"), format!("{verb} {what}"));
+    /// Returns how the term is understood: what it finds, as a noun, such as "requests larger than 1 GiB".
+    pub fn understood(&self) -> String {
         match self {
-            Self::Size(Comparison::Less, n) => one("requests", "is", &format!("smaller than {}", Said(*n))),
-            Self::Size(Comparison::AtMost, n) => one("requests", "is", &format!("no larger than {}", Said(*n))),
-            Self::Size(Comparison::Equal, n) => one("requests", "is", &format!("of exactly {}", Said(*n))),
-            Self::Size(Comparison::AtLeast, n) => one("requests", "is", &format!("of at least {}", Said(*n))),
-            Self::Size(Comparison::More, n) => one("requests", "is", &format!("larger than {}", Said(*n))),
-            Self::About(about) => one("requests", "is", &format!("of about {}", Said(about.middle))),
-            Self::Frame(Pattern { matcher: Matcher::Text(text), .. }) => {
-                (format!("“{text}” in a function or file"), format!("has “{text}” in its stack"))
-            }
+            Self::Size(comparison, n) => format!("requests {}{}", comparison.of(), comparison.than(*n)),
+            Self::About(about) => format!("requests of about {}", Said(about.middle)),
+            Self::Frame(Pattern { matcher: Matcher::Text(text), .. }) => format!("“{text}” in a function or file"),
+            Self::Frame(Pattern { matcher: Matcher::Regex(regex), .. }) => format!("frames that match /{regex}/"),
+            Self::Address(at) => format!("blocks that hold {at} or whose address begins with it", at = Address(*at)),
+            Self::Named(..) => format!("the allocation {}", self.what()),
+            Self::Not(_) | Self::All(_) => format!("any allocation that {}", self.holds(true)),
+            _ => format!("allocations {}", self.what()),
+        }
+    }
+
+    /// Returns the sentence that no allocation matches the term, without its full stop.
+    pub fn nothing(&self) -> String {
+        let left_out = match self {
+            Self::Not(_) => std::slice::from_ref(self),
+            Self::All(terms) => terms,
+            _ => &[],
+        };
+        let all_not = !left_out.is_empty() && left_out.iter().all(|term| matches!(term, Self::Not(_)));
+        if !all_not {
+            return format!("No allocation {}", self.holds(true));
+        }
+        // What is left out is said of every allocation, which avoids a double negative.
+        let each: Vec<_> = left_out.iter().map(|term| term.holds(false)).collect();
+        format!("Every allocation {}", each.join(" or "))
+    }
+
+    /// Returns what is true of an allocation that the term finds, or of one that it does not: "is larger than 1 GiB", "is
+    /// not larger than 1 GiB".
+    fn holds(&self, is_found: bool) -> String {
+        let (is, was, has) = if is_found { ("is", "was", "has") } else { ("is not", "was not", "does not have") };
+        match self {
+            Self::Frame(Pattern { matcher: Matcher::Text(text), .. }) => format!("{has} “{text}” in its stack"),
             Self::Frame(Pattern { matcher: Matcher::Regex(regex), .. }) => {
-                (format!("frames that match /{regex}/"), format!("has a frame that matches /{regex}/"))
+                format!("{has} a frame that matches /{regex}/")
             }
             Self::Address(at) => {
-                let at = Address(*at);
-                (format!("blocks that hold {at} or begin with it"), format!("holds {at} or begins with it"))
+                format!("{has} a block that holds {at} or whose address begins with it", at = Address(*at))
             }
-            Self::Named(at, version) => one("the allocation", "is", &format!("b{at:x}_{version}")),
-            Self::Stream(stream) => one("allocations", "is", &format!("of stream {stream}")),
-            Self::Pool(Pool::Small) => one("allocations", "is", "in a small pool"),
-            Self::Pool(Pool::Large) => one("allocations", "is", "in a large pool"),
-            Self::Pool(Pool::Private) => one("allocations", "is", "in a private pool"),
-            Self::Pool(Pool::Id(id)) => one("allocations", "is", &format!("in pool {id}")),
-            Self::Live(End::Start) => one("allocations", "was", "made before the trace"),
-            Self::Live(End::End) => one("allocations", "is", "still live at the end"),
-            Self::Category(category) => one("allocations", "is", &format!("of the category {}", category.code())),
-            Self::Not(other) => {
-                let (left_out, _) = other.understood();
-                (format!("all but {left_out}"), format!("remains without {left_out}"))
-            }
+            Self::Live(End::Start) => format!("{was} {}", self.what()),
+            Self::Not(other) => other.holds(!is_found),
             Self::All(terms) => {
-                let (mut has, mut lacks) = (Vec::new(), Vec::new());
-                for term in terms {
-                    match term {
-                        Self::Not(other) => lacks.push(format!("without {}", other.understood().0)),
-                        term => has.push(term.understood().1),
-                    }
-                }
-                let (has, lacks) = (has.join(" and "), lacks.join(" and "));
-                match (has.is_empty(), lacks.is_empty()) {
-                    (true, _) => (format!("any allocation {lacks}"), format!("remains {lacks}")),
-                    (_, true) => (format!("any allocation that {has}"), has),
-                    _ => (format!("any allocation that {has}, {lacks}"), format!("{has}, {lacks}")),
-                }
+                let is_not = |term: &&Self| matches!(term, Self::Not(_));
+                let all = terms.iter().filter(|term| !is_not(term)).chain(terms.iter().filter(is_not));
+                all.map(|term| term.holds(is_found)).collect::<Vec<_>>().join(" and ")
             }
+            _ => format!("{is} {}", self.what()),
         }
+    }
+
+    /// Returns what follows "is" or "was" where that is how the term is said.
+    fn what(&self) -> String {
+        match self {
+            Self::Size(comparison, n) => comparison.than(*n),
+            Self::About(about) => format!("about {}", Said(about.middle)),
+            Self::Named(at, version) => format!("b{at:x}_{version}"),
+            Self::Stream(Stream(0)) => "of the default stream".to_owned(),
+            Self::Stream(stream) => format!("of stream {stream}"),
+            Self::Pool(Pool::Small) => "in a small pool".to_owned(),
+            Self::Pool(Pool::Large) => "in a large pool".to_owned(),
+            Self::Pool(Pool::Private) => "in a private pool".to_owned(),
+            Self::Pool(Pool::Id(id)) => format!("in pool {id}"),
+            Self::Live(End::Start) => "made before the trace".to_owned(),
+            Self::Live(End::End) => "still live at the end".to_owned(),
+            Self::Category(category) => format!("of the category {}", category.code()),
+            Self::Frame(_) | Self::Address(_) | Self::Not(_) | Self::All(_) => String::new(),
+        }
+    }
+}
+
+impl Comparison {
+    /// Returns the comparison with a size: "larger than 1 GiB".
+    fn than(self, bytes: u64) -> String {
+        let words = match self {
+            Self::Less => "smaller than",
+            Self::AtMost => "no larger than",
+            Self::Equal => "exactly",
+            Self::AtLeast => "at least",
+            Self::More => "larger than",
+        };
+        format!("{words} {}", Said(bytes))
+    }
+
+    /// Returns the word between a noun and the comparison: "requests of exactly 1 GiB".
+    fn of(self) -> &'static str {
+        if matches!(self, Self::Equal | Self::AtLeast) { "of " } else { "" }
     }
 }
 
@@ -478,33 +517,39 @@ mod tests {
     #[test]
     fn what_was_understood_is_said() {
         let cases = [
-            ("size>1GB", "requests larger than 1 GiB", "is larger than 1 GiB"),
-            (">= 1.5 GiB", "requests of at least 1.5 GiB", "is of at least 1.5 GiB"),
+            ("size>1GB", "requests larger than 1 GiB", "No allocation is larger than 1 GiB"),
+            (">= 1.5 GiB", "requests of at least 1.5 GiB", "No allocation is at least 1.5 GiB"),
             (
                 "=123456789",
                 "requests of exactly 118 MiB (123,456,789 bytes)",
-                "is of exactly 118 MiB (123,456,789 bytes)",
+                "No allocation is exactly 118 MiB (123,456,789 bytes)",
             ),
-            ("100mb", "requests of about 100 MiB", "is of about 100 MiB"),
-            ("Model", "“model” in a function or file", "has “model” in its stack"),
-            ("/a+/", "frames that match /a+/", "has a frame that matches /a+/"),
-            ("stream:default", "allocations of stream default", "is of stream default"),
-            ("pool:(0, 1)", "allocations in pool (0, 1)", "is in pool (0, 1)"),
-            ("live:end", "allocations still live at the end", "is still live at the end"),
+            ("100mb", "requests of about 100 MiB", "No allocation is about 100 MiB"),
+            ("Model", "“model” in a function or file", "No allocation has “model” in its stack"),
+            ("/a+/", "frames that match /a+/", "No allocation has a frame that matches /a+/"),
+            ("stream:default", "allocations of the default stream", "No allocation is of the default stream"),
+            ("pool:(0, 1)", "allocations in pool (0, 1)", "No allocation is in pool (0, 1)"),
+            ("live:end", "allocations still live at the end", "No allocation is still live at the end"),
             (
                 ">800MiB oom.py:11",
                 "any allocation that is larger than 800 MiB and has “oom.py:11” in its stack",
-                "is larger than 800 MiB and has “oom.py:11” in its stack",
+                "No allocation is larger than 800 MiB and has “oom.py:11” in its stack",
             ),
             (
-                "live:end -a -stream:7",
-                "any allocation that is still live at the end, without “a” in a function or file and without \
-                 allocations of stream 7",
-                "is still live at the end, without “a” in a function or file and without allocations of stream 7",
+                "-a live:end -stream:7",
+                "any allocation that is still live at the end and does not have “a” in its stack and is not of stream 7",
+                "No allocation is still live at the end and does not have “a” in its stack and is not of stream 7",
+            ),
+            ("-a", "any allocation that does not have “a” in its stack", "Every allocation has “a” in its stack"),
+            (
+                "-a -live:start",
+                "any allocation that does not have “a” in its stack and was not made before the trace",
+                "Every allocation has “a” in its stack or was made before the trace",
             ),
         ];
-        for (term, noun, verb) in cases {
-            assert_eq!(Term::parse(term).unwrap().understood(), (noun.to_owned(), verb.to_owned()), "{term}");
+        for (text, noun, nothing) in cases {
+            let term = Term::parse(text).unwrap();
+            assert_eq!((&*term.understood(), &*term.nothing()), (noun, nothing), "{text}");
         }
     }
 

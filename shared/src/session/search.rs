@@ -51,7 +51,7 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
     let found = caches.terms.matches(context, &term).and_then(|m| Ok((m, caches.terms.peak_bytes(context, &term)?)));
     Answer::Search(match found.and_then(|found| Ok((found, Term::parse(&term)?))) {
         Ok(((matches, peak_bytes), parsed)) => {
-            let (understood, verb) = parsed.understood();
+            let understood = parsed.understood();
             let none = (matches.count == 0).then(|| {
                 let fact = match (&parsed, caches.terms.first_empty(context, &term)) {
                     (_, Some(empty)) => nearest(context, &empty),
@@ -61,7 +61,7 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
                     _ => nearest(context, &parsed),
                 };
                 let written = term.trim();
-                let mut said = format!("No allocation {verb} ({written}).");
+                let mut said = format!("{} ({written}).", parsed.nothing());
                 if !fact.is_empty() {
                     let _ = write!(said, " {fact}");
                 }
@@ -85,7 +85,7 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
 /// Returns what the trace has instead of what a term looks for, as a sentence; empty if there is nothing to say.
 fn nearest(context: Context<'_>, term: &Term) -> String {
     let requested = &context.replay.allocations.requested;
-    let has = |what: &str, size: Option<u64>| size.map(|size| format!("The {what} has {}.", Bytes(size)));
+    let has = |what: &str, size: Option<u64>| size.map(|size| format!("The {what} is {}.", Bytes(size)));
     let near = |to: u64| has("nearest", requested.iter().min_by_key(|size| size.abs_diff(to)));
     let said = match term {
         _ if requested.is_empty() => Some("The trace has no allocations.".to_owned()),
@@ -96,7 +96,7 @@ fn nearest(context: Context<'_>, term: &Term) -> String {
         Term::Frame(_) if context.symbols().stack_count() <= 1 => Some("The trace has no stacks.".to_owned()),
         Term::Stream(_) => {
             let streams = context.summary.streams.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>();
-            (!streams.is_empty()).then(|| format!("The trace has stream {}.", streams.join(", ")))
+            (!streams.is_empty()).then(|| format!("The trace has these streams: {}.", streams.join(", ")))
         }
         _ => None,
     };

@@ -33,15 +33,15 @@ fn find(session: &mut Session, term: &str, first: u32, rows: u32) -> Found {
 fn what_nothing_matches_is_said_with_what_there_is() {
     let mut session = open();
     let cases = [
-        ("size>1GB", "No allocation is larger than 1 GiB (size>1GB). The largest has 592 MiB."),
-        ("<1KiB", "No allocation is smaller than 1 KiB (<1KiB). The smallest has 28.6 MiB."),
-        ("=1", "No allocation is of exactly 1 B (=1). The nearest has 28.6 MiB."),
-        ("100mb", "No allocation is of about 100 MiB (100mb). The nearest has 57.2 MiB."),
+        ("size>1GB", "No allocation is larger than 1 GiB (size>1GB). The largest is 592 MiB."),
+        ("<1KiB", "No allocation is smaller than 1 KiB (<1KiB). The smallest is 28.6 MiB."),
+        ("=1", "No allocation is exactly 1 B (=1). The nearest is 28.6 MiB."),
+        ("100mb", "No allocation is about 100 MiB (100mb). The nearest is 57.2 MiB."),
         ("nowhere", "No allocation has “nowhere” in its stack (nowhere)."),
-        ("stream:9", "No allocation is of stream 9 (stream:9). The trace has stream default, 7."),
+        ("stream:9", "No allocation is of stream 9 (stream:9). The trace has these streams: default, 7."),
         (
             ">1GB model.py:5",
-            "No allocation is larger than 1 GiB and has “model.py:5” in its stack (>1GB model.py:5). The largest has 592 MiB.",
+            "No allocation is larger than 1 GiB and has “model.py:5” in its stack (>1GB model.py:5). The largest is 592 MiB.",
         ),
         (
             "stream:7 evaluate",

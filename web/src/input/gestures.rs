@@ -37,7 +37,7 @@ pub static GESTURES: &[Gestures] = &[
             row(&["Alt+wheel"], "Zoom the height"),
             row(&["Ctrl+drag", "Alt+drag"], "Zoom into a rectangle"),
             row(&["Double-click"], "Zoom to what is under the pointer, or show everything"),
-            row(&["Drag above or below"], "Move the cursor"),
+            row(&["Drag above or below the picture"], "Move the cursor"),
         ],
     },
     Gestures {
@@ -53,9 +53,9 @@ pub static GESTURES: &[Gestures] = &[
         place: "Mouse and touch: overview",
         tabs: &[],
         rows: &[
-            row(&["Drag an edge"], "Move one end of what is in view"),
+            row(&["Drag an edge"], "Move one end of the visible part"),
             row(&["Click"], "Move the cursor and the window there"),
-            row(&["Two fingers"], "Hold both ends of what is in view"),
+            row(&["Two fingers"], "Move both ends of the visible part"),
         ],
     },
     Gestures {
@@ -63,7 +63,7 @@ pub static GESTURES: &[Gestures] = &[
         tabs: &[Tab::Segments],
         rows: &[
             row(&["Click"], "Select a block or a segment"),
-            row(&["Double-click"], "Magnify, and back"),
+            row(&["Double-click"], "Magnify, or show everything again"),
             row(&["Ctrl+wheel"], "Magnify at the pointer"),
         ],
     },
@@ -72,7 +72,7 @@ pub static GESTURES: &[Gestures] = &[
         tabs: &[Tab::Heatmap],
         rows: &[
             row(&["Click"], "Open the segment at that moment"),
-            row(&["Double-click"], "Show this segment alone, and back"),
+            row(&["Double-click"], "Show only this segment, or all again"),
         ],
     },
     Gestures {
@@ -85,7 +85,7 @@ pub static GESTURES: &[Gestures] = &[
         tabs: &[],
         rows: &[
             row(&["Right-click", "Long press"], "Open the menu of a block, line, event, box, segment or moment"),
-            row(&["Copy a number"], "Copy its exact count, where the number alone is selected"),
+            row(&["Copy a number"], "Copy the exact byte count, if only the number is selected"),
         ],
     },
 ];

@@ -225,7 +225,7 @@ pub(super) fn toggle_pin(model: &mut Model, pin: Pin) {
         pins.push(pin);
         model.view.sort_pins();
     } else {
-        model.notice = Some(format!("There can be {LINK_PINS} pins. Remove one to pin something else.").into());
+        model.notice = Some(format!("You can have at most {LINK_PINS} pins. Remove one to add another.").into());
     }
 }
 

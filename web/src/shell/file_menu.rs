@@ -107,9 +107,9 @@ fn note(file: &FileEntry) -> String {
                 .live
                 .as_ref()
                 .map_or_else(|| Bytes(file.size).to_string(), |live| live.status.state.name().to_owned());
-            if file.memory > 0 { format!("{what} · {} of memory", Bytes(file.memory)) } else { what }
+            if file.memory > 0 { format!("{what} · {} in memory", Bytes(file.memory)) } else { what }
         }
-        Phase::Away => format!("{} · unloaded, reopens on a click", Bytes(file.size)),
+        Phase::Away => format!("{} · unloaded; a click loads it again", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }

@@ -87,7 +87,7 @@ fn why_not_shared(model: &Model) -> Option<&'static str> {
         None => Some("Open a trace to share it"),
         Some(Phase::Loading { .. } | Phase::Away) => Some("It can be shared once it has been read"),
         Some(Phase::Failed { .. }) => Some("This file can't be read, so there is nothing to share"),
-        Some(Phase::Sweep(_)) => Some("A sweep has no trace to share. Send the file itself"),
+        Some(Phase::Sweep(_)) => Some("A sweep has no trace to share. Send the file instead"),
         Some(Phase::Ready { .. }) => None,
     }
 }

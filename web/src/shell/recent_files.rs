@@ -64,10 +64,10 @@ fn row(model: &ModelHandle, file: &Recent, now_us: i64) -> Html {
 fn note(recent: &[Recent]) -> String {
     let copies = recent.iter().filter(|file| file.is_copy).map(|file| file.bytes).sum();
     if copies == 0 {
-        return "These files are opened from where they are on your disk. Nothing is copied.".to_owned();
+        return "These files are opened from their place on your disk. Nothing is copied.".to_owned();
     }
     format!(
-        "Copies of {} are kept in this browser and never leave it: files up to {}, at most {} together, the oldest forgotten \
+        "This browser keeps {} of copies, which never leave it: of files up to {}, at most {} together. It forgets the oldest \
          first.",
         Bytes(copies),
         Bytes(RECENT_COPY_BYTES),

@@ -169,7 +169,7 @@ fn splitter(model: &ModelHandle, split: Split, percent: u8, dragged: &UseStateHa
     let ondblclick = Callback::from(move |_| set(50));
     let orientation = if split.side.is_beside() { "vertical" } else { "horizontal" };
     html! {
-        <div key="splitter" class="splitter" role="separator" aria-orientation={orientation} aria-label="Share of the first view" tabindex="0"
+        <div key="splitter" class="splitter" role="separator" aria-orientation={orientation} aria-label="Size of the first view" tabindex="0"
             aria-valuenow={percent.to_string()} aria-valuemin={Split::LEAST.to_string()} aria-valuemax={Split::MOST.to_string()}
             {onpointerdown} {onpointermove} onpointerup={onpointerup.clone()} onpointercancel={onpointerup} {onkeydown} {ondblclick} data-testid="split-splitter" />
     }

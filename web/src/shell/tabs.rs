@@ -79,7 +79,7 @@ fn split_buttons(model: &ModelHandle) -> Html {
     let label = if split.is_some() { "Show one view (\\)" } else { "Show two views (\\)" };
     let is_beside = split.is_none_or(|split| split.side.is_beside());
     let turn = split.map(|split| {
-        let label = if is_beside { "Put the views over one another" } else { "Put the views beside one another" };
+        let label = if is_beside { "Stack the views" } else { "Put the views side by side" };
         let side = turned(split.side);
         let onclick = {
             let model = model.clone();

@@ -23,7 +23,7 @@ fn in_short(whole: &Diagnosis) -> String {
         Some(_) => format!("out of memory, {}", cause.name().replace('_', " ")),
         None if *is_growing => "memory keeps growing".to_owned(),
         None if sentence.is_empty() => String::new(),
-        None => "not out of memory".to_owned(),
+        None => "no memory problem".to_owned(),
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(of(Cause::Fragmented, Some(7), false, "…"), "out of memory, fragmented");
         assert_eq!(of(Cause::OutOfReach, Some(7), false, "…"), "out of memory, out of reach");
         assert_eq!(of(Cause::None, None, true, "…"), "memory keeps growing");
-        assert_eq!(of(Cause::None, None, false, "…"), "not out of memory");
+        assert_eq!(of(Cause::None, None, false, "…"), "no memory problem");
         assert_eq!(of(Cause::None, None, false, ""), "");
     }
 

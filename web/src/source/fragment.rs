@@ -142,7 +142,7 @@ fn look(job: Rc<Job>) {
         if waited == MOST_WAITS && job.seen.borrow().is_empty() {
             // The server learns of a job only with its first event.
             job.model.dispatch(Action::Notify(format!(
-                "“{}” has not used the GPU so far. If it has ended, its terminal says why. If not, it still appears here.",
+                "“{}” has not used the GPU yet. If it has ended, see its terminal for the reason. Otherwise it will appear here.",
                 job.name
             )));
         }

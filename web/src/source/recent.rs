@@ -191,7 +191,7 @@ async fn arrived(model: &ModelHandle, id: &str, file: &File, is_linked: bool) {
 }
 
 /// Shown when a file was moved, renamed or deleted.
-const GONE: &str = "The file is no longer there. Drop it again from where it is now.";
+const GONE: &str = "The file was moved or deleted. Open it from its new location.";
 
 /// Forgets a file; without an id, all of them.
 pub fn forget(model: &ModelHandle, id: Option<&str>) {

@@ -9,7 +9,7 @@ const ALWAYS: [(&str, &str); 5] = [
     ("line", "reserved"),
     ("cached", "cached: reserved, not in use"),
     ("rounding", "lost to rounding"),
-    ("other", "too small to draw alone"),
+    ("other", "too small to draw separately"),
     ("cursor", "cursor"),
 ];
 

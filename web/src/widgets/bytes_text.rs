@@ -27,7 +27,7 @@ pub fn change_text(bytes: i64) -> Html {
 
 /// Returns the tooltip of a number: the exact count, and that copying copies it.
 fn hint(exact: &str) -> String {
-    [exact, ". Copying the number copies this count."].concat()
+    [exact, ". Copying the number copies this exact count."].concat()
 }
 
 /// Returns a copy handler for a region with [`bytes_text`]: if exactly one number is selected, its exact count is

@@ -39,7 +39,7 @@ fn name(column: EventColumn) -> &'static str {
     match column {
         EventColumn::Number => "Number",
         EventColumn::Time => "Time in seconds",
-        EventColumn::Since => "Milliseconds since the event before",
+        EventColumn::Since => "Milliseconds since the previous event",
         EventColumn::Action => "Action",
         EventColumn::Size => "Size",
         EventColumn::Address => "Address",
@@ -126,7 +126,7 @@ pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
         let arrow = if order.is_falling { " ↓" } else { " ↑" };
         html! {
             <span key={column_name(column)} role="columnheader" aria-sort={sort} {class}>
-                <button type="button" class="event-sort" tabindex="-1" {onclick} title={format!("Sort by: {}", name(column))}
+                <button type="button" class="event-sort" tabindex="-1" {onclick} title={format!("Sort by {}", name(column))}
                     data-testid={format!("sort-{}", column_name(column))}>
                     { title(column) }
                     if is_by { <span aria-hidden="true">{ arrow }</span> }
@@ -151,7 +151,7 @@ pub fn column_menu(model: &ModelHandle) -> Html {
                     data-testid={format!("column-{}", column_name(column))}>
                     <span>{ if is_shown { "✓ " } else { "\u{2003}" } }{ name(column) }</span>
                 </button>
-                <button type="button" class="menu-row column-sort" onclick={sort} aria-label={format!("Sort by: {}", name(column))}>
+                <button type="button" class="menu-row column-sort" onclick={sort} aria-label={format!("Sort by {}", name(column))}>
                     { if order.by != column { "Sort" } else if order.is_falling { "↓" } else { "↑" } }
                 </button>
             </div>

@@ -278,7 +278,7 @@ pub fn to_partner(model: &ModelHandle) {
     let reply = Callback::from(move |answer| match answer {
         Answer::Position(Some(position)) => handle.dispatch(Action::SetCursor(position)),
         Answer::Position(None) => {
-            handle.dispatch(Action::Notify("This event has no matching free or alloc in the trace.".to_owned()));
+            handle.dispatch(Action::Notify("The trace has no matching alloc or free for this event.".to_owned()));
         }
         _ => {}
     });

@@ -115,7 +115,7 @@ pub fn settings_table(summary: &Summary) -> Html {
     let silence = if summary.origin.is_some() {
         "Not in this recording."
     } else if is_cut {
-        "Not in this part of the file: they come at its end, which is missing."
+        "Not in this file: they are at its end, which is missing."
     } else {
         "Not in this file. PyTorch 2.2 and later write them."
     };

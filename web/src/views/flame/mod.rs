@@ -367,7 +367,7 @@ fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
             { listing_control(model) }
             if model.view.listing == Listing::Growth {
                 { toggle(differs, &send(Action::SetFlameDiffers(!differs)), "flame-differs",
-                    Some("Show what shrank too, coloured by change"), html! { "Differences" }) }
+                    Some("Also show what shrank, coloured by change"), html! { "Differences" }) }
             }
             { transforms::menu(model, chosen) }
         </div>

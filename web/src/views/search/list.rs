@@ -141,9 +141,9 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
     let behind = u64::from(count).saturating_sub(u64::from(found.query.first) + found.hits.len() as u64);
     let beside = match (found.query.first, behind) {
         (0, 0) => String::new(),
-        (0, behind) => format!("and {} made later", Count(behind)),
-        (before, 0) => format!("and {} made earlier", Count(before.into())),
-        (before, behind) => format!("and {} made earlier, {} later", Count(before.into()), Count(behind)),
+        (0, behind) => format!("and {} later", Count(behind)),
+        (before, 0) => format!("and {} earlier", Count(before.into())),
+        (before, behind) => format!("and {} earlier, {} later", Count(before.into()), Count(behind)),
     };
     let more = |count: u32, listed: usize| match u64::from(count).saturating_sub(listed as u64) {
         0 => String::new(),

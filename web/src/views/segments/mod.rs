@@ -232,7 +232,7 @@ fn key(has_failure: bool) -> Html {
         ("cached", "cached"),
         ("rounding", "rounding"),
         ("unmapped", "unmapped"),
-        ("pin", "pins a mostly free segment"),
+        ("pin", "keeps a mostly free segment"),
     ];
     html! {
         <span class="state-key" data-testid="segments-key">
