@@ -7,7 +7,7 @@ mod gestures;
 mod help;
 mod hold;
 mod keys;
-mod navigate;
+pub mod navigate;
 mod palette;
 mod registry;
 

@@ -2,6 +2,7 @@
 
 use shared::link::Tab;
 use shared::query::{Axis, ColorBy, SegmentGroup, SegmentLayout, SegmentOrder};
+use yew::Callback;
 
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
@@ -175,8 +176,8 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "pause", "Pause or resume", &[Chord::code("Space")], is_live, |m, _| m.dispatch(Action::TogglePause)),
 
     command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
-    command(Search, "next-hit", "Next match", &[Chord::code("KeyN")], is_searching, |m, _| go::to_hit(m, true)),
-    command(Search, "previous-hit", "Previous match", &[Chord::shift("KeyN")], is_searching, |m, _| go::to_hit(m, false)),
+    command(Search, "next-hit", "Next match", &[Chord::code("KeyN")], is_searching, |m, _| go::to_hit(m, true, Callback::noop())),
+    command(Search, "previous-hit", "Previous match", &[Chord::shift("KeyN")], is_searching, |m, _| go::to_hit(m, false, Callback::noop())),
     command(Search, "filter-by-search", "Show only matches", &[], is_searching, |m, _| go::filter_by_search(m)),
     command(Search, "clear-filters", "Clear all filters", &[], |m| is_ready(m) && !m.view.filter.is_empty(), |m, _| m.dispatch(Action::ClearFilters)),
 

@@ -68,7 +68,7 @@ pub(super) struct Watch {
     /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
     #[arg(long, value_name = "SHARE", value_parser = setting::share)]
     warn_at: Option<f64>,
-    /// Seconds that the job waits at most, at its end, for the delivery of its events [default: 10]
+    /// Seconds to wait at most, at the job's end, for the delivery of its events [default: 10]
     #[arg(long, value_name = "SECONDS")]
     end_seconds: Option<u32>,
     /// Name of the recording [default: the script's name]

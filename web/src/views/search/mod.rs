@@ -16,7 +16,8 @@ use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, document, focus, reveal};
-use crate::hooks::{palette, use_answer, use_ask, use_model};
+use crate::hooks::{palette, use_answer, use_model};
+use crate::input::navigate;
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 use crate::widgets::icon::{Symbol, icon};
@@ -30,7 +31,6 @@ const DEBOUNCE_MS: i32 = 120;
 #[component]
 pub fn SearchBox() -> Html {
     let model = use_model();
-    let ask = use_ask();
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
     let typed = use_state_eq(|| term.clone().unwrap_or_default());
     let is_helping = use_state_eq(|| false);
@@ -108,25 +108,10 @@ pub fn SearchBox() -> Html {
         })
     };
     let step = {
-        let (model, hit, term) = (model.clone(), hit.clone(), term.clone());
+        let (model, hit) = (model.clone(), hit.clone());
         Callback::from(move |forward: bool| {
-            let Some(term) = term.clone() else { return };
-            let from = match model.view.selection {
-                Selection::Allocation(id) => Some(id),
-                _ => None,
-            };
-            let (model, hit) = (model.clone(), hit.clone());
-            ask(
-                Query::NextHit { term, from, position: model.view.cursor, forward },
-                Callback::from(move |answer| {
-                    let Answer::Hit(found) = answer else { return };
-                    hit.set(found);
-                    if let Some(found) = found {
-                        model.dispatch(Action::Select(Selection::Allocation(found.allocation)));
-                        model.dispatch(Action::SetCursor(found.position));
-                    }
-                }),
-            );
+            let hit = hit.clone();
+            navigate::to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
         })
     };
     let choose = {
