@@ -61,7 +61,8 @@ pub struct Verdict {
     pub stack: Option<u32>,
     /// The position right after the failed request; `None` if none failed.
     pub position: Option<u32>,
-    /// Whether a line holds more at every step, though no request has failed.
+    /// Whether memory grows: a line holds more at every step, though no request has failed, or the steps before the failure
+    /// needed more and more.
     pub is_growing: bool,
     /// What to try, best first: at most three.
     pub remedies: Vec<Remedy>,

@@ -20,22 +20,53 @@ impl Bytes {
             n => format!("{} bytes", Count(n)),
         }
     }
+
+    /// Formats it for a comparison with a smaller number, in that one's unit (`1,014 MiB` beside `980 MiB`), unless it would be
+    /// too long in it.
+    pub fn like(self, least: Self) -> String {
+        let unit = least.unit();
+        let in_unit = self.in_unit(unit, 0).scaled();
+        match self.unit() <= unit || in_unit >= LONGEST {
+            true => self.to_string(),
+            false => format!("{} {}", Count(in_unit.unsigned_abs()), UNITS[unit as usize]),
+        }
+    }
+
+    /// Returns the unit in which it is formatted, as an index.
+    fn unit(self) -> u32 {
+        if self.0 < 1_000 {
+            return 0;
+        }
+        let unit = self.0.ilog2() / 10;
+        // A number that would round to 1000 is formatted in the next unit.
+        if self.in_unit(unit, 0).scaled() < 1_000 { unit } else { unit + 1 }
+    }
+
+    fn in_unit(self, unit: u32, places: u32) -> Decimal {
+        Decimal::ratio(self.0, 1 << (10 * unit), places)
+    }
 }
+
+const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+/// From this number on, a comparison does not use a unit.
+const LONGEST: i64 = 10_000;
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        if self.0 < 1_000 {
+        let unit = self.unit();
+        if unit == 0 {
             return f.pad(&format!("{} B", self.0));
         }
-        let unit = self.0.ilog2() / 10;
-        let in_unit = |unit: u32, places| Decimal::ratio(self.0, 1 << (10 * unit), places);
-        // A number that would round to 1000 is formatted in the next unit.
-        let unit = if in_unit(unit, 0).scaled() < 1_000 { unit } else { unit + 1 };
         // Three digits.
-        let text = [2, 1].into_iter().map(|places| in_unit(unit, places)).find(|text| text.scaled() < 1_000);
-        f.pad(&format!("{} {}", text.unwrap_or_else(|| in_unit(unit, 0)), UNITS[unit as usize]))
+        let text = [2, 1].into_iter().map(|places| self.in_unit(unit, places)).find(|text| text.scaled() < 1_000);
+        f.pad(&format!("{} {}", text.unwrap_or_else(|| self.in_unit(unit, 0)), UNITS[unit as usize]))
     }
+}
+
+/// Returns two numbers of bytes as they stand in one comparison, in the unit of the smaller one: `980 MiB`, `1,014 MiB`.
+pub fn compared(one: Bytes, other: Bytes) -> (String, String) {
+    let least = one.min(other);
+    (one.like(least), other.like(least))
 }
 
 /// A whole number, grouped by thousands: `1,004,221`.
@@ -186,6 +217,20 @@ impl fmt::Display for PoolId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comparison_has_one_unit() {
+        let of = |one, other| compared(Bytes(one), Bytes(other));
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        let mib = 1 << 20;
+        assert_eq!(of(980 * mib, 1_014 * mib), pair("980 MiB", "1,014 MiB"));
+        assert_eq!(of(1_014 * mib, 980 * mib), pair("1,014 MiB", "980 MiB"));
+        assert_eq!(of(11 << 30, 16 << 30), pair("11.0 GiB", "16.0 GiB"));
+        // Too long in the smaller one's unit.
+        assert_eq!(of(2 * mib, 61 << 30), pair("2.00 MiB", "61.0 GiB"));
+        assert_eq!(of(0, 3 << 10), pair("0 B", "3,072 B"));
+        assert_eq!(of(0, u64::MAX), pair("0 B", "16.0 EiB"));
+    }
 
     #[test]
     fn units_print_one_way() {

@@ -204,6 +204,30 @@ fn a_request_that_failed_is_served_on_a_larger_device() {
 }
 
 #[test]
+fn the_smallest_capacity_is_no_more_than_what_the_run_fits_on() {
+    // More memory is not always better here.
+    let ops = [
+        Op::Malloc(30 * MIB, 0),
+        Op::Free(0),
+        Op::Malloc(32 * MIB, 0),
+        Op::Malloc(4 * MIB, 0),
+        Op::Free(0),
+        Op::Malloc(37 * MIB, 0),
+    ];
+    let mut recorded = record(&TORCH_2_11, "", AMPLE / 16, &ops, 0);
+    recorded.ask(|requests, terms| {
+        let fits = |mib: u64| !requests.run(&terms.on(mib * MIB)).unwrap().fails();
+        assert_eq!([56, 58, 60, 62, 66, 68].map(fits), [false, true, true, false, false, true]);
+        let smallest = |terms: &Terms| requests.smallest_capacity(terms).unwrap();
+        assert_eq!(smallest(terms), 68 * MIB);
+        assert_eq!(smallest(&terms.on(60 * MIB)), 58 * MIB);
+        let held = Terms { held_by_others: 20 * MIB, ..terms.on(80 * MIB) };
+        assert_eq!(smallest(&held), 58 * MIB);
+        assert_eq!(smallest(&terms.on(62 * MIB)), 68 * MIB, "it does not fit on that");
+    });
+}
+
+#[test]
 fn what_others_hold_and_a_fraction_count() {
     let ops = [Op::Malloc(60 * MIB, 0), Op::Malloc(60 * MIB, 0)];
     let mut recorded = record(&TORCH_2_11, "", 400 * MIB, &ops, 0);

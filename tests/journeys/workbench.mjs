@@ -22,7 +22,7 @@ export const at = (page, name) => page.tab.getByTestId(name);
 /** Returns the text of the element with a test id; empty if there is none. */
 export async function text(page, name) {
   const found = at(page, name).first();
-  return (await found.count()) > 0 ? (await found.textContent({ timeout: 1000 }).catch(() => '')).trim() : '';
+  return (await found.count()) > 0 ? (await found.textContent({ timeout: 1000 }).catch(() => '')).replaceAll('\u00a0', ' ').trim() : '';
 }
 
 /** Waits until the text of the element with a test id matches. */

@@ -85,6 +85,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
     let mut verdict = verdict;
     let failed = positions.len() as u32;
     let mut findings: Vec<Finding> = rules::check(case, verdict.cause);
+    verdict::add_growth(&mut verdict, &findings);
     let subject = ooms.iter().find(|failed| Some(failed.position()) == verdict.position);
     if let Some(subject) = subject {
         remedies::add_rounding(&mut verdict, subject, &findings);

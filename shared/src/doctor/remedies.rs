@@ -99,6 +99,12 @@ pub(super) fn add_rounding(verdict: &mut Verdict, failed: &FailedRequest, findin
     }
 }
 
+/// Puts what a finding about growth advises before the rest.
+pub(super) fn add_growth(verdict: &mut Verdict, finding: &Finding) {
+    verdict.remedies.splice(0..0, finding.remedies.iter().cloned());
+    verdict.remedies.truncate(MOST);
+}
+
 /// Returns what to try before anything has failed.
 pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
     let mut remedies = rise.map(|rise| leak(&rise.line)).unwrap_or_default();

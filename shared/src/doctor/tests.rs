@@ -399,3 +399,34 @@ fn whole_segments_are_told_from_gaps_between_blocks() {
                 releases), the largest 100 MiB.";
     assert!(sentence.ends_with(want), "{sentence}");
 }
+
+#[test]
+fn a_failure_of_steps_that_need_more_and_more_says_so_first() {
+    let steps = |more: u64| -> String {
+        let optimizer =
+            "alloc 0x70000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\nfree 0x70000000\n";
+        (0..12).map(|step| alloc(0, 10 + more * step, "forward@/m/a.py:5") + optimizer + &free(0)).collect()
+    };
+    let lines = |more| segment(200) + &alloc(100, 1, "pin@/m/a.py:5") + &steps(more) + &oom(3, 120);
+    let verdict = diagnosis(&lines(5), None).verdict;
+    assert_eq!((verdict.cause, verdict.is_growing), (Cause::Fragmented, true), "{}", verdict.sentence);
+    let want = "Growing: the peak of requested memory was 16.0 MiB in step 2 and 61.0 MiB in step 11, 5.00 MiB more a step on \
+                average. Fragmented: ";
+    assert!(verdict.sentence.starts_with(want), "{}", verdict.sentence);
+    assert!(verdict.remedies[0].text.starts_with("Look what grows with the steps"), "{:?}", verdict.remedies);
+    assert!(verdict.remedies.len() <= 3 && verdict.remedies.iter().any(|remedy| remedy.setting().is_some()));
+    let even = diagnosis(&lines(0), None).verdict;
+    assert!(!even.is_growing && even.sentence.starts_with("Fragmented: "), "{}", even.sentence);
+}
+
+#[test]
+fn the_share_of_a_line_is_that_of_requested_bytes() {
+    // Each of the small blocks takes 512 B.
+    let mut lines = segment(20) + "alloc 0x10800000 20480 large@/m/a.py:2\n";
+    for block in 0..40 {
+        lines += &format!("alloc {} 100 small@/m/a.py:1\n", 0x1000_0000 + block * 512);
+    }
+    let verdict = diagnosis(&(lines + &oom(0, 100)), None).verdict;
+    let want = " large  m/a.py:2 held most: 20.0 KiB in 1 allocation, 84 % of what was live.";
+    assert!(verdict.sentence.ends_with(want), "{}", verdict.sentence);
+}

@@ -3,11 +3,13 @@
 use super::blocking::{self, Pins};
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
+use super::rules::GROWING;
 use super::{Case, cause, remedies};
 use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Verdict};
+use crate::finding::Finding;
 use crate::replay::{AllocatorState, Range};
 use crate::units::{Bytes, Count, counted};
 
@@ -82,6 +84,19 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     Verdict { cause, sentence, line, stack, position: Some(position), is_growing: false, remedies }
 }
 
+/// Adds to the verdict on a failure that the steps before it needed more and more, as a finding tells: whatever made room for
+/// that request, a later one would have failed.
+pub(super) fn add_growth(verdict: &mut Verdict, findings: &[Finding]) {
+    let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
+    let told = findings.iter().find_map(|finding| Some((finding, finding.message.strip_prefix(GROWING)?)));
+    let Some((finding, told)) = told.filter(|_| is_about_room && verdict.position.is_some()) else { return };
+    // The rest is about lines.
+    let rise = told.split_once(". ").map_or(told, |(rise, _)| rise).trim_end_matches('.');
+    verdict.sentence = format!("Growing: {rise}. {}", verdict.sentence);
+    verdict.is_growing = true;
+    remedies::add_growth(verdict, finding);
+}
+
 /// What a request that failed met with.
 pub(super) struct Way {
     /// What keeps segments with gaps from being released, if no segment is as long as the request.
@@ -119,7 +134,9 @@ fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
     let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
         return String::new();
     };
-    let percent = (u128::from(held.bytes) * 100 + u128::from(failed.active / 2)) / u128::from(failed.active.max(1));
+    // Both are requested bytes, as in every table of lines.
+    let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
+    let percent = (u128::from(held.bytes) * 100 + u128::from(live / 2)) / u128::from(live.max(1));
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
     if held.stack == 0 {
         return format!(" Most was held without a recorded stack: {bytes} in {blocks}, {percent} % of what was live.");

@@ -11,6 +11,7 @@ use crate::analysis::folding::BestFrames;
 use crate::analysis::own_rules::OwnRules;
 use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
+use crate::category::Category;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
 use crate::finding::{Finding, FindingCode, Remedy};
@@ -206,7 +207,8 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
-            if !failed.categories.is_empty() {
+            // One row that says nothing is known says nothing.
+            if failed.categories.iter().any(|of| of.category != Category::Unknown.code()) {
                 writeln!(f, "    used for (guessed): {}", CategoryReport::list(&failed.categories))?;
             }
         }
@@ -290,9 +292,13 @@ mod tests {
         let text = |lines: &str| diagnosed(&[lines], "", 0.0).to_string();
         assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for (guessed)"));
         assert!(
-            text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432")
-                .contains("used for (guessed): ")
+            !text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432")
+                .contains("used for (guessed)"),
+            "unknown, all of it"
         );
+        let module = "convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1";
+        let lines = format!("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000 {module}\noom 0 33554432");
+        assert!(text(&lines).contains("used for (guessed): parameters"), "{}", text(&lines));
     }
 
     #[test]

@@ -10,7 +10,9 @@ pub const GRANULE: u64 = 2 << 20;
 
 impl Requests {
     /// Returns the least memory in bytes that the process must be able to have, in whole granules of 2 MiB, so that no
-    /// request fails; with one granule less, one does. What others hold comes on top of it. A run that stops because a request
+    /// request fails; with one granule less, one does. Now and then a little less is enough again, since a device of another
+    /// size cuts segments differently; the result is never more than `terms` give the process if no request fails on them. What
+    /// others hold comes on top of it. A run that stops because a request
     /// is served that failed in the recording counts up to there.
     ///
     /// A fraction is left out: it says how much of a device is used, and the question is how large the device must be.
@@ -37,6 +39,8 @@ pub struct CapacitySearch {
     short: u64,
     /// In granules: enough, or to be tried as such.
     enough: u64,
+    /// In granules: what the process can have by the terms, until it was tried.
+    own: Option<u64>,
     stage: Stage,
 }
 
@@ -54,8 +58,9 @@ enum Stage {
 impl CapacitySearch {
     /// Begins a search.
     pub fn new(terms: &Terms) -> Self {
+        let own = Some(terms.room() / GRANULE);
         let terms = Terms { held_by_others: 0, fraction: None, ..terms.clone() };
-        Self { terms, least: 0, short: 0, enough: 0, stage: Stage::Ample }
+        Self { terms, least: 0, short: 0, enough: 0, own, stage: Stage::Ample }
     }
 
     /// Makes the next run, if one is needed. Returns the capacity in bytes once it is known.
@@ -89,6 +94,15 @@ impl CapacitySearch {
                 match fits(&self.terms, middle)? {
                     true => self.enough = middle,
                     false => self.short = middle,
+                }
+            }
+            // More memory is not always better: the run that a person sees may do with less than what was found.
+            Stage::Halving if self.own.is_some_and(|own| own < self.enough && own >= self.least) => {
+                if let Some(own) = self.own.take()
+                    && fits(&self.terms, own)?
+                {
+                    self.enough = own;
+                    self.short = self.least.saturating_sub(1).min(own.saturating_sub(1));
                 }
             }
             Stage::Halving => return Ok(Some(self.enough.max(self.least).saturating_mul(GRANULE))),

@@ -8,18 +8,21 @@ use super::tune::{Goal, Search, Tried, merged};
 use crate::allocator::AllocatorConfig;
 use crate::diagnosis::{Cause, Verdict};
 use crate::finding::{ALLOC_CONF, Remedy};
-use crate::units::{Bytes, counted_as};
+use crate::units::{Bytes, compared, counted_as};
 
 /// The most requests of a trace for which other settings are searched if those that were advised don't help: so many runs of
 /// it take about a second.
 const SEARCHED_REQUESTS: usize = 200_000;
+
+/// Said of a setting that serves the request of a run whose steps need more and more.
+const DELAYED: &str = " It only delays the failure, since steps need more and more.";
 
 /// Less than one part in this many of the memory is as good as nothing.
 const ALL_PART: u64 = 100;
 
 impl Requests {
     /// Runs the trace under each setting that the verdict on a failed request advises. A remedy that serves the request is
-    /// marked as checked, with what it comes to, and stands first; one that doesn't is removed. If none of them helps memory
+    /// marked as checked, with what it comes to, and stands first, or behind what to do about growth; one that doesn't is removed. If none of them helps memory
     /// in pieces, the settings by themselves are searched for one that does.
     ///
     /// Changes nothing if the trace doesn't come out as recorded under its own settings, `conf`, or doesn't tell how much
@@ -38,17 +41,21 @@ impl Requests {
         for remedy in std::mem::take(&mut verdict.remedies) {
             let setting = remedy.setting().map(|setting| merged(conf, setting));
             match setting.and_then(|conf| run(&conf)) {
-                Some(outcome) if !outcome.fails() => checked.push(proven(remedy, &recorded, &outcome, capacity)),
+                Some(outcome) if !outcome.fails() => {
+                    checked.push(proven(remedy, (&recorded, &outcome), capacity, verdict.is_growing));
+                }
                 Some(_) => has_failed = true,
                 None => advice.push(remedy),
             }
         }
         let is_in_pieces = verdict.cause == Cause::Fragmented;
         if checked.is_empty() && is_in_pieces && self.asked.len() <= SEARCHED_REQUESTS {
-            checked.extend(self.searched(conf, baseline, (&recorded, capacity)));
+            checked.extend(self.searched(conf, baseline, (&recorded, capacity, verdict.is_growing)));
         }
         let most = kept.len().max(1);
-        verdict.remedies = checked.into_iter().chain(advice).take(most).collect();
+        // What grows comes before what only delays the failure.
+        let first: Vec<Remedy> = advice.drain(..usize::from(verdict.is_growing).min(advice.len())).collect();
+        verdict.remedies = first.into_iter().chain(checked).chain(advice).take(most).collect();
         if verdict.remedies.is_empty() && has_failed {
             // No setting helps, and there is no other advice than what the facts say.
             verdict.remedies = kept.into_iter().filter(|remedy| remedy.setting().is_none()).collect();
@@ -56,7 +63,12 @@ impl Requests {
     }
 
     /// Returns the best single setting under which the request is served, if there is one.
-    fn searched(&self, conf: &str, baseline: &Baseline, (recorded, capacity): (&Outcome, u64)) -> Option<Remedy> {
+    fn searched(
+        &self,
+        conf: &str,
+        baseline: &Baseline,
+        (recorded, capacity, is_growing): (&Outcome, u64, bool),
+    ) -> Option<Remedy> {
         let tried = Search::new(baseline.profile, Goal::Fit, false).round(&[]).into_iter().filter_map(|candidate| {
             let config = AllocatorConfig::from_conf(&candidate.conf(conf), baseline.profile).ok()?;
             let outcome = self.run(&Terms::ample(baseline.profile, config).on(capacity)).ok()?;
@@ -69,20 +81,58 @@ impl Requests {
                 true => "Leave out the recorded settings.".to_owned(),
                 false => format!("Set {line}."),
             };
-            proven(Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}")), recorded, &best.outcome, capacity)
+            let remedy = Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}"));
+            proven(remedy, (recorded, &best.outcome), capacity, is_growing)
         })
     }
 }
 
-/// Adds to a remedy what it comes to, on a device of which the process can have `capacity` bytes.
-fn proven(remedy: Remedy, recorded: &Outcome, outcome: &Outcome, capacity: u64) -> Remedy {
-    let (reserved, before) = (Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
+/// Adds to a remedy what it comes to, on a device of which the process can have `capacity` bytes. In a run that `is_growing`,
+/// a request fails later all the same.
+fn proven(remedy: Remedy, (recorded, outcome): (&Outcome, &Outcome), capacity: u64, is_growing: bool) -> Remedy {
+    let (reserved, before) = compared(Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
     let retries = counted_as(outcome.retries, "retry", "retries");
-    let reserved = match outcome.peak_reserved == recorded.peak_reserved {
-        true => format!("{reserved} reserved, as before"),
-        false => format!("{reserved} reserved instead of {before}"),
-    };
-    let all =
-        if outcome.peak_reserved > capacity - capacity / ALL_PART { ", all that the process can have" } else { "" };
-    Remedy { text: format!("{} The request fits: {retries}, {reserved}{all}.", remedy.text), checked: true, ..remedy }
+    let change = if reserved == before { String::new() } else { format!(" instead of {before}") };
+    let is_all = outcome.peak_reserved > capacity - capacity / ALL_PART;
+    let all = if is_all { ", which is all that the process can have" } else { "" };
+    let later = if is_growing { DELAYED } else { "" };
+    let text = format!("{} The request fits: {retries}, {reserved} reserved{change}{all}.{later}", remedy.text);
+    Remedy { text, checked: true, ..remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// What is said of a setting under which `peak` MiB are reserved instead of `before`, of 1 GiB.
+    fn said(before: u64, peak: u64, is_growing: bool) -> String {
+        let of = |peak_reserved| Outcome { peak_reserved, retries: 4, ..Outcome::default() };
+        let remedy = proven(Remedy::advice("Set it."), (&of(before * MIB), &of(peak * MIB)), 1_024 * MIB, is_growing);
+        assert!(remedy.checked);
+        remedy.text
+    }
+
+    #[test]
+    fn only_what_differs_is_compared_and_in_one_unit() {
+        let cases = [
+            (1_014, 980, "Set it. The request fits: 4 retries, 980 MiB reserved instead of 1,014 MiB."),
+            (982, 982, "Set it. The request fits: 4 retries, 982 MiB reserved."),
+            (
+                1_022,
+                1_024,
+                "Set it. The request fits: 4 retries, 1.00 GiB reserved, which is all that the process can have.",
+            ),
+        ];
+        for (before, peak, want) in cases {
+            assert_eq!(said(before, peak, false), want);
+        }
+    }
+
+    #[test]
+    fn where_steps_need_more_and_more_a_setting_only_delays_the_failure() {
+        let want = "982 MiB reserved. It only delays the failure, since steps need more and more.";
+        assert!(said(982, 982, true).ends_with(want));
+    }
 }

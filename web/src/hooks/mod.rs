@@ -37,5 +37,6 @@ pub use preferences::{remembered_preferences, use_preferences};
 pub use range::{select_range, use_range, window_between, zoom_to_range};
 pub use steps::{compare_steps, use_baseline};
 pub use whatif::{
-    add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves, use_remedies,
+    Tries, add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves,
+    use_remedies,
 };

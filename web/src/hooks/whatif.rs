@@ -94,12 +94,33 @@ pub fn use_curves(model: &ModelHandle, by: CurvesFor, asked: Option<CurvesAsked>
 /// The most events of a device whose verdict is checked without being asked for: so many are read and run in a second.
 const PROVEN_EVENTS: u32 = 1_000_000;
 
+/// What to try after a failed request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tries {
+    /// The remedies, as far as they are known.
+    pub remedies: Vec<Remedy>,
+    /// Where those will stand that are still being checked, if any are.
+    pub checking: Option<usize>,
+}
+
+impl Tries {
+    /// Returns the remedies of a verdict. While settings are checked, they are left out: one that serves the request comes to
+    /// stand in their place, and others go.
+    fn of(verdict: &Verdict, remedies: &[Remedy], is_checking: bool) -> Self {
+        let known = |remedy: &&Remedy| !is_checking || remedy.setting().is_none();
+        let remedies: Vec<Remedy> = remedies.iter().filter(known).cloned().collect();
+        let place = usize::from(verdict.is_growing).min(remedies.len());
+        Self { remedies, checking: is_checking.then_some(place) }
+    }
+}
+
 /// What to try after a failed request: checked on the trace, as soon as that is done.
 #[hook]
-pub fn use_remedies(model: &ModelHandle, verdict: Option<&Verdict>) -> Vec<Remedy> {
+pub fn use_remedies(model: &ModelHandle, verdict: Option<&Verdict>) -> Tries {
     let device = model.device().map_or(0, |device| device.events);
     let is_still = !model.is_preview() && !model.live().is_some_and(Live::is_open);
     let asked = verdict.filter(|verdict| is_still && device <= PROVEN_EVENTS && verdict.can_be_proven());
+    let is_checking = asked.is_some() && model.whatif().is_none_or(|whatif| whatif.is_checking());
     {
         let (model, asked) = (model.clone(), asked.cloned());
         let position = asked.as_ref().and_then(|verdict| verdict.position);
@@ -109,8 +130,9 @@ pub fn use_remedies(model: &ModelHandle, verdict: Option<&Verdict>) -> Vec<Remed
             }
         });
     }
-    let Some(verdict) = verdict else { return Vec::new() };
-    model.whatif().map_or(&*verdict.remedies, |whatif| whatif.remedies(verdict)).to_vec()
+    let Some(verdict) = verdict else { return Tries::default() };
+    let remedies = model.whatif().map_or(&*verdict.remedies, |whatif| whatif.remedies(verdict));
+    Tries::of(verdict, remedies, is_checking)
 }
 
 fn prove(model: &ModelHandle, key: FileKey, verdict: Verdict) {
@@ -187,4 +209,27 @@ pub fn cancel_tune(model: &ModelHandle) {
 
 fn step(model: &ModelHandle, key: FileKey, step: WhatIfStep) {
     model.dispatch(Action::WhatIf { key, step });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_being_checked_have_a_place_and_no_words_yet() {
+        let remedies = vec![
+            Remedy::advice("Look."),
+            Remedy::advice("Set it.").with_copy("PYTORCH_CUDA_ALLOC_CONF=a:1"),
+            Remedy::advice("Free.").with_copy("del x"),
+        ];
+        let texts = |tries: &Tries| tries.remedies.iter().map(|remedy| remedy.text.clone()).collect::<Vec<_>>();
+        for (is_growing, place) in [(false, 0), (true, 1)] {
+            let verdict = Verdict { is_growing, remedies: remedies.clone(), ..Verdict::default() };
+            let tries = Tries::of(&verdict, &remedies, true);
+            assert_eq!((texts(&tries), tries.checking), (vec!["Look.".to_owned(), "Free.".to_owned()], Some(place)));
+            assert_eq!(Tries::of(&verdict, &remedies, false), Tries { remedies: remedies.clone(), checking: None });
+        }
+        let verdict = Verdict { is_growing: true, ..Verdict::default() };
+        assert_eq!(Tries::of(&verdict, &[], true).checking, Some(0));
+    }
 }

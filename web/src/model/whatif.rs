@@ -182,6 +182,11 @@ impl WhatIf {
         proven.map_or(&verdict.remedies, |(_, remedies)| remedies)
     }
 
+    /// Returns whether advice of a verdict is still being checked, given that it is to be.
+    pub const fn is_checking(&self) -> bool {
+        self.proven.is_none() && self.failed.is_none()
+    }
+
     /// Returns whether nothing was tried and nothing searched for yet.
     pub fn is_untouched(&self) -> bool {
         self.last_id == 0 && self.tune == Tune::None && !self.wants_tune

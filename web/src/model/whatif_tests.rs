@@ -64,6 +64,9 @@ fn a_verdict_has_the_remedies_that_were_checked() {
     let proven = after([opened(""), heard(FromWhatIf::Proven(7, remedies("Checked.")))]);
     assert_eq!(proven.remedies(&verdict(7)), remedies("Checked."));
     assert_eq!(proven.remedies(&verdict(8)), remedies("Try."), "another failure");
+    // Nothing waits for an answer that never comes.
+    let failed = after([opened(""), heard(FromWhatIf::Failed("No.".to_owned()))]);
+    assert_eq!([known, proven, failed].map(|whatif| whatif.is_checking()), [true, false, false]);
     assert!(!after([opened(""), WhatIfStep::Added(Box::default())]).is_untouched());
 }
 

@@ -30,6 +30,8 @@ const BYTES: [Unit; 7] = [
 /// Steps of clock time, from a second up.
 const CLOCK_STEPS: [f64; 16] =
     [1e6, 2e6, 5e6, 10e6, 15e6, 30e6, 60e6, 120e6, 300e6, 600e6, 900e6, 1800e6, 3600e6, 7200e6, 21_600e6, 43_200e6];
+/// Numbers that are less than this many times as large as another stand in its unit.
+const LIKE: f64 = 10.0;
 /// More ticks never fit on a screen; the bound keeps odd input from costing time.
 const MOST: usize = 200;
 
@@ -58,9 +60,15 @@ const PARTS: [f64; 3] = [0.5, 0.25, 0.1];
 /// Returns about `room` ticks at most for a window in bytes. The whole axis uses the largest unit that it reaches;
 /// steps of whole units are powers of two.
 pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
+    bytes_of(window, room, window.end)
+}
+
+/// Returns ticks as [`bytes`] in the unit of `of` bytes; in the largest unit that the axis reaches if they were long in that.
+pub fn bytes_of(window: Window, room: f64, of: f64) -> Vec<Tick> {
     let least = (window.length() / room.max(1.0)).max(1.0);
+    let largest = if of < window.end && window.end / of.max(1.0) < LIKE { of.abs() } else { window.end.abs() };
     // With more than five decimals a label is longer than in the next smaller unit.
-    let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && least / unit.0 >= 1e-5;
+    let reaches = |unit: &&Unit| unit.0 <= largest && least / unit.0 >= 1e-5;
     let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
     let least = least / unit.0;
     let step = if least > 0.5 {
@@ -165,6 +173,9 @@ mod tests {
         check(&bytes(w(0.0, 80.0 * gib), 6.0), &["0", "16 GiB", "32 GiB", "48 GiB", "64 GiB", "80 GiB"]);
         check(&bytes(w(0.0, 1.6 * gib), 4.0), &["0", "0.5 GiB", "1.0 GiB", "1.5 GiB"]);
         check(&bytes(w(0.0, 0.6 * gib), 4.0), &["0", "256 MiB", "512 MiB"]);
+        let around = w(0.93 * gib, 1.01 * gib);
+        check(&bytes_of(around, 4.0, around.start), &["960 MiB", "992 MiB", "1024 MiB"]);
+        check(&bytes_of(w(0.0, 80.0 * gib), 3.0, 0.0), &["0", "32 GiB", "64 GiB"]);
         check(&bytes(w(0.0, 3.0), 4.0), &["0", "1 B", "2 B", "3 B"]);
         check(&bytes(w(0.0, 1.2 * gib), 5.0), &["0", "0.25 GiB", "0.50 GiB", "0.75 GiB", "1.00 GiB"]);
         check(&bytes(w(1.0 * gib, 1.21 * gib), 4.5), &["1.00 GiB", "1.05 GiB", "1.10 GiB", "1.15 GiB", "1.20 GiB"]);

@@ -1,5 +1,6 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
+use shared::category::Category;
 use shared::diagnosis::{Cause, FailedRequest, Verdict};
 use shared::finding::{FindingCode, Remedy};
 use shared::query::{Answer, Query};
@@ -7,11 +8,11 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, find_remedy, use_answer, use_model, use_remedies};
+use crate::hooks::{ModelHandle, Tries, find_remedy, use_answer, use_model, use_remedies};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
-use crate::widgets::format::{counted, share};
+use crate::widgets::format::{counted, share, unbroken};
 use crate::widgets::icon::{Symbol, icon};
 
 /// A longer start of a sentence is no cause.
@@ -69,10 +70,10 @@ pub fn VerdictCard() -> Html {
             </div>
             if verdict.is_some() {
                 <div class="verdict-advice">
-                    { remedies(&tries) }
-                    if tries.len() > 1 {
+                    { tried(&tries) }
+                    if tries.remedies.len() > 1 {
                         // Where there is room for one only.
-                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", tries.len().min(REMEDIES) - 1) }</button>
+                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", tries.remedies.len().min(REMEDIES) - 1) }</button>
                     }
                 </div>
             }
@@ -124,7 +125,7 @@ pub fn VerdictSection() -> Html {
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
-            { remedies(&tries) }
+            { tried(&tries) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
                 <p>{ saver(&model) }</p>
             }
@@ -158,7 +159,7 @@ fn words(sentence: &str) -> Html {
     html! {
         <p data-testid="verdict-sentence">
             if !cause.is_empty() { <b class="verdict-cause">{ cause.to_owned() }{ ": " }</b> }
-            { rest.to_owned() }
+            { unbroken(rest) }
         </p>
     }
 }
@@ -203,27 +204,46 @@ fn line_button(model: &ModelHandle, part: &'static str, line: &str, stack: Optio
     }
 }
 
+/// Renders what to try, with a place for what is still being checked, so that nothing moves once that is done.
+fn tried(Tries { remedies: all, checking }: &Tries) -> Html {
+    let Some(place) = *checking else { return remedies(all) };
+    let (before, behind) = all.split_at(place.min(all.len()));
+    html! {
+        <ul class="remedies" aria-label="What to try" aria-busy="true">
+            { for before.iter().map(remedy) }
+            <li class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</li>
+            { for behind.iter().take((REMEDIES - 1).saturating_sub(before.len())).map(remedy) }
+        </ul>
+    }
+}
+
 /// Renders what to try.
 pub fn remedies(remedies: &[Remedy]) -> Html {
     if remedies.is_empty() {
         return Html::default();
     }
-    let mark = |remedy: &Remedy| if remedy.checked { "Checked on this trace: " } else { "Advice: " };
     html! {
         <ul class="remedies" aria-label="What to try">
-            { for remedies.iter().take(REMEDIES).enumerate().map(|(i, remedy)| html! {
-                <li key={i}>
-                    <span class="dim">{ mark(remedy) }</span>
-                    { remedy.text.clone() }
-                    if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
-                </li>
-            }) }
+            { for remedies.iter().take(REMEDIES).map(remedy) }
         </ul>
+    }
+}
+
+fn remedy(remedy: &Remedy) -> Html {
+    html! {
+        <li>
+            <span class="dim">{ if remedy.checked { "Checked on this trace: " } else { "Advice: " } }</span>
+            { remedy.text.clone() }
+            if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
+        </li>
     }
 }
 
 /// Renders what the memory was used for at a failure.
 fn used_for(failure: &FailedRequest) -> Html {
+    if failure.categories.iter().all(|of| of.category == Category::Unknown) {
+        return Html::default();
+    }
     let all = failure.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes));
     html! {
         <p class="verdict-numbers" data-testid="verdict-categories">

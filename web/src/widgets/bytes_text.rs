@@ -9,9 +9,13 @@ use super::copy::copy_text;
 
 /// Renders `61.2 GiB` with `65,712,455,680 bytes` on hover.
 pub fn bytes_text(bytes: u64) -> Html {
-    let exact = bytes.to_string();
-    let bytes = Bytes(bytes);
-    html! { <span class="bytes" title={hint(&bytes.exact())} data-bytes={exact}>{ bytes.to_string() }</span> }
+    bytes_like(bytes, bytes)
+}
+
+/// Renders a number as it stands in a column, in the unit of the column's smallest number.
+pub fn bytes_like(bytes: u64, least: u64) -> Html {
+    let (bytes, exact) = (Bytes(bytes), bytes.to_string());
+    html! { <span class="bytes" title={hint(&bytes.exact())} data-bytes={exact}>{ bytes.like(Bytes(least)) }</span> }
 }
 
 /// Renders a change: `+61.2 GiB`, `−340 MiB`, with the exact count on hover.

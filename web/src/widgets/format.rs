@@ -28,6 +28,11 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
+/// Returns a sentence in which no line ends between a number and its `%`.
+pub fn unbroken(sentence: &str) -> String {
+    sentence.replace(" %", "\u{a0}%")
+}
+
 /// Formats `61.2 GiB (65,712,455,680 bytes)`, for copied text and tooltips.
 pub fn bytes_in_full(bytes: u64) -> String {
     let bytes = Bytes(bytes);

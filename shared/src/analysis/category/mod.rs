@@ -13,6 +13,7 @@
 mod early;
 mod phase;
 mod rule;
+mod stays;
 mod user;
 
 pub use rule::Rule;
@@ -67,6 +68,7 @@ impl Categories {
         if phases.is_inference {
             last_pass(input, &mut rules, &phases);
         }
+        stays::tell(input, &mut rules, &phases);
         Self { rules, user: user.categories() }
     }
 

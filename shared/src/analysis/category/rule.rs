@@ -64,11 +64,11 @@ rules! {
     Loaded, Inputs, "loader", "stack",
         "The stack has a function that loads or moves a batch.";
     Saved, Activations, "forward, kept", "stack, lifetime",
-        "It was made in the forward pass or of its result, and the backward pass finds it.";
+        "It was made in the forward pass or from its result, and the backward pass finds it.";
     ForwardScratch, Temporary, "forward, freed", "stack, lifetime",
-        "It was made in the forward pass or of its result, and freed before the backward pass.";
+        "It was made in the forward pass or from its result, and freed before the backward pass.";
     Inferred, Activations, "inference", "stack",
-        "It was made in the forward pass or of its result, in a trace without a backward pass.";
+        "It was made in the forward pass or from its result; the trace has no backward pass.";
     ForwardKept, KvCache, "inference, kept", "stack, steps, lifetime",
         "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
     OwnParameter, Parameters, "own code, kept, size of a gradient", "steps, lifetime, size",

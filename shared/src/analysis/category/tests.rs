@@ -123,6 +123,20 @@ fn inference_has_no_gradients() {
 }
 
 #[test]
+fn a_list_that_grows_is_of_one_kind_to_its_end() {
+    let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
+    for step in 0..12_u64 {
+        lines += &format!("alloc 0x1002000 512 main@t.py:4\nalloc {} 1024 keep@t.py:3\n", 0x200_0000 + step * 1_024);
+        lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
+        lines += "alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n";
+        lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
+    }
+    let got = rules(&lines, "");
+    let kept: Vec<&str> = got.iter().skip(2).step_by(5).map(String::as_str).collect();
+    assert_eq!(kept[1..], ["unknown: no rule"; 11], "{got:?}");
+}
+
+#[test]
 fn what_a_server_never_frees_is_no_input() {
     let requests =
         "alloc 0x1002000 512 prefill@s.py:4\nalloc 0x1003000 2048 prefill@s.py:5\nfree 0x1002000\nfree 0x1003000\n";

@@ -17,6 +17,8 @@ mod survey;
 mod thresholds;
 mod waiting;
 
+pub(super) use step_peaks::GROWING;
+
 use moment::{Moment, Outcome};
 use survey::Survey;
 

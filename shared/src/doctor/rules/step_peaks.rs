@@ -16,6 +16,9 @@ const PARTS: usize = 32;
 /// The rise of each half of the steps is at least one part in this many of the whole: one that has ended is no trend.
 const LEAST_PART: u64 = 5;
 
+/// What the message begins with.
+pub(in crate::doctor) const GROWING: &str = "Steps need more and more: ";
+
 /// The requested memory of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
@@ -51,7 +54,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Option<Finding> {
         return None;
     }
     let mut message = format!(
-        "Steps need more and more: the peak of requested memory was {} in step {} and {} in step {}, {} more a step on \
+        "{GROWING}the peak of requested memory was {} in step {} and {} in step {}, {} more a step on \
          average.",
         Bytes(first.most),
         Count(first.number),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
-use crate::units::{Bytes, Count, counted, counted_as};
+use crate::units::{Bytes, Count, compared, counted, counted_as};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
@@ -47,7 +47,8 @@ impl Advice {
         } else {
             match goal {
                 Goal::Reserved if saves(reserved.0, reserved.1) => {
-                    format!("Reserves {} at the peak instead of {}.", Bytes(reserved.1), Bytes(reserved.0))
+                    let (after, before) = compared(Bytes(reserved.1), Bytes(reserved.0));
+                    format!("Reserves {after} at the peak instead of {before}.")
                 }
                 Goal::Reserved => {
                     let kept = Bytes(reserved.0);
@@ -76,7 +77,11 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
     let more_calls = calls.1 > calls.0;
     match goal {
         Goal::Calls if reserved.1 > reserved.0 => {
-            format!("It reserves {} at the peak instead of {}.", Bytes(reserved.1), Bytes(reserved.0))
+            let (after, before) = compared(Bytes(reserved.1), Bytes(reserved.0));
+            match after == before {
+                true => format!("It reserves little more: {after} at the peak."),
+                false => format!("It reserves {after} at the peak instead of {before}."),
+            }
         }
         Goal::Calls => format!("It reserves no more: {} at the peak.", Bytes(reserved.1)),
         _ if more_calls => {

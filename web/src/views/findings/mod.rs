@@ -14,6 +14,7 @@ use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::brief::Brief;
 use crate::widgets::empty::empty;
+use crate::widgets::format::unbroken;
 
 /// Returns the class, the name and the picture of a severity.
 const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) {
@@ -50,9 +51,9 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding, is_brief: bool) -> Ht
             </svg>
             <div class="finding-text">
                 if is_brief {
-                    <Brief text={finding.message.clone()} />
+                    <Brief text={unbroken(&finding.message)} />
                 } else {
-                    <p>{ finding.message.clone() }</p>
+                    <p>{ unbroken(&finding.message) }</p>
                 }
                 // What to try after a failure stands with the verdict.
                 if finding.code != FindingCode::OutOfMemory { { remedies(&finding.remedies) } }

@@ -15,8 +15,13 @@ use crate::widgets::draft_field::DraftField;
 pub const CARDS_ID: &str = "whatif-cards";
 
 /// Options that are typed: name, hint, what an example looks like.
-const TYPED: [(&str, &str, &str); 3] = [
+const TYPED: [(&str, &str, &str); 4] = [
     ("max_split_size_mb", "Blocks above this many MiB are never split. At least 21", "none"),
+    (
+        "large_segment_size_mb",
+        "Segments for requests below 10 MiB are this many MiB large. PyTorch 2.11 and later",
+        "20",
+    ),
     ("roundup_power2_divisions", "Sizes are rounded up to this many steps between powers of two", "none"),
     ("garbage_collection_threshold", "Above this share of the memory, unused blocks are released", "off"),
 ];

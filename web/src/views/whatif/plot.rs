@@ -2,7 +2,7 @@
 
 use shared::decimal::Decimal;
 use shared::query::Window;
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, Count, compared};
 use yew::prelude::*;
 
 use super::runs::settings_text;
@@ -40,16 +40,16 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
         let (x, y) = (x.share(calls(group)), y.share(group.outcome.peak_reserved));
         (place_x(x), place_y(y))
     };
-    let bytes = y.ticks(|window| ticks::bytes(window, HEIGHT / TICK.1), |value| Bytes(value).to_string());
+    let bytes =
+        y.ticks(|window| ticks::bytes_of(window, HEIGHT / TICK.1, window.start), |value| Bytes(value).to_string());
     let counts = x.ticks(|window| ticks::events(window, WIDTH / TICK.0), |value| Count(value).to_string());
     let number = |value: f64| Decimal::of(value, 1).to_string();
     let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(|group| at(group)).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     let line: Vec<String> = front.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+    let (least, most) = compared(Bytes(y.least), Bytes(y.most));
     let label = format!(
-        "Reserved memory from {} to {} against driver calls from {} to {}; the table below has the numbers",
-        Bytes(y.least),
-        Bytes(y.most),
+        "Reserved memory from {least} to {most} against driver calls from {} to {}; the table below has the numbers",
         Count(x.least),
         Count(x.most)
     );
@@ -96,7 +96,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
                 }) }
             </svg>
             <figcaption>
-                <span>{ format!("↑ peak reserved, {} to {}", Bytes(y.least), Bytes(y.most)) }</span>
+                <span>{ format!("↑ peak reserved, {least} to {most}") }</span>
                 <span>{ format!("→ driver calls, {} to {}", Count(x.least), Count(x.most)) }</span>
                 <span><span class="plot-key is-chosen" />{ "recommended" }</span>
                 <span><span class="plot-key is-recorded" />{ "as recorded" }</span>

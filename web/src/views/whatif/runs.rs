@@ -52,7 +52,7 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                         <th title="With the change beside the recorded settings">{ "Peak reserved" }</th>
                         <th>{ "Peak allocated" }</th>
                         <th title="The most bytes at once that were reserved and in no tensor">{ "Most unused" }</th>
-                        <th title="The least memory on which no request fails, exact to 2 MiB, and the smallest card that has it">{ "Smallest capacity" }</th>
+                        <th title="No request fails on this much memory, and one does on 2 MiB less; with the smallest card that has it">{ "Smallest capacity" }</th>
                         <th title="Segments at the end. As in PyTorch's statistics, expandable ones don't count">{ "Segments" }</th>
                         <th title="Calls that take memory from the driver, and calls that give it back">{ "Driver calls" }</th>
                         <th>{ "Retries" }</th>

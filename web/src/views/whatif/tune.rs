@@ -11,7 +11,7 @@ use super::plot::plot;
 use super::runs::settings_text;
 use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
 use crate::model::{Goal, Group, Tune, Tuned, WhatIfStep, Wish};
-use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::bytes_text::bytes_like;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::scroller::Scroller;
 
@@ -111,6 +111,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
     let Tuning { groups, advice, tried, .. } = &tuned.tuning;
     let line = advice.conf.as_ref().map(|conf| [ALLOC_CONF, conf].concat());
     let rows = if **shows_all { groups.len() } else { ROWS };
+    let least = groups.iter().map(|group| group.outcome.peak_reserved).min().unwrap_or_default();
     let show_all = {
         let shows_all = shows_all.clone();
         Callback::from(move |_: MouseEvent| shows_all.set(true))
@@ -147,7 +148,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                             <th>{ "Out of memory" }</th>
                             <th><span class="visually-hidden">{ "Add as a run" }</span></th>
                         </tr></thead>
-                        <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group)) }</tbody>
+                        <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group, least)) }</tbody>
                     </table>
                 </Scroller>
                 if rows < groups.len() {
@@ -167,7 +168,8 @@ fn adds(model: &ModelHandle, conf: &str) -> Callback<MouseEvent> {
     })
 }
 
-fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
+/// Renders a group. `least` is the smallest peak of the table.
+fn row(model: &ModelHandle, advice: &Advice, group: &Group, least: u64) -> Html {
     let Some((first, others)) = group.confs.split_first() else { return Html::default() };
     let is_chosen = advice.conf.as_ref().is_some_and(|chosen| group.confs.contains(chosen));
     let note = match (group.is_recorded, is_chosen) {
@@ -180,12 +182,15 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group) -> Html {
             <th scope="row">
                 <code title={[ALLOC_CONF, first].concat()}>{ settings_text(first) }</code>
                 if !others.is_empty() {
-                    <span class="dim" title={others.iter().map(|conf| settings_text(conf)).collect::<Vec<_>>().join("\n")}>{ format!(" and {} more", Count(others.len() as u64)) }</span>
+                    <details class="whatif-others" data-testid="tune-others">
+                        <summary>{ format!("and {} that come to the same", Count(others.len() as u64)) }</summary>
+                        { for others.iter().map(|conf| html! { <code key={conf.clone()}>{ settings_text(conf) }</code> }) }
+                    </details>
                 }
                 if !note.is_empty() { <span class="remark">{ note }</span> }
             </th>
             <td>{ if group.is_on_front { "yes" } else { "" } }</td>
-            <td>{ bytes_text(group.outcome.peak_reserved) }</td>
+            <td>{ bytes_like(group.outcome.peak_reserved, least) }</td>
             <td>{ Count(group.outcome.driver_calls()).to_string() }</td>
             <td>{ Count(group.outcome.retries).to_string() }</td>
             <td>{ if group.outcome.fails() { "yes" } else { "no" } }</td>
