@@ -27,7 +27,10 @@ pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) ->
     let base = timeline.query.bytes.start;
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
-    let dimmed = chosen.and_then(|chosen| dimmed(&timeline.quads, chosen));
+    // An allocation that is selected during a search is one of many matches, which stay in their colours; an outline shows
+    // which one it is.
+    let is_match = timeline.query.highlight.is_some() && matches!(chosen, Some(Chosen::Id(_)));
+    let dimmed = chosen.filter(|_| !is_match).and_then(|chosen| dimmed(&timeline.quads, chosen));
     // During a search only matches have their full colour, unless there are none.
     let is_search = timeline.quads.paint.iter().any(|paint| Paint(*paint).has(Paint::DIM));
     let dim = if is_search || dimmed.is_some() { Paint::DIM } else { 0 };
@@ -210,6 +213,17 @@ pub(super) mod tests {
         assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
         let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
         assert_ne!(hatch(&bright), hatch(&faint));
+    }
+
+    #[test]
+    fn the_other_matches_of_a_search_keep_their_colours() {
+        let palette = Palette::dark();
+        let mut searched = answer();
+        searched.detail = Detail::Allocations;
+        searched.query.highlight = Some("model".to_owned());
+        assert_eq!(shapes(&searched, &palette, Some(Chosen::Id(1))), shapes(&searched, &palette, None));
+        searched.query.highlight = None;
+        assert_ne!(shapes(&searched, &palette, Some(Chosen::Id(1))), shapes(&searched, &palette, None));
     }
 
     #[test]

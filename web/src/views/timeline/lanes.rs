@@ -294,7 +294,7 @@ mod tests {
     fn a_point_is_in_the_row_of_its_span() {
         let spans = [span(0.0, 900.0, "epoch"), span(100.0, 300.0, "forward"), span(310.0, 310.0, "mark")];
         let rows = Rows::of(&spans);
-        let lane = Lane { name: "annotations", spans: &spans, rows: Some(&rows), below: 0 };
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
         let (area, plot) = (plot_area(2.0), plot_area(2.0).plot);
         let at = |x: f64, y: f64| lane.at(area.x(), plot, (plot.x + x, plot.y + y));
         assert_eq!((at(100.0, -20.0), at(100.0, -5.0)), (Some(0), Some(1)));
@@ -347,7 +347,7 @@ mod tests {
             spans.push(span(at, at, &format!("step {i}")));
         }
         let rows = Rows::of(&spans);
-        let lane = Lane { name: "annotations", spans: &spans, rows: Some(&rows), below: 0 };
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
         let named = texts(&lane);
         assert!(named.contains(&"epoch 2".to_owned()) && named.contains(&"step 0".to_owned()), "{named:?}");
         assert!(!named.contains(&"step 100".to_owned()), "there is room for one: {named:?}");
@@ -362,7 +362,7 @@ mod tests {
     fn a_mark_within_a_named_span_has_its_name_below() {
         let spans = [span(0.0, 900.0, "epoch"), span(300.0, 300.0, "saved"), span(310.0, 310.0, "saved")];
         let rows = Rows::of(&spans);
-        let lane = Lane { name: "annotations", spans: &spans, rows: Some(&rows), below: 0 };
-        assert_eq!(texts(&lane), ["annotations", "epoch", "saved"]);
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
+        assert_eq!(texts(&lane), ["annotated", "epoch", "saved"]);
     }
 }
