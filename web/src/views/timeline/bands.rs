@@ -193,7 +193,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_no_red() {
+    fn under_a_filter_the_rest_is_not_rounding() {
         let palette = Palette::light();
         let mut filtered = answer();
         filtered.query.filter = vec!["model".to_owned()];
@@ -209,8 +209,8 @@ pub(super) mod tests {
         assert_eq!(shapes(&searched, &palette, None), bright, "without a match nothing is faint");
         searched.quads.paint = vec![Paint::slot(0).with(Paint::DIM).0, Paint::slot(1).0].into();
         let faint = shapes(&searched, &palette, None);
-        let is_red = |shape: &&Shape| shape.color == palette.rounding.pixel();
-        assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
+        let is_lost = |shape: &&Shape| shape.color == palette.rounding.pixel();
+        assert!(bright.iter().any(|shape| is_lost(&shape)) && !faint.iter().any(|shape| is_lost(&shape)));
         let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
         assert_ne!(hatch(&bright), hatch(&faint));
     }
