@@ -99,7 +99,7 @@ impl Palette {
             cached: Rgb::hex(0x9a_a3_af),
             unusable: Rgb::hex(0xa8_1a_3c),
             too_small: Rgb::hex(0xea_bc_c4),
-            rounding: Rgb::hex(0x3f_47_52),
+            rounding: Rgb::hex(0x6b_74_80),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
             slots: slots([0.62, 0.48, 0.755], 0.105),

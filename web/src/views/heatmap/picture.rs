@@ -236,7 +236,7 @@ fn names(group: &HeatmapGroup) -> Vec<String> {
         lines.push(format!("stream {}", group.stream));
     }
     // All addresses that were ever reserved, which are more than the device has memory for at once.
-    lines.push(format!("{} of", Bytes(group.size)));
+    lines.push(Bytes(group.size).to_string());
     lines.push("addresses".to_owned());
     lines
 }
@@ -462,7 +462,7 @@ mod tests {
                 "text \"small pool\" at 92,30 End",
                 "text \"large pool\" at 92,109 End",
                 "text \"stream 7\" at 92,123 End",
-                "text \"87.4 KiB of\" at 92,137 End",
+                "text \"87.4 KiB\" at 92,137 End",
                 "text \"addresses\" at 92,151 End"
             ]
         );
