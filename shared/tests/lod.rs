@@ -222,6 +222,8 @@ proptest! {
             totals.largest(&run.trace, &replay, span),
             [first_of(&|m| sums(m, false)), first_of(&|m| sums(m, true)), first_of(&Moment::reserved)]
         );
+        let least = moments.iter().map(|m| sums(m, false)).min().unwrap();
+        prop_assert_eq!(totals.least_allocated(&run.trace, &replay, span), least);
         let at = &run.moments[span.last as usize];
         prop_assert_eq!(totals.at(&run.trace, &replay, span.last), (sums(at, false), sums(at, true), at.reserved()));
         let mut by_class = vec![0; classes.classes.len()];
@@ -246,6 +248,10 @@ fn an_overview_column_holds_the_largest_of_its_time() {
         assert_eq!(spans(&run.trace, &replay, axis, window, 37).flatten().count(), 37);
         for (c, positions) in columns(&run, axis, window, 37).into_iter().enumerate() {
             assert_eq!(answer.reserved[c], positions.iter().map(|&p| run.moments[p].reserved()).max().unwrap());
+            let allocated = |p: usize| {
+                run.moments[p].active().iter().filter(|block| block.is_allocated).map(|block| block.size).sum::<u64>()
+            };
+            assert_eq!(answer.least[c], positions.iter().map(|&p| allocated(p)).min().unwrap());
         }
     }
 }

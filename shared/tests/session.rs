@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shared::finding::FindingCode;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, Paint, Quads,
-    Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
+    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, ListStart,
+    Paint, Quads, Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -319,7 +319,8 @@ proptest! {
             Query::StepEvent { filter, position, forward: true },
             Query::StepEvent { filter: EventFilter::default(), position, forward: false },
             Query::Search { term: term.clone() },
-            Query::Find(FindQuery { term: term.clone(), position, first: id, rows: id }),
+            Query::Find(FindQuery { term: term.clone(), position, start: ListStart::At(id), rows: id }),
+            Query::Find(FindQuery { term: term.clone(), position, start: ListStart::BeforeNext(Some(id)), rows: id }),
             Query::EventText { index: position },
             Query::SortedEvents(SortedQuery {
                 filter: EventFilter::default(),

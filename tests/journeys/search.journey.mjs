@@ -251,6 +251,33 @@ test('matches are listed in groups, and Enter walks through them by time and kee
   await page.screenshot('search-line');
 });
 
+test('the list begins around the match that Enter goes to, and the other matches stay in colour', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await press(page, 'End');
+  await until('the cursor is at the end', () => text(page, 'status'), (said) => {
+    const [, at, of] = /event ([\d,]+) of ([\d,]+)/.exec(said) ?? [];
+    return at && at === of;
+  });
+  const all = await search(page, 'model.py');
+  // The rows that are in view before the first step, and the first of them after it.
+  const inView = () => page.tab.evaluate(() => [...document.querySelectorAll('[data-testid="found-allocations"] .found-row')]
+    .filter((row) => {
+      const [inner, outer] = [row.getBoundingClientRect(), row.parentElement.getBoundingClientRect()];
+      return inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    })
+    .map((row) => row.textContent));
+  const rows = await until('rows in view', inView, (rows) => rows.length > 0);
+  await page.screenshot('search-around');
+  await press(page, 'Enter');
+  await until('a hit is stood on', () => found(page), (now) => now.at !== undefined && now.count === all.count);
+  await until('a row is selected', () => stoodOn(page), (now) => now?.isInView);
+  const gone = await page.tab.evaluate(() => document.querySelector('.found-row.is-selected').textContent);
+  assert.ok(rows.includes(gone), `${gone} of ${rows.join(' | ')}`);
+  await press(page, 'Escape');
+  await page.screenshot('search-colours');
+});
+
 test('units are forgiven, and what nothing matches is answered with what was understood', async (t) => {
   const page = await openPage(t);
   await openSample(page);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, movesFrom, number, openSample, pointUntil, press, text, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
 
 /** The name of an allocation: its address, and how often the address had been used. */
 const NAME = /b[0-9a-f]+_\d+/;
@@ -54,6 +54,28 @@ test('the wheel zooms where it points, keys zoom and move', async (t) => {
   await at(page, 'timeline-fit').click();
   await addressSays(page, 'w', null);
   await until('all allocations in view', inView, (count) => count === all);
+});
+
+test('a tooltip leaves when keys move the picture below it, and comes back with the pointer', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await point(page, 0.5, 0.8);
+  await until('the tooltip', () => tip(page), Boolean);
+  const before = await shown(page);
+  await press(page, 'w');
+  const after = await shownAfter(page, before);
+  await until('the tooltip leaves', () => tip(page), (said) => said === '');
+  await page.screenshot('timeline-moved');
+  // The next movement tells what is there now.
+  await point(page, 0.52, 0.8);
+  await until('the tooltip again', () => tip(page), Boolean);
+  // So it is with the overview, which is out of reach of the timeline's own events.
+  const box = await at(page, 'overview-canvas').boundingBox();
+  await at(page, 'overview-canvas').dispatchEvent('wheel', {
+    deltaY: -240, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, bubbles: true, cancelable: true,
+  });
+  await shownAfter(page, after);
+  await until('the tooltip leaves again', () => tip(page), (said) => said === '');
 });
 
 test('a drag with Ctrl zooms into a stretch, and with Shift it moves the window', async (t) => {

@@ -87,7 +87,17 @@ test('the failed request is shown where it did not fit, and the card can be clos
   await openSample(page);
   await at(page, 'verdict').waitFor();
   const position = await event(page);
+  // Over another view the card is one line, which unfolds.
+  assert.ok(await at(page, 'verdict-sentence').isVisible());
   await goTo(page, 'Flame');
+  await at(page, 'verdict-sentence').waitFor({ state: 'hidden' });
+  assert.ok(await at(page, 'verdict-brief').isVisible());
+  const { height } = await at(page, 'verdict').boundingBox();
+  assert.ok(height < 40, `${height} pixels`);
+  await at(page, 'verdict-fold').click();
+  await at(page, 'verdict-sentence').waitFor();
+  await at(page, 'verdict-fold').click();
+  await at(page, 'verdict-sentence').waitFor({ state: 'hidden' });
   await at(page, 'verdict-show').click();
   await standsAt(page, position);
   const window = await status(page);

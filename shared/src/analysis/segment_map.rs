@@ -68,7 +68,7 @@ impl SegmentMap {
     pub const LABEL_WIDTH: f64 = 148.0;
 
     /// Width of the column of addresses in the layout to scale, in pixels.
-    pub const ADDRESS_WIDTH: f64 = 118.0;
+    pub const ADDRESS_WIDTH: f64 = 148.0;
     /// The smallest width of a view with this column, in pixels.
     const LEAST_LABELLED: f32 = 560.0;
 

@@ -3,7 +3,7 @@
 
 use crate::error::{Checked, damaged};
 use crate::format::varint::{Varints, push, zigzag};
-use crate::query::{Answer, Packed, Quads};
+use crate::query::{Answer, Overview, Packed, Quads};
 
 /// Takes the columns out of an answer.
 pub(super) fn take(answer: &mut Answer) -> Vec<Vec<u8>> {
@@ -16,7 +16,8 @@ pub(super) fn take(answer: &mut Answer) -> Vec<Vec<u8>> {
             columns
         }
         Answer::Overview(overview) => {
-            [&mut overview.reserved, &mut overview.active, &mut overview.allocated].map(take_column).into()
+            let Overview { reserved, active, allocated, least, .. } = overview;
+            [reserved, active, allocated, least].map(take_column).into()
         }
         _ => Vec::new(),
     }
@@ -35,7 +36,8 @@ pub(super) fn restore<T: AsRef<[u8]>>(answer: &mut Answer, columns: &[T]) -> Che
             }
         }
         Answer::Overview(overview) => {
-            for column in [&mut overview.reserved, &mut overview.active, &mut overview.allocated] {
+            let Overview { reserved, active, allocated, least, .. } = overview;
+            for column in [reserved, active, allocated, least] {
                 *column = sums(next()?)?.into();
             }
         }

@@ -9,7 +9,7 @@ use self::columns::{restore, take};
 use crate::query::{Answer, Axis, Query, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,7 @@ impl Answered {
                 is_full(found.reserved.len())
                     && is_full(found.active.len())
                     && is_full(found.allocated.len())
+                    && is_full(found.least.len())
                     && found.outside.iter().all(|curve| is_full(curve.bytes.len()))
                     && is_real(found.window)
             }

@@ -17,13 +17,22 @@ type Sums = [u64; 3];
 const ALLOCATED: usize = 0;
 const ACTIVE: usize = 1;
 const RESERVED: usize = 2;
+/// The quantities whose largest values are kept: the sums, and how far the allocated bytes are from the most that a number
+/// can hold. Where that is largest, they are least.
+type Measured = [u64; 4];
+/// The index of the latter in [`Measured`].
+const ROOM: usize = 3;
+
+fn measured(&[allocated, active, reserved]: &Sums) -> Measured {
+    [allocated, active, reserved, !allocated]
+}
 
 /// The running totals of a device by bucket.
 #[derive(Debug, Default)]
 pub struct RunningTotals {
     /// The sums at each bucket's first position.
     starts: Vec<Sums>,
-    maxima: [Maxima; 3],
+    maxima: [Maxima; 4],
     /// The position up to which the trace was swept.
     until: Option<u32>,
 }
@@ -70,10 +79,10 @@ impl Index<Replayed<'_>> for RunningTotals {
         let starts = &mut self.starts;
         let mut sums = starts.last().copied().unwrap_or_default();
         let mut at = first as u32 * BUCKET;
-        let mut best = sums.map(|v| (v, at));
-        let mut maxima: [Vec<(u64, u32)>; 3] = Default::default();
-        let mut settle = |sums: &Sums, at: u32, until: u32, best: &mut [(u64, u32); 3], starts: &mut Vec<Sums>| {
-            for (best, &value) in best.iter_mut().zip(sums) {
+        let mut best = measured(&sums).map(|v| (v, at));
+        let mut maxima: [Vec<(u64, u32)>; 4] = Default::default();
+        let mut settle = |sums: &Sums, at: u32, until: u32, best: &mut [(u64, u32); 4], starts: &mut Vec<Sums>| {
+            for (best, value) in best.iter_mut().zip(measured(sums)) {
                 if value > best.0 {
                     *best = (value, at);
                 }
@@ -82,7 +91,7 @@ impl Index<Replayed<'_>> for RunningTotals {
                 for (maxima, best) in maxima.iter_mut().zip(best.iter()) {
                     maxima.push(*best);
                 }
-                *best = sums.map(|v| (v, (bucket + 1) * BUCKET));
+                *best = measured(sums).map(|v| (v, (bucket + 1) * BUCKET));
                 starts.push(*sums);
             }
         };
@@ -97,7 +106,7 @@ impl Index<Replayed<'_>> for RunningTotals {
                 && let Some(last) = starts.last_mut()
             {
                 *last = sums;
-                best = sums.map(|v| (v, position));
+                best = measured(&sums).map(|v| (v, position));
             }
         });
         settle(&sums, at, (bucket_of(end) + 1) * BUCKET, &mut best, starts);
@@ -109,7 +118,7 @@ impl Index<Replayed<'_>> for RunningTotals {
 
     fn bytes(&self) -> usize {
         // The largest values of each bucket, and a seventh as many above.
-        self.starts.len() * (size_of::<Sums>() + 3 * size_of::<(u64, u32)>() * 8 / 7)
+        self.starts.len() * (size_of::<Sums>() + 4 * size_of::<(u64, u32)>() * 8 / 7)
     }
 }
 
@@ -129,16 +138,27 @@ impl RunningTotals {
 
     /// Returns the largest allocated, active and reserved bytes over the positions of a span, each with its position.
     pub fn largest(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> [(u64, u32); 3] {
+        let [allocated, active, reserved, _] = self.extremes(trace, replay, span);
+        [allocated, active, reserved]
+    }
+
+    /// Returns the least allocated bytes over the positions of a span.
+    pub fn least_allocated(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> u64 {
+        !self.extremes(trace, replay, span)[ROOM].0
+    }
+
+    /// Returns the largest of each measured quantity over the positions of a span, each with its position.
+    fn extremes(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> [(u64, u32); 4] {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
-        let between = |sum: usize| self.maxima[sum].over(first as usize + 1, last as usize);
-        let mut best = [between(ALLOCATED), between(ACTIVE), None];
+        let between = |of: usize| self.maxima[of].over(first as usize + 1, last as usize);
+        let mut best = [between(ALLOCATED), between(ACTIVE), None, between(ROOM)];
         for bucket in [first, last].into_iter().take(if last > first { 2 } else { 1 }) {
-            let is_settled = |sum: usize, best: &mut [Option<(u64, u32)>; 3]| {
-                best.get_mut(sum).is_none_or(|best| self.maxima[sum].settle(bucket, span, best))
-            };
             // No short circuit: each of them that is settled by the bucket's maximum needs no walk.
-            let (is_allocated, is_active) = (is_settled(ALLOCATED, &mut best), is_settled(ACTIVE, &mut best));
-            if !(is_allocated && is_active) {
+            let mut is_settled = true;
+            for of in [ALLOCATED, ACTIVE, ROOM] {
+                is_settled &= self.maxima[of].settle(bucket, span, &mut best[of]);
+            }
+            if !is_settled {
                 self.walk(trace, replay, bucket, span, &mut best);
             }
         }
@@ -146,16 +166,17 @@ impl RunningTotals {
         best.map(Option::unwrap_or_default)
     }
 
-    /// Raises `best` to the largest allocated and active bytes over the positions of a span in one bucket, event by
-    /// event.
-    fn walk(&self, trace: &DeviceTrace, replay: &Replay, bucket: u32, span: Span, best: &mut [Option<(u64, u32)>; 3]) {
+    /// Raises `best` to the largest values over the positions of a span in one bucket, event by event. Reserved bytes are
+    /// not looked at.
+    fn walk(&self, trace: &DeviceTrace, replay: &Replay, bucket: u32, span: Span, best: &mut [Option<(u64, u32)>; 4]) {
         let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
         let mut at = bucket * BUCKET;
         let to = span.last.min(at + BUCKET - 1);
-        let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 3]| {
+        let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 4]| {
             if until > span.first {
-                for (best, &value) in best.iter_mut().zip(sums).take(RESERVED) {
-                    *best = larger(*best, Some((value, at.max(span.first))));
+                let values = measured(sums);
+                for of in [ALLOCATED, ACTIVE, ROOM] {
+                    best[of] = larger(best[of], Some((values[of], at.max(span.first))));
                 }
             }
         };
@@ -209,11 +230,13 @@ pub fn overview(
 ) -> Overview {
     let window = columns::extent(trace, replay, axis);
     let (mut allocated, mut active, mut reserved) = (Packed::default(), Packed::default(), Packed::default());
+    let mut least = Packed::default();
     for span in columns::spans(trace, replay, axis, window, columns) {
-        let best = span.map_or([0; 3], |span| match sampled::newest(trace, replay) {
-            Some(sample) => sample.sums(),
-            None => totals.largest(trace, replay, span).map(|(bytes, _)| bytes),
+        let best = span.map_or([0; 4], |span| match sampled::newest(trace, replay) {
+            Some(sample) => measured(&sample.sums()),
+            None => totals.extremes(trace, replay, span).map(|(bytes, _)| bytes),
         });
+        least.push(span.map_or(0, |_| !best[ROOM]));
         allocated.push(best[ALLOCATED]);
         active.push(best[ACTIVE]);
         reserved.push(best[RESERVED]);
@@ -223,7 +246,7 @@ pub fn overview(
     let annotations = annotations(trace, replay, axis, window, name_of);
     let losses = losses(trace, replay, totals, axis);
     let outside = super::outside::curves(trace, replay, axis, window, columns);
-    Overview { window, reserved, active, allocated, ooms, annotations, losses, outside }
+    Overview { window, reserved, active, allocated, least, ooms, annotations, losses, outside }
 }
 
 /// Returns the spans in which events are missing: each from the event before to the event after, within the axis.

@@ -57,7 +57,7 @@ pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
-pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, SearchHelp, SearchResult};
+pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, SearchHelp, SearchResult};
 pub use segments::{
     Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
     SegmentsQuery,

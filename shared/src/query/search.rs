@@ -69,17 +69,40 @@ pub struct FindQuery {
     pub term: String,
     /// The position whose segments are searched.
     pub position: u32,
-    /// The first allocation to list, by its number among the matches, from 0.
-    pub first: u32,
+    /// Where the list of allocations begins.
+    pub start: ListStart,
     /// The largest number of rows in each group, up to [`FOUND_ROWS`](crate::limits::FOUND_ROWS).
     pub rows: u32,
+}
+
+/// Where a list of matching allocations begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ListStart {
+    /// At a match, by its number, from 0.
+    At(u32),
+    /// Some rows before the match that [`Query::NextHit`](super::Query::NextHit) goes to, forward from a selected allocation,
+    /// if there is one, otherwise from the position.
+    BeforeNext(Option<u32>),
+}
+
+impl ListStart {
+    /// Returns the number of the first of `rows` rows so that they contain a match, by its number from 0, and some before it.
+    /// Lists begin at few different places, so that stepping rarely requests new rows.
+    pub fn before(number: u32, rows: u32) -> u32 {
+        let page = (rows / 3).max(1);
+        (number / page * page).saturating_sub(page)
+    }
 }
 
 /// A list of what a term finds, in groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The query, with `first` and `rows` as they were used.
+    /// The query, with `rows` as they were used.
     pub query: FindQuery,
+    /// The number of the first listed allocation among the matches, from 0.
+    pub first: u32,
+    /// The number of the match that the next step goes to, if the list begins before it.
+    pub next: Option<u32>,
     /// The number of matching allocations, and the sum of their requested bytes.
     pub allocations: (u32, u64),
     /// Some of them, in the order in which they were made.

@@ -36,6 +36,8 @@ pub struct Overview {
     pub active: Packed<u64>,
     /// Allocated bytes.
     pub allocated: Packed<u64>,
+    /// The least allocated bytes.
+    pub least: Packed<u64>,
     /// Out-of-memory events: coordinate and position.
     pub ooms: Vec<(f64, u32)>,
     /// Annotated spans: coordinates, and their name.

@@ -16,7 +16,8 @@ use crate::index::Kept;
 use crate::limits::FOUND_ROWS;
 use crate::query::term::{Comparison, Pattern, Pool, Term};
 use crate::query::{
-    Answer, ColorBy, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, Memory, SearchResult, SegmentRow,
+    Answer, ColorBy, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, Memory, SearchResult,
+    SegmentRow,
 };
 use crate::replay::Range;
 use crate::totals::Amount;
@@ -115,7 +116,23 @@ pub(super) fn next(
         Ok(matches) => matches,
         Err(sentence) => return Answer::Refused(sentence),
     };
-    let found = match (from, forward) {
+    let found = next_match(context, &matches, (from, position), forward);
+    Answer::Hit(found.map(|allocation| Hit {
+        allocation,
+        position: context.replay.allocations.begin.get(allocation as usize).unwrap_or(0),
+        number: matches.rank(allocation) + 1,
+        of: matches.count,
+    }))
+}
+
+/// Returns the match after or before an allocation, or else a position.
+fn next_match(
+    context: Context<'_>,
+    matches: &Matches,
+    (from, position): (Option<u32>, u32),
+    forward: bool,
+) -> Option<u32> {
+    match (from, forward) {
         (Some(id), true) => id.checked_add(1).and_then(|id| matches.first_from(id)).or_else(|| matches.first_from(0)),
         (Some(id), false) => matches.last_before(id).or_else(|| matches.last_before(u32::MAX)),
         (None, _) => {
@@ -123,13 +140,7 @@ pub(super) fn next(
             let (later, earlier) = (matches.first_from(first), matches.last_before(first));
             if forward { later.or(earlier) } else { earlier.or(later) }
         }
-    };
-    Answer::Hit(found.map(|allocation| Hit {
-        allocation,
-        position: context.replay.allocations.begin.get(allocation as usize).unwrap_or(0),
-        number: matches.rank(allocation) + 1,
-        of: matches.count,
-    }))
+    }
 }
 
 /// Returns the number of the first allocation that was made at a position or after it. They are numbered in that order.
@@ -161,7 +172,16 @@ pub(super) fn find(context: Context<'_>, caches: &mut Caches, query: &FindQuery)
         None => Arc::new(Listed { lines: lines(context, &matches), marks: marks(context, caches, &term) }),
     };
     caches.found.0.insert(key, Arc::clone(&listed));
-    let first = query.first.min(matches.count);
+    let next = match query.start {
+        ListStart::At(_) => None,
+        ListStart::BeforeNext(from) => {
+            next_match(context, &matches, (from, query.position), true).map(|found| matches.rank(found))
+        }
+    };
+    let first = match query.start {
+        ListStart::At(first) => first.min(matches.count),
+        ListStart::BeforeNext(_) => next.map_or(0, |next| ListStart::before(next, rows)),
+    };
     let hit = |allocation: u32| {
         let found = context.replay.allocations.get(allocation)?;
         Some(FoundAllocation {
@@ -190,7 +210,9 @@ pub(super) fn find(context: Context<'_>, caches: &mut Caches, query: &FindQuery)
         by_size,
         marks: u32::try_from(listed.marks.len()).unwrap_or(u32::MAX),
         first_marks: listed.marks.iter().take(rows as usize).cloned().collect(),
-        query: FindQuery { first, rows, ..query.clone() },
+        query: FindQuery { rows, ..query.clone() },
+        first,
+        next,
     }))
 }
 

@@ -1,4 +1,6 @@
-use crate::query::{Answer, EventColumn, EventFilter, EventOrder, FindQuery, Found, Query, SearchResult, SortedQuery};
+use crate::query::{
+    Answer, EventColumn, EventFilter, EventOrder, FindQuery, Found, ListStart, Query, SearchResult, SortedQuery,
+};
 use crate::session::Session;
 
 /// A trace with two streams and two lines of call sites, which ends with a request that failed.
@@ -24,7 +26,7 @@ fn search(session: &mut Session, term: &str) -> SearchResult {
 }
 
 fn find(session: &mut Session, term: &str, first: u32, rows: u32) -> Found {
-    let query = FindQuery { term: term.to_owned(), position: u32::MAX, first, rows };
+    let query = FindQuery { term: term.to_owned(), position: u32::MAX, start: ListStart::At(first), rows };
     let Answer::Found(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
     *found
 }
@@ -72,9 +74,37 @@ fn matches_are_listed_by_time_and_lines_by_bytes() {
     assert_eq!((part.hits.len(), part.hits[0].allocation, part.allocations.0, part.lines), (1, 2, 3, 2));
     assert_eq!(find(&mut session, "train.py:1", 99, 9).hits.len(), 0);
     assert!(matches!(
-        session.answer(0, &Query::Find(FindQuery { term: "/(/".to_owned(), position: 0, first: 0, rows: 1 })),
+        session.answer(
+            0,
+            &Query::Find(FindQuery { term: "/(/".to_owned(), position: 0, start: ListStart::At(0), rows: 1 })
+        ),
         Answer::Refused(_)
     ));
+}
+
+#[test]
+fn a_list_begins_before_the_match_that_the_next_step_goes_to() {
+    let mut story = "segment_alloc 0x10000000 209715200".to_owned();
+    for i in 0..200 {
+        story += &format!("\n    alloc 0x{:x} 512 forward@/m/model.py:5", 0x1000_0000 + i * 512);
+    }
+    let mut session = Session::new(crate::testing::snapshot(&story), "pickle".to_owned(), Vec::new(), &mut |_| {});
+    for (from, position) in [(None, 0), (None, 150), (None, u32::MAX), (Some(7), 150), (Some(199), 0)] {
+        let term = "model.py:5".to_owned();
+        let next = Query::NextHit { term: term.clone(), from, position, forward: true };
+        let Answer::Hit(Some(hit)) = session.answer(0, &next) else { panic!("no match") };
+        let query = FindQuery { term, position, start: ListStart::BeforeNext(from), rows: 60 };
+        let Answer::Found(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
+        assert_eq!(found.next, Some(hit.number - 1), "{from:?} {position}");
+        let listed: Vec<u32> = found.hits.iter().map(|hit| hit.allocation).collect();
+        assert!(listed.contains(&hit.allocation), "{from:?} {position}: {listed:?}");
+        assert_eq!(found.hits.first().map(|first| first.allocation), Some(found.first));
+    }
+    for number in 0..300 {
+        let first = ListStart::before(number, 60);
+        assert!(first <= number && number < first + 60, "{number}: {first}");
+    }
+    assert_eq!([0, 39, 40, 59].map(|number| ListStart::before(number, 60)), [0, 0, 20, 20]);
 }
 
 #[test]
@@ -84,7 +114,7 @@ fn segments_are_those_of_the_position() {
     assert_eq!((found.segments, found.by_size[0].address.0), ((1, 20_971_520), 0x4000_0000));
     assert_eq!(find(&mut session, "size>100MiB", 0, 9).segments, (1, 209_715_200));
     assert_eq!(find(&mut session, "0x1", 0, 9).segments.0, 1);
-    let query = FindQuery { term: "stream:7".to_owned(), position: 1, first: 0, rows: 9 };
+    let query = FindQuery { term: "stream:7".to_owned(), position: 1, start: ListStart::At(0), rows: 9 };
     let Answer::Found(before) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
     assert_eq!(before.segments.0, 0, "it was not reserved then");
 }

@@ -121,20 +121,18 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
     Answer::Segments(Box::new(answer))
 }
 
-/// Labels the rows of a segment to scale: each with the first segment that begins in it. A row that is all of a segment says
-/// how far into it the row begins.
+/// Labels the rows of a segment to scale: each with the segment at its left end, and how far into it the row begins.
 fn label_rows(labels: &mut Vec<Label>, map: &SegmentMap, clip: (f64, f64), range: &Range, (start, end): (f64, f64)) {
     let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
     for part in map.parts(start.max(clip.0), end.min(clip.1)) {
         let y = part.y.0;
         let inside = (map.row_of(part) - start) / (end - start) * range.size as f64;
-        let is_begun = inside >= 1.0;
-        let text = if is_begun { format!(" +{}", Bytes(inside as u64)) } else { range.address.to_string() };
-        match labels.last_mut().filter(|last| last.y == y) {
-            // A segment that goes on is of no interest in a row in which another one begins.
-            Some(last) if last.text.starts_with(' ') && !is_begun => last.text = text,
-            Some(_) => {}
-            None => labels.push(Label { x: 0.0, y, width, text }),
+        let text = match inside as u64 {
+            0 => range.address.to_string(),
+            inside => format!("{} +{}", range.address, Bytes(inside)),
+        };
+        if labels.last().is_none_or(|last| last.y != y) {
+            labels.push(Label { x: 0.0, y, width, text });
         }
     }
 }
@@ -199,7 +197,7 @@ mod tests {
     use crate::units::{PoolId, Stream};
 
     #[test]
-    fn a_row_is_labelled_with_a_segment_that_begins_in_it_or_with_how_far_into_one_it_is() {
+    fn a_row_is_labelled_with_the_segment_at_its_left_and_how_far_into_it_the_row_begins() {
         let range = |address: u64, size: u64| Range {
             address: Address(address),
             size,
@@ -220,8 +218,9 @@ mod tests {
         }
         let texts: Vec<&str> = labels.iter().map(|label| label.text.as_str()).collect();
         assert_eq!(texts.first(), Some(&"0x1000"));
-        assert!(texts.contains(&"0x10000000000"), "{texts:?}");
-        assert!(texts.iter().skip(1).any(|text| text.starts_with(" +")), "{texts:?}");
+        assert!(texts[1..].iter().all(|text| text.contains(" +")), "{texts:?}");
+        assert!(texts[1].starts_with("0x1000 +"), "the first segment goes on: {texts:?}");
+        assert!(texts.last().unwrap().starts_with("0x10000000000 +"), "the second one began in a row: {texts:?}");
         assert!(labels.windows(2).all(|pair| pair[0].y < pair[1].y), "one for each row: {labels:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The palette: views, commands, open files, jobs of the server and lines by name.
 
-use shared::query::{Answer, FindQuery, FoundLine, Query};
+use shared::query::{Answer, FindQuery, FoundLine, ListStart, Query};
 use wasm_bindgen_futures::spawn_local;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -35,9 +35,10 @@ pub fn CommandPalette() -> Html {
     }
     let position = model.view.cursor;
     let wants_lines = model.device().is_some_and(|device| device.allocations > 0);
-    let answer = use_answer(
-        wants_lines.then(|| Query::Find(FindQuery { term: ANY_LINE.to_owned(), position, first: 0, rows: LINES })),
-    );
+    let answer =
+        use_answer(wants_lines.then(|| {
+            Query::Find(FindQuery { term: ANY_LINE.to_owned(), position, start: ListStart::At(0), rows: LINES })
+        }));
     let lines: &[FoundLine] = match answer.as_deref() {
         Some(Answer::Found(found)) => &found.by_line,
         _ => &[],

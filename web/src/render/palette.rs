@@ -1,7 +1,7 @@
 //! The colours of each [`Paint`] in each theme, and of everything else that a canvas draws.
 //!
 //! The 32 slots are eleven hues in three lightnesses, ordered so that neighbours differ in both: colour-blind readers
-//! can still use the lightness. Red is not used: it marks rounding and out of memory; nor is amber, which marks memory
+//! can still use the lightness. Red is not used: it marks out of memory; nor is amber, which marks memory
 //! that waits for a stream.
 
 use shared::query::Paint;
@@ -74,7 +74,7 @@ impl Palette {
             cached: Rgb::hex(0x6b_75_84),
             unusable: Rgb::hex(0xd9_36_48),
             too_small: Rgb::hex(0x68_2f_3c),
-            rounding: Rgb::hex(0xe5_53_4f),
+            rounding: Rgb::hex(0xb5_bd_c9),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
             slots: slots([0.70, 0.57, 0.83], 0.105),
@@ -99,7 +99,7 @@ impl Palette {
             cached: Rgb::hex(0x9a_a3_af),
             unusable: Rgb::hex(0xa8_1a_3c),
             too_small: Rgb::hex(0xea_bc_c4),
-            rounding: Rgb::hex(0xd1_34_38),
+            rounding: Rgb::hex(0x6b_74_80),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
             slots: slots([0.62, 0.48, 0.755], 0.105),

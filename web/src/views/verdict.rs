@@ -40,6 +40,8 @@ pub fn VerdictCard() -> Html {
     let unfolded = use_state_eq(|| None::<u32>);
     let (Some(failure), Some(position)) = (failure, position) else { return growth(&model) };
     let is_unfolded = *unfolded == Some(position);
+    // Another view, or two, have the room: the card is about the failure that the timeline shows.
+    let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
     let fold = Callback::from(move |_: MouseEvent| unfolded.set((!is_unfolded).then_some(position)));
     let sentence = verdict.map_or(&failure.message, |verdict| &verdict.sentence);
     let failed = model.diagnosis().map_or(1, |whole| whole.failed);
@@ -47,7 +49,7 @@ pub fn VerdictCard() -> Html {
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     html! {
-        <section class={classes!("verdict", "folds", model.view.split.is_some().then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
+        <section class={classes!("verdict", "folds", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
                 <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>

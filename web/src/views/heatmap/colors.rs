@@ -1,7 +1,5 @@
 //! The colours of a heatmap's codes in each theme.
 
-use std::ops::Range;
-
 use shared::query::Paint;
 use shared::query::heatmap::{address, size};
 
@@ -75,20 +73,31 @@ pub fn with_marks(codes: &[u16], columns: usize) -> Vec<u16> {
     pixels
 }
 
-/// Returns the bytes of the pixels of `codes`, row by row of `columns`: the columns in `near` have other colours than those
-/// that are far from them.
-pub fn painted_around(
-    codes: &[u16],
-    columns: usize,
-    near: Range<usize>,
-    colors: &[[u8; 4]],
-    far: &[[u8; 4]],
-) -> Vec<u8> {
+/// Returns how near a column is to the middle of a span of columns, in 256ths: all in the middle half of the span, and less
+/// and less from there to its ends.
+fn nearness(column: usize, (start, end): (f64, f64)) -> u32 {
+    let half = (end - start) / 2.0;
+    let away = (column as f64 + 0.5 - start - half).abs();
+    // Casts of floats saturate.
+    (((1.0 - away / half.max(f64::MIN_POSITIVE)) * 2.0).min(1.0) * 256.0) as u32
+}
+
+/// Returns the bytes of the pixels of `codes`, row by row of `columns`: the columns in the middle of `near` have other
+/// colours than those that are far from it, without an edge between them, which would look like an event.
+pub fn painted_around(codes: &[u16], columns: usize, near: (f64, f64), colors: &[[u8; 4]], far: &[[u8; 4]]) -> Vec<u8> {
     let mut bytes = raster::painted(codes, far);
-    let near = near.start.min(columns)..near.end.min(columns);
-    for (pixels, codes) in bytes.chunks_mut(columns.max(1) * 4).zip(codes.chunks(columns.max(1))) {
-        if let (Some(pixels), Some(codes)) = (pixels.get_mut(near.start * 4..near.end * 4), codes.get(near.clone())) {
-            pixels.copy_from_slice(&raster::painted(codes, colors));
+    let columns = columns.max(1);
+    // Casts of floats saturate.
+    let seen = (near.0.floor() as usize).min(columns)..(near.1.ceil() as usize).min(columns);
+    let shares: Vec<u32> = seen.clone().map(|column| nearness(column, near)).collect();
+    for (pixels, codes) in bytes.chunks_mut(columns * 4).zip(codes.chunks(columns)) {
+        if let (Some(pixels), Some(codes)) = (pixels.get_mut(seen.start * 4..seen.end * 4), codes.get(seen.clone())) {
+            let painted = raster::painted(codes, colors);
+            for ((pixel, own), share) in pixels.chunks_mut(4).zip(painted.chunks(4)).zip(&shares) {
+                for (far, near) in pixel.iter_mut().zip(own) {
+                    *far = ((u32::from(*far) * (256 - share) + u32::from(*near) * share) >> 8) as u8;
+                }
+            }
         }
     }
     bytes
@@ -118,13 +127,19 @@ mod tests {
     fn gaps_are_red_only_near_the_failure_that_they_are_too_small_for() {
         let palette = Palette::light();
         let [near, far] = [palette.unusable, palette.too_small].map(|color| of_addresses(&palette, color));
-        let bytes = painted_around(&[0xf000, 0xf000, 0x000f, 0xf000, 0xf000, 0x000f], 3, 1..9, &near, &far);
+        let codes = [0xf000, 0xf000, 0x000f, 0xf000, 0xf000, 0x000f];
+        let bytes = painted_around(&codes, 3, (1.0, 2.0), &near, &far);
         let pixels: Vec<&[u8]> = bytes.chunks(4).collect();
         let of = |Rgb(r, g, b): Rgb| vec![r, g, b, 255];
         let row = [of(palette.too_small), of(palette.unusable), of(palette.allocated)];
         assert_eq!(pixels, [row.clone(), row].concat());
-        let bytes = painted_around(&[0xf000], 1, 5..9, &near, &far);
+        let bytes = painted_around(&[0xf000], 1, (5.0, 9.0), &near, &far);
         assert_eq!(bytes, of(palette.too_small), "the failure is out of view");
+        let long = painted_around(&[0xf000; 100], 100, (10.0, 90.0), &near, &far);
+        let green: Vec<u8> = long.chunks(4).map(|pixel| pixel[1]).collect();
+        assert_eq!((green[0], green[50]), (palette.too_small.1, palette.unusable.1));
+        let most = green.windows(2).map(|pair| pair[0].abs_diff(pair[1])).max().unwrap();
+        assert!(most < 12, "there is no edge: {green:?}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
 use super::range_button::RangeButton;
 use super::timeline::gesture::{Gesture, PlotArea};
-use super::timeline::listen::use_gestures;
+use super::timeline::listen::{use_gestures, use_tip_until_moved};
 use super::timeline::marked::{drawn_failure, failures, use_marks};
 use super::timeline::marks::{self, Marks};
 use crate::browser::Timeout;
@@ -119,6 +119,17 @@ pub fn HeatmapView() -> Html {
         opening: use_mut_ref(|| None),
         pointer,
     };
+    use_tip_until_moved(plot_area, {
+        let (canvas, hovered, pointer) = (canvas.clone(), hovered.clone(), Rc::clone(&handler.pointer));
+        move || {
+            // At rest after the wheel, the pointer is looked at again.
+            if hovered.is_some() {
+                pointer.set(None);
+                canvas.change(|picture| picture.hover = None);
+                hovered.set(None);
+            }
+        }
+    });
     use_gestures(&model, Rc::new(handler), plot_area);
 
     let empty = match answer.as_deref() {

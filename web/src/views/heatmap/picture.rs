@@ -1,7 +1,6 @@
 //! The heatmap's picture: the cells of the last answer as an image, stretched over its place in the current window, and
 //! the marks that it shares with the timeline.
 
-use std::ops::Range;
 use std::rc::Rc;
 
 use js_sys::Reflect;
@@ -217,27 +216,28 @@ impl Scene {
     }
 }
 
-/// Returns the columns that show any of a window.
-fn columns_in(map: &Heatmap, window: Window) -> Range<usize> {
+/// Returns where a window begins and ends, in columns.
+fn columns_in(map: &Heatmap, window: Window) -> (f64, f64) {
     let unit = map.window.length() / f64::from(map.columns.max(1));
-    // Casts of floats saturate.
     let column = |x: f64| (x - map.window.start) / unit;
-    column(window.start).floor() as usize..column(window.end).ceil() as usize
+    (column(window.start), column(window.end))
 }
 
 /// Returns the lines of a group's label, the most telling first.
 fn names(group: &HeatmapGroup) -> Vec<String> {
-    let kind = if group.is_small { "small" } else { "large" };
-    let mut lines = vec![kind.to_owned()];
-    if group.pool.is_private() {
-        lines.push(format!("pool {}", group.pool));
-    }
+    let kind = if group.is_small { "small pool" } else { "large pool" };
+    // A private pool has both too.
+    let mut lines = if group.pool.is_private() {
+        vec![format!("pool {}", group.pool), kind.split(' ').next().unwrap_or(kind).to_owned()]
+    } else {
+        vec![kind.to_owned()]
+    };
     if group.stream != Stream::default() {
         lines.push(format!("stream {}", group.stream));
     }
     // All addresses that were ever reserved, which are more than the device has memory for at once.
-    lines.push("spans".to_owned());
     lines.push(Bytes(group.size).to_string());
+    lines.push("addresses".to_owned());
     lines
 }
 
@@ -447,7 +447,7 @@ mod tests {
         let mut log = SurfaceLog::default();
         scene.draw_groups(&mut log, scene.map().unwrap());
         let texts: Vec<_> = log.0.iter().filter(|line| line.starts_with("text")).collect();
-        assert_eq!(texts[0], "text \"large\" at 92,99 End", "in the middle of what is visible: {texts:?}");
+        assert_eq!(texts[0], "text \"large pool\" at 92,99 End", "in the middle of what is visible: {texts:?}");
     }
 
     #[test]
@@ -459,11 +459,11 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "text \"small\" at 92,30 End",
-                "text \"large\" at 92,109 End",
+                "text \"small pool\" at 92,30 End",
+                "text \"large pool\" at 92,109 End",
                 "text \"stream 7\" at 92,123 End",
-                "text \"spans\" at 92,137 End",
-                "text \"87.4 KiB\" at 92,151 End"
+                "text \"87.4 KiB\" at 92,137 End",
+                "text \"addresses\" at 92,151 End"
             ]
         );
     }
@@ -472,8 +472,7 @@ mod tests {
     fn the_columns_around_a_failure_are_those_that_show_any_of_it() {
         let scene = scene(ADDRESSES);
         let columns = |start, end| columns_in(scene.map().unwrap(), Window { start, end });
-        assert_eq!(columns(101.0, 105.0), 50..53, "a column has two events");
-        assert_eq!(columns(-50.0, 4.0), 0..2);
-        assert!(columns(5000.0, 9000.0).start >= 512, "out of view");
+        assert_eq!(columns(101.0, 105.0), (50.5, 52.5), "a column has two events");
+        assert_eq!(columns(-50.0, 4.0), (-25.0, 2.0), "its middle is out of view");
     }
 }

@@ -104,9 +104,9 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
 fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
     let (unusable, far) = match needed {
         Some(HeatmapNeed { size, .. }) => {
-            (format!("free, too small for the failed {}", Bytes(size)), "too small for it, but far from the failure")
+            (format!("free, too small for the failed {}", Bytes(size)), "the same, away from the failure")
         }
-        None => ("free, too small".to_owned(), ""),
+        None => ("free, too small for most requests of its pool".to_owned(), ""),
     };
     let uses = [
         ("allocated", "allocated"),

@@ -75,10 +75,28 @@ pub fn plot(size: Size) -> Area {
     }
 }
 
+/// The share of its own colour of memory that is allocated in only a part of a column.
+const AT_TIMES: f32 = 0.5;
+
+/// Returns the largest values of columns, where a value between two larger ones that are at most two columns away is raised
+/// to the smaller of these. Teeth that are about as narrow as a column would otherwise come and go with the columns that
+/// they happen to be in, as if the run had phases.
+fn closed(values: &[u64]) -> Vec<u64> {
+    let around = |values: &[u64], pick: fn(u64, u64) -> u64| -> Vec<u64> {
+        values.windows(3).filter_map(|near| near.iter().copied().reduce(pick)).collect()
+    };
+    // Beyond the ends is nothing, which raises nothing.
+    let padded = [&[0, 0], values, &[0, 0]].concat();
+    around(&around(&padded, u64::max), u64::min)
+}
+
 /// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is hatched, as on the
-/// timeline, so that what is allocated stands out.
+/// timeline, so that what is allocated stands out: up to the least of a column in full, from there to the largest in a lighter
+/// colour.
 fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let mut shapes = Vec::new();
+    let at_times = palette.background.blend(palette.fill(Paint::ALLOCATED), AT_TIMES);
+    let raised = closed(&overview.allocated);
     let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
     let columns: Vec<(u64, u64, u64)> =
         columns.map(|((reserved, active), allocated)| (*reserved, *active, *allocated)).collect();
@@ -101,8 +119,11 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
                 shapes.push(Shape::plain(x, (from as f32, to as f32), color.pixel()));
             }
         };
+        let least = overview.least.get(i).copied().unwrap_or(allocated).min(allocated);
+        let most = raised.get(i).copied().unwrap_or(0).min(reserved).max(allocated);
+        area(least, most, at_times);
         area(allocated, active, palette.fill(Paint::PENDING));
-        area(0, allocated, palette.fill(Paint::ALLOCATED));
+        area(0, least, palette.fill(Paint::ALLOCATED));
         if reserved < active {
             // Less than what is active, as in a damaged file: the reserved total is unknown.
             before = None;
@@ -294,6 +315,7 @@ mod tests {
             reserved: vec![8, 8, 10].into(),
             active: vec![4, 6, 6].into(),
             allocated: vec![4, 5, 6].into(),
+            least: vec![4, 3, 6].into(),
             ooms: vec![(20.0, 20)],
             annotations: vec![(Window { start: 0.0, end: 10.0 }, "step".to_owned())],
             losses: Vec::new(),
@@ -307,9 +329,29 @@ mod tests {
         let shapes = shapes(&overview(), &palette);
         let heights =
             |color: Rgb| -> Vec<[f32; 2]> { shapes.iter().filter(|s| s.color == color.pixel()).map(|s| s.y).collect() };
-        assert_eq!(heights(palette.allocated), [[0.0, 4.0], [0.0, 5.0], [0.0, 6.0]]);
+        assert_eq!(heights(palette.allocated), [[0.0, 4.0], [0.0, 3.0], [0.0, 6.0]]);
+        let at_times = palette.background.blend(palette.allocated, AT_TIMES);
+        assert_eq!(heights(at_times), [[3.0, 5.0]], "from the least to the largest of the column");
         assert_eq!(heights(palette.pending), [[5.0, 6.0]]);
         assert_eq!(heights(palette.reserved), [[8.0, 8.0], [8.0, 8.0], [8.0, 10.0]]);
+    }
+
+    #[test]
+    fn teeth_as_narrow_as_columns_show_no_phases() {
+        // Teeth of three heights, of which 1.47 fall into a column.
+        let teeth = |column: usize| {
+            let (from, to) = (column as f64 * 1.47, (column + 1) as f64 * 1.47);
+            (from.ceil() as usize..to.ceil() as usize).map(|tooth| [192, 256, 320][tooth % 3]).max().unwrap_or(128)
+        };
+        let columns: Vec<u64> = (0..1_360).map(teeth).collect();
+        assert!(columns.contains(&192), "some columns miss the highest teeth");
+        let drawn = closed(&columns);
+        assert!(drawn[2..1_357].iter().all(|most| *most == 320));
+        // What is wider, or stands alone, stays as it is.
+        let wide = [1, 1, 9, 1, 1, 1, 9, 9, 9, 2, 2, 2, 5];
+        assert_eq!(closed(&wide), wide);
+        assert_eq!(closed(&[9, 1, 8, 1, 1, 7]), [9, 8, 8, 7, 7, 7]);
+        assert!(closed(&[]).is_empty());
     }
 
     #[test]

@@ -138,8 +138,8 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
         })
     });
     let sum = |bytes: u64| html! { <>{ " · " }{ bytes_text(bytes) }</> };
-    let behind = u64::from(count).saturating_sub(u64::from(found.query.first) + found.hits.len() as u64);
-    let beside = match (found.query.first, behind) {
+    let behind = u64::from(count).saturating_sub(u64::from(found.first) + found.hits.len() as u64);
+    let beside = match (found.first, behind) {
         (0, 0) => String::new(),
         (0, behind) => format!("and {} later", Count(behind)),
         (before, 0) => format!("and {} earlier", Count(before.into())),

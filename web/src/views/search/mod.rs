@@ -7,9 +7,9 @@ mod rows;
 
 use help::help;
 use list::{LIST_ID, Shown, list, row_id};
-use rows::{ROWS, Row, actions, first_around};
+use rows::{ROWS, Row, actions};
 use shared::query::term::Term;
-use shared::query::{Answer, FindQuery, Hit, Query, SearchResult};
+use shared::query::{Answer, FindQuery, Hit, ListStart, Query, SearchResult};
 use shared::units::{Bytes, Count};
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, Node};
@@ -47,10 +47,16 @@ pub fn SearchBox() -> Html {
     let node = use_node_ref();
     let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
     let position = model.view.cursor;
+    let selected = match model.view.selection {
+        Selection::Allocation(id) => Some(id),
+        _ => None,
+    };
+    let start = match number {
+        Some(number) => ListStart::At(ListStart::before(number.saturating_sub(1), ROWS)),
+        None => ListStart::BeforeNext(selected),
+    };
     let found = use_answer(
-        term.clone()
-            .filter(|_| *is_open)
-            .map(|term| Query::Find(FindQuery { term, position, first: first_around(number), rows: ROWS })),
+        term.clone().filter(|_| *is_open).map(|term| Query::Find(FindQuery { term, position, start, rows: ROWS })),
     );
     let rows = match found.as_deref() {
         Some(Answer::Found(found)) => rows::rows(found),
@@ -59,12 +65,17 @@ pub fn SearchBox() -> Html {
     // The row that was chosen with the arrow keys, or else the row of the current match, stays in view.
     let current = (*chosen).or_else(|| match (found.as_deref(), number) {
         (Some(Answer::Found(found)), Some(number)) => {
-            let at = number.checked_sub(found.query.first + 1)? as usize;
+            let at = number.checked_sub(found.first + 1)? as usize;
             (at < found.hits.len()).then_some(Row::Allocation(at))
         }
         _ => None,
     });
-    use_effect_with((current, rows.len()), |(current, _)| {
+    // Before the first step, the match that it goes to is in view.
+    let next = match found.as_deref() {
+        Some(Answer::Found(found)) => found.next.map(|next| Row::Allocation(next.saturating_sub(found.first) as usize)),
+        _ => None,
+    };
+    use_effect_with((current.or(next), rows.len()), |(current, _)| {
         if let Some(row) = current {
             reveal(&row_id(*row));
         }
@@ -121,7 +132,7 @@ pub fn SearchBox() -> Html {
             if let Row::Allocation(i) = row
                 && let Some(row) = found.hits.get(i)
             {
-                let number = found.query.first + i as u32 + 1;
+                let number = found.first + i as u32 + 1;
                 let (allocation, position) = (row.allocation, row.position);
                 hit.set(Some(Hit { allocation, position, number, of: found.allocations.0 }));
                 chosen.set(None);

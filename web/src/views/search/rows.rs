@@ -19,16 +19,6 @@ pub enum Row {
 
 /// Maximum number of rows that are requested in each group.
 pub const ROWS: u32 = 60;
-/// The list begins at a multiple of this, so that stepping rarely requests new rows.
-const PAGE: u32 = 20;
-
-/// Returns the index, from 0, of the first allocation to list, so that the list contains the match with a number, from
-/// 1, and some before it.
-pub fn first_around(number: Option<u32>) -> u32 {
-    let at = number.map_or(0, |number| number.saturating_sub(1));
-    (at / PAGE * PAGE).saturating_sub(PAGE)
-}
-
 /// Returns all rows in the order of the list.
 pub fn rows(found: &Found) -> Vec<Row> {
     let allocations = (0..found.hits.len()).map(Row::Allocation);
@@ -74,7 +64,7 @@ pub fn actions(found: &Found, row: Row) -> Vec<Action> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{FindQuery, FoundAllocation, FoundLine, FoundMark, Paint};
+    use shared::query::{FindQuery, FoundAllocation, FoundLine, FoundMark, ListStart, Paint};
 
     use super::*;
 
@@ -89,7 +79,9 @@ mod tests {
         };
         let mark = |from, to| FoundMark { name: "step 1".to_owned(), from, to, time_us: 0.0 };
         Found {
-            query: FindQuery { term: "a".to_owned(), position: 9, first: 0, rows: ROWS },
+            query: FindQuery { term: "a".to_owned(), position: 9, start: ListStart::At(0), rows: ROWS },
+            first: 0,
+            next: None,
             allocations: (2, 2),
             hits: vec![hit(4, 5), hit(6, 8)],
             lines: 1,
@@ -130,15 +122,5 @@ mod tests {
         assert_eq!(actions(&found, Row::Mark(0)), [Action::SetRange(Some((2, 7))), Action::SetCursor(2)]);
         assert_eq!(actions(&found, Row::Mark(1)), [Action::SetRange(None), Action::SetCursor(3)], "an instant");
         assert!(actions(&found, Row::Segment(0)).is_empty());
-    }
-
-    #[test]
-    fn the_list_begins_before_the_match_and_changes_seldom() {
-        for number in 1..300 {
-            let first = first_around(Some(number));
-            assert!(first < number && number < first + ROWS - 1, "{number}: {first}");
-        }
-        assert_eq!((first_around(None), first_around(Some(1)), first_around(Some(40))), (0, 0, 0));
-        assert_eq!((first_around(Some(41)), first_around(Some(60))), (20, 20));
     }
 }

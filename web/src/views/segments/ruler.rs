@@ -38,7 +38,7 @@ pub fn draw(surface: &mut dyn Surface, map: &Segments, row: Option<&SegmentRow>,
     let left = MARGIN + f64::from(map.left);
     let width = size.width - MARGIN - left;
     if map.left > 0.0 {
-        let title = if map.per_byte.is_some() { "first segment" } else { "address, size" };
+        let title = if map.per_byte.is_some() { "row begins at" } else { "address, size" };
         surface.text(title, (MARGIN, RULER / 2.0), Align::Start, Font::Label, palette.text_dim.into());
     }
     let mut free_from = left - SPACE;

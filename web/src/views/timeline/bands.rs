@@ -27,7 +27,10 @@ pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) ->
     let base = timeline.query.bytes.start;
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
-    let dimmed = chosen.and_then(|chosen| dimmed(&timeline.quads, chosen));
+    // An allocation that is selected during a search is one of many matches, which stay in their colours; an outline shows
+    // which one it is.
+    let is_match = timeline.query.highlight.is_some() && matches!(chosen, Some(Chosen::Id(_)));
+    let dimmed = chosen.filter(|_| !is_match).and_then(|chosen| dimmed(&timeline.quads, chosen));
     // During a search only matches have their full colour, unless there are none.
     let is_search = timeline.quads.paint.iter().any(|paint| Paint(*paint).has(Paint::DIM));
     let dim = if is_search || dimmed.is_some() { Paint::DIM } else { 0 };
@@ -190,7 +193,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_no_red() {
+    fn under_a_filter_the_rest_is_not_rounding() {
         let palette = Palette::light();
         let mut filtered = answer();
         filtered.query.filter = vec!["model".to_owned()];
@@ -206,10 +209,21 @@ pub(super) mod tests {
         assert_eq!(shapes(&searched, &palette, None), bright, "without a match nothing is faint");
         searched.quads.paint = vec![Paint::slot(0).with(Paint::DIM).0, Paint::slot(1).0].into();
         let faint = shapes(&searched, &palette, None);
-        let is_red = |shape: &&Shape| shape.color == palette.rounding.pixel();
-        assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
+        let is_lost = |shape: &&Shape| shape.color == palette.rounding.pixel();
+        assert!(bright.iter().any(|shape| is_lost(&shape)) && !faint.iter().any(|shape| is_lost(&shape)));
         let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
         assert_ne!(hatch(&bright), hatch(&faint));
+    }
+
+    #[test]
+    fn the_other_matches_of_a_search_keep_their_colours() {
+        let palette = Palette::dark();
+        let mut searched = answer();
+        searched.detail = Detail::Allocations;
+        searched.query.highlight = Some("model".to_owned());
+        assert_eq!(shapes(&searched, &palette, Some(Chosen::Id(1))), shapes(&searched, &palette, None));
+        searched.query.highlight = None;
+        assert_ne!(shapes(&searched, &palette, Some(Chosen::Id(1))), shapes(&searched, &palette, None));
     }
 
     #[test]

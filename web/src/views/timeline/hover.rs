@@ -2,6 +2,7 @@
 
 use raster::Transform;
 use shared::link::Selection;
+use shared::order::Within;
 use shared::query::{Class, Detail, Paint, Quads, Timeline};
 
 use crate::render::pick::pick;
@@ -56,15 +57,23 @@ pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Optio
     if !(column >= 0.0 && column < timeline.top.len() as f64) {
         return None;
     }
-    let column = column as usize;
-    let (requested, active) = (*timeline.top.get(column)?, *timeline.active.get(column)?);
-    let (reserved, position) = (*timeline.reserved.get(column)?, *timeline.position.get(column)?);
     let query = &timeline.query;
     let bytes = query.bytes.start + unit(transform.y, pixel.1);
     let is_filtered = !query.filter.is_empty();
+    // Things thinner than a pixel can't be hit exactly: one pixel of tolerance. What is beside the pointer is not in its
+    // column: the sums are those of the nearest column that it is in.
+    let quad = pick(&timeline.quads, transform, pixel, 1.0).map(|(_, quad)| quad);
+    let column = match &quad {
+        Some(Quad { x: (from, to), .. }) => {
+            let first = f64::from(*from).floor();
+            column.within(first, (f64::from(*to).ceil() - 1.0).max(first))
+        }
+        None => column,
+    } as usize;
+    let (requested, active) = (*timeline.top.get(column)?, *timeline.active.get(column)?);
+    let (reserved, position) = (*timeline.reserved.get(column)?, *timeline.position.get(column)?);
     let hover = |thing, bytes| Some(Hover { thing, bytes, is_filtered, position, requested, active, reserved });
-    // Things thinner than a pixel can't be hit exactly: one pixel of tolerance.
-    if let Some((_, quad)) = pick(&timeline.quads, transform, pixel, 1.0) {
+    if let Some(quad) = quad {
         let height = f64::from(quad.y.1 - quad.y.0) as u64;
         return hover(thing(timeline.detail, &quad), height);
     }
@@ -222,6 +231,20 @@ mod tests {
         assert_eq!((hover.thing, hover.is_filtered), (Thing::HeldBack, true));
         let hover = at(&timeline, TRANSFORM, (25.0, 90.0)).unwrap();
         assert_eq!((hover.position, hover.requested, hover.active, hover.reserved), (102, 5, 6, 9));
+    }
+
+    #[test]
+    fn the_sums_are_of_a_moment_at_which_the_thing_is_live() {
+        let mut timeline = answer();
+        // Only the second column has the upper class, and it is a pixel wide.
+        timeline.quads.x1[1] = 2.0;
+        timeline.top = vec![2, 5, 2, 2].into();
+        let one = Transform { x: (1.0, 0.0), y: (-10.0, 100.0) };
+        for pixel in [0.5, 1.5, 2.5] {
+            let hover = at(&timeline, one, (pixel, 65.0)).unwrap();
+            assert_eq!((hover.thing, hover.position, hover.requested), (Thing::Class(1), 101, 5), "{pixel}");
+        }
+        assert_eq!(at(&timeline, one, (3.5, 65.0)).unwrap().thing, Thing::Cached);
     }
 
     #[test]

@@ -159,7 +159,13 @@ impl Lane<'_> {
         }
         // Where some spans have names, others that are too narrow for theirs need none.
         narrow.retain(|one| one.is_mark || named.is_empty());
-        narrow_names(surface, narrow, named, plot, palette);
+        let all_named = |name: &str, row: usize| {
+            let is_seen = |span: &Window| x.pixel(span.end) >= plot.x && x.pixel(span.start) < plot.right();
+            let is_one =
+                |(i, (span, own)): &(usize, &Span)| own == name && self.row(*i) as usize == row && is_seen(span);
+            self.spans.iter().enumerate().filter(is_one).count()
+        };
+        narrow_names(surface, narrow, (named, all_named), plot, palette);
     }
 }
 
@@ -198,11 +204,13 @@ impl<'a> Narrow<'a> {
 }
 
 /// Names spans that are too narrow for their names, as far as there is room: first the rarest, since a mark of a person's own
-/// says more than one of many steps; of a long series every second, tenth, twentieth, ….
+/// says more than one of many steps; of a long series every second, tenth, twentieth, …. Of spans with one name, each has
+/// it if most have room before the next one; otherwise they have it together, with their number. `taken` has the rows and ends
+/// of names, and `all_named` counts the spans in view of a name and row.
 fn narrow_names(
     surface: &mut dyn Surface,
     mut spans: Vec<Narrow<'_>>,
-    mut taken: Vec<(usize, f64, f64)>,
+    (mut taken, all_named): (Vec<(usize, f64, f64)>, impl Fn(&str, usize) -> usize),
     plot: Area,
     palette: &Palette,
 ) {
@@ -212,26 +220,40 @@ fn narrow_names(
     series.sort_by_key(|series| series.len());
     for series in series {
         let every = interval(series);
-        let mut end = f64::NEG_INFINITY;
-        for Narrow { area, name, number, row, .. } in series {
+        let room =
+            |i: usize, one: &Narrow<'_>| series.get(i + 1).map_or(f64::INFINITY, |next| next.area.x - one.area.x);
+        let has_room: Vec<bool> = series
+            .iter()
+            .enumerate()
+            .map(|(i, one)| room(i, one) >= surface.text_width(one.name, Font::Label) + 8.0)
+            .collect();
+        let are_together = every == 1 && has_room.iter().filter(|has| **has).count() * 2 < series.len();
+        for (i, Narrow { area, name, number, row, .. }) in series.iter().enumerate() {
             let is_due = match number {
                 Some(number) => number % every == 0,
-                // Hovering tells which of several spans with the same name is meant.
-                None => series.len() == 1 || area.x >= end,
+                None if are_together => true,
+                None => has_room.get(i) == Some(&true),
             };
+            let together = (are_together && number.is_none()).then(|| format!("{name} × {}", all_named(name, *row)));
+            let name = together.as_deref().unwrap_or(name);
             let width = surface.text_width(name, Font::Label) + 8.0;
             let right = area.x + width;
             let is_taken = |(other, from, to): &(usize, f64, f64)| other == row && area.x < *to && *from < right;
             if !is_due || right > plot.right() || taken.iter().any(is_taken) {
                 continue;
             }
-            end = right + NUMBER_ROOM;
             taken.push((*row, area.x, right + 4.0));
             surface.fill(Area { width, ..*area }, palette.background.into());
-            surface.fill(Area { width, ..*area }, palette.text.at(0.10));
-            surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
+            if together.is_none() {
+                surface.fill(Area { width, ..*area }, palette.text.at(0.10));
+                surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
+            }
             let at = (area.x + 4.0, area.y + area.height / 2.0);
             surface.text(name, at, Align::Start, Font::Label, palette.text_dim.into());
+            if together.is_some() {
+                // A box around the words would look like one long span.
+                break;
+            }
         }
     }
 }
@@ -294,7 +316,7 @@ mod tests {
     fn a_point_is_in_the_row_of_its_span() {
         let spans = [span(0.0, 900.0, "epoch"), span(100.0, 300.0, "forward"), span(310.0, 310.0, "mark")];
         let rows = Rows::of(&spans);
-        let lane = Lane { name: "annotations", spans: &spans, rows: Some(&rows), below: 0 };
+        let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
         let (area, plot) = (plot_area(2.0), plot_area(2.0).plot);
         let at = |x: f64, y: f64| lane.at(area.x(), plot, (plot.x + x, plot.y + y));
         assert_eq!((at(100.0, -20.0), at(100.0, -5.0)), (Some(0), Some(1)));
@@ -333,6 +355,20 @@ mod tests {
             (0..200).map(|i| span(f64::from(i) * 5.0, f64::from(i + 1) * 5.0, &format!("step {i}"))).collect();
         let lane = Lane { name: "steps", spans: &spans, rows: None, below: 0 };
         assert_eq!(texts(&lane)[1..], ["step 0", "step 100"]);
+    }
+
+    #[test]
+    fn spans_of_one_name_have_it_each_or_together() {
+        let names = |every: f64| {
+            let spans: Vec<Span> =
+                (0..25).map(|i| span(f64::from(i) * every, f64::from(i) * every + 6.0, "Optimizer.step")).collect();
+            let rows = Rows::of(&spans);
+            let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
+            texts(&lane)[1..].to_vec()
+        };
+        assert_eq!(names(20.0), ["Optimizer.step × 25"]);
+        // The first five are in view, and the last of these has no room.
+        assert_eq!(names(230.0), ["Optimizer.step"; 4]);
     }
 
     #[test]

@@ -73,6 +73,18 @@ pub fn use_gestures(model: &ModelHandle, picture: Rc<dyn Gestures>, plot_area: P
     });
 }
 
+/// Hides a tooltip when something else than the pointer over it moves the picture: it would go on naming what is no longer
+/// there. The next movement of the pointer shows it again. A picture that follows a running job moves all the time.
+#[hook]
+pub fn use_tip_until_moved(plot_area: PlotArea, hide: impl Fn() + 'static) {
+    let PlotArea { window, is_following, .. } = plot_area;
+    use_effect_with(window, move |_| {
+        if !is_following {
+            hide();
+        }
+    });
+}
+
 fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
     let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
     if is_on_button(event) {

@@ -9,6 +9,7 @@ use shared::units::Bytes;
 
 use super::gesture::PlotArea;
 use super::lanes::{self, Lane, Rows, Span};
+use super::outline::{distance, nearest};
 use crate::hooks::PinFlag;
 use crate::render::canvas::Size;
 use crate::render::labels::Labels;
@@ -213,13 +214,19 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
 /// The peak's label in pixels: margin, height of a line, maximum width of a name, size of a colour's square.
 const PEAK: (f64, f64, f64, f64) = (5.0, 15.0, 190.0, 8.0);
 
-/// Draws the peak's mark and its label: the bytes, and below them the largest classes at the peak if there is room.
+/// The least width of a plot whose peak is labelled with classes: on a narrower one they would hide half of it.
+const CLASSES_ROOM: f64 = 480.0;
+/// From this distance in pixels on, a line leads from the label of the peak to its mark.
+const FAR: f64 = 40.0;
+
+/// Draws the peak's mark and its label: the bytes, and below them the largest classes at the peak if there is a place where
+/// they hide nothing. `places` returns such places for a label of a width and a height, the best first.
 pub fn peak(
     surface: &mut dyn Surface,
     plot_area: &PlotArea,
     peak: Option<(f64, u64)>,
     largest: &[&Class],
-    labels: &mut Labels,
+    (labels, places): (&mut Labels, impl Fn((f64, f64), (f64, f64)) -> Vec<Area>),
     palette: &Palette,
 ) {
     let plot = plot_area.plot;
@@ -241,20 +248,26 @@ pub fn peak(
             Some((*class, name, size, width))
         })
         .collect();
-    // Beside the mark, so that the cursor's line (initially at the peak) doesn't run through it.
     let mut place = |rows: &[(&Class, String, String, f64)]| {
         let width = rows.iter().map(|row| row.3).fold(title_width, f64::max) + 2.0 * margin;
         let height = (rows.len() + 1) as f64 * line + if rows.is_empty() { 1.0 } else { 4.0 };
-        let (right, left) = (x + 8.0, x - 7.0 - width);
-        let at = |left: f64, top: f64| Area { x: left, y: top.max(plot.y + 1.0), width, height };
-        let top = y - 14.0;
-        labels.place(plot, [at(right, top), at(left, top), at(right, y - height), at(left, y - height)])
+        let mut all = places((x, y), (width, height));
+        if rows.is_empty() {
+            // Beside the mark, so that the cursor's line (initially at the peak) doesn't run through it.
+            let (right, left) = (x + 8.0, x - 7.0 - width);
+            let at = |left: f64, top: f64| Area { x: left, y: top.max(plot.y + 1.0), width, height };
+            let top = y - 14.0;
+            all.extend([at(right, top), at(left, top), at(right, y - height), at(left, y - height)]);
+        }
+        labels.place(plot, all)
     };
-    let Some((area, rows)) =
-        place(&rows).map(|area| (area, &rows[..])).or_else(|| place(&[]).map(|area| (area, &rows[..0])))
-    else {
-        return;
-    };
+    let all = Some(&rows[..]).filter(|rows| plot.width >= CLASSES_ROOM && !rows.is_empty());
+    let found = all.and_then(|rows| Some((place(rows)?, rows))).or_else(|| Some((place(&[])?, &rows[..0])));
+    let Some((area, rows)) = found else { return };
+    if distance(area, (x, y)) > FAR {
+        // It names the mark all the same.
+        surface.contour(&[nearest(area, (x, y)), (x + 0.5, y - 6.0)], 1.0, palette.text_dim.at(0.6));
+    }
     surface.fill(area, palette.background.at(0.88));
     if !rows.is_empty() {
         surface.outline(area, 1.0, palette.line.into());
@@ -364,11 +377,21 @@ mod tests {
         PlotArea::at_rest(plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0), window, bytes)
     }
 
+    /// Everything is covered.
+    fn nowhere(_: (f64, f64), _: (f64, f64)) -> Vec<Area> {
+        Vec::new()
+    }
+
+    /// Nothing is covered above and below the mark.
+    fn anywhere((x, y): (f64, f64), (width, height): (f64, f64)) -> Vec<Area> {
+        [y - height, y].map(|top| Area { x: x + 8.0, y: top, width, height }).to_vec()
+    }
+
     fn drawn(marks: &Marks) -> Vec<String> {
         let mut log = SurfaceLog::default();
         let palette = Palette::dark();
         below(&mut log, &plot_area(), Axis::Event, marks, &palette);
-        peak(&mut log, &plot_area(), marks.peak, &[], &mut Labels::default(), &palette);
+        peak(&mut log, &plot_area(), marks.peak, &[], (&mut Labels::default(), nowhere), &palette);
         above(&mut log, &plot_area(), marks, &palette);
         log.0
     }
@@ -401,7 +424,7 @@ mod tests {
         let label = |taken: Option<Area>| {
             let (mut log, mut labels) = (SurfaceLog::default(), Labels::default());
             taken.into_iter().for_each(|area| labels.keep_out(area));
-            peak(&mut log, &plot_area(), Some((500.0, 3 << 30)), &[], &mut labels, &Palette::light());
+            peak(&mut log, &plot_area(), Some((500.0, 3 << 30)), &[], (&mut labels, nowhere), &Palette::light());
             log.0.into_iter().find(|line| line.contains("peak 3.00 GiB"))
         };
         let (free, plot) = (label(None), plot_area().plot);
@@ -412,6 +435,27 @@ mod tests {
         let moved = label(Some(Area { x: middle, width: plot.width / 2.0, ..plot }));
         assert!(moved.is_some() && moved != free, "{moved:?}");
         assert_eq!(label(Some(plot)), None);
+    }
+
+    #[test]
+    fn the_peaks_label_names_classes_only_where_they_hide_nothing() {
+        let class =
+            |label: &str| Class { label: label.to_owned(), paint: Paint::slot(1), stack: None, peak_bytes: 1 << 29 };
+        let classes = ["forward", "backward"].map(class);
+        let largest: Vec<&Class> = classes.iter().collect();
+        let area = |width: f64| {
+            let window = Window { start: 0.0, end: 1000.0 };
+            let size = Size { width: width + GUTTER + RIGHT, height: 244.0, ratio: 1.0 };
+            PlotArea::at_rest(plot(size, 0), window, Window { start: 0.0, end: (4_u64 << 30) as f64 })
+        };
+        let texts = |area: &PlotArea, places: fn((f64, f64), (f64, f64)) -> Vec<Area>| {
+            let (mut log, mut labels) = (SurfaceLog::default(), Labels::default());
+            peak(&mut log, area, Some((100.0, 3 << 30)), &largest, (&mut labels, places), &Palette::light());
+            words(&log.0).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&area(600.0), anywhere).len(), 5);
+        assert_eq!(texts(&area(600.0), nowhere), ["peak 3.00 GiB"]);
+        assert_eq!(texts(&area(300.0), anywhere), ["peak 3.00 GiB"], "a phone has no room for more");
     }
 
     #[test]
@@ -572,7 +616,14 @@ mod tests {
             below(&mut log, &plot_area, [Axis::Event, Axis::Time][round % 2], &marks, &palette);
             crate::views::range_band::label(&mut log, (plot_area.x(), area), Axis::Event, range, &mut labels, &palette);
             losses::label(&mut log, &marks.losses, (plot_area.x(), area), &mut labels, &palette);
-            peak(&mut log, &plot_area, Some((peak_at, (high * 0.7) as u64)), &largest, &mut labels, &palette);
+            peak(
+                &mut log,
+                &plot_area,
+                Some((peak_at, (high * 0.7) as u64)),
+                &largest,
+                (&mut labels, anywhere),
+                &palette,
+            );
             let found = words(&log.0);
             for (i, (one, text)) in found.iter().enumerate() {
                 for (other, before) in &found[..i] {

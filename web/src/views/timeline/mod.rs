@@ -10,6 +10,7 @@ mod lanes;
 pub(super) mod listen;
 pub(super) mod marked;
 pub(super) mod marks;
+mod outline;
 mod picture;
 mod pointer;
 mod question;

@@ -13,6 +13,7 @@ use super::gesture::PlotArea;
 use super::ghost::Ghost;
 use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
 use super::marks::{self, Marks};
+use super::outline::Outline;
 use crate::render::canvas::{Picture, Size};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
@@ -211,7 +212,11 @@ fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: O
         range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
     }
     losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
-    marks::peak(surface, plot_area, marks.peak, &largest(timeline), &mut labels, palette);
+    let outline = Outline::new(timeline, plot_area);
+    let mut lines: Vec<f64> = marks.ooms.iter().map(|oom| x.pixel(oom.x)).collect();
+    lines.push(cursor);
+    let places = |mark: (f64, f64), size: (f64, f64)| outline.places(mark, size, &lines);
+    marks::peak(surface, plot_area, marks.peak, &largest(timeline), (&mut labels, places), palette);
 }
 
 /// The number of classes that the peak is labelled with.
@@ -258,15 +263,16 @@ impl Over<'_> {
     }
 
     /// Outlines a selected allocation softly. Everything else is dimmed, so a line of one pixel is enough; a wider one
-    /// would hide the steps of a long-lived block.
+    /// would hide the steps of a long-lived block. During a search, when nothing is dimmed for it, the line is stronger.
     fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
         if !matches!(selection, Selection::Allocation(_)) {
             return;
         }
         let Some(chosen) = Chosen::of(self.timeline, selection) else { return };
+        let (width, opacity) = if self.timeline.query.highlight.is_some() { (2.0, 1.0) } else { (1.0, 0.6) };
         for line in self.outlines(|quad| chosen.has(quad.id, quad.paint)) {
-            surface.contour(&line, 1.0, palette.text.at(0.6));
+            surface.contour(&line, width, palette.text.at(opacity));
         }
     }
 
@@ -338,6 +344,11 @@ mod tests {
         let mut log = SurfaceLog::default();
         Over { scene: &scene, timeline: &timeline, transform, ratio: 1.0 }.selected(&mut log);
         assert_eq!(log.0, [format!("contour of 4 by 1 {}", scene.palette.text.css())]);
+        timeline.query.highlight = Some("a".to_owned());
+        let mut log = SurfaceLog::default();
+        Over { scene: &scene, timeline: &timeline, transform, ratio: 1.0 }.selected(&mut log);
+        assert_eq!(log.0, [format!("contour of 4 by 2 {}", scene.palette.text.css())], "among other matches");
+        timeline.query.highlight = None;
         let chosen = Chosen::of(&timeline, scene.selection);
         let shapes = bands::shapes(&timeline, &scene.palette, chosen);
         let dim = |slot| scene.palette.fill(Paint::slot(slot).with(Paint::DIM)).pixel();

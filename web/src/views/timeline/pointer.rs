@@ -10,7 +10,7 @@ use yew::prelude::*;
 use super::double::{band_at, window_on};
 use super::gesture::{Effect, Gesture, PlotArea};
 use super::hover::{Hover, Thing};
-use super::listen::{Gestures, REST_MS, use_gestures};
+use super::listen::{Gestures, REST_MS, use_gestures, use_tip_until_moved};
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
 use crate::browser::Timeout;
@@ -53,6 +53,19 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
             }
         });
     }
+    use_tip_until_moved(plot_area, {
+        let handler = handler.clone();
+        move || {
+            if handler.is_wheeling.get() {
+                return;
+            }
+            handler.pointer.set(None);
+            if handler.canvas.read(|picture| picture.hover.is_some()) {
+                handler.canvas.change(|picture| picture.hover = None);
+            }
+            handler.hovered.set(None);
+        }
+    });
     use_gestures(&handler.model, Rc::new(handler.clone()), plot_area);
 }
 

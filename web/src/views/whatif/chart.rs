@@ -124,7 +124,8 @@ impl Picture for ChartPicture {
             surface.fill(band, palette.accent.at(0.12));
         }
         losses::label(surface, &marks.losses, (plot_area.x(), plot_area.plot), &mut labels, palette);
-        marks::peak(surface, plot_area, marks.peak, &[], &mut labels, palette);
+        // Curves hide nothing that a line of text could.
+        marks::peak(surface, plot_area, marks.peak, &[], (&mut labels, |_, _| Vec::new()), palette);
         marks::above(surface, plot_area, marks, palette);
         true
     }
