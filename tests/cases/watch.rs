@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -82,12 +83,10 @@ fn a_script_runs_as_under_plain_python() -> Result<()> {
     assert_eq!(text(&watched.stdout), text(&plain.stdout));
     assert_eq!((watched.status.code(), plain.status.code()), (Some(4), Some(4)));
     let lines = own_lines(&watched);
-    assert!(lines[0].starts_with(&format!("Watch it at {}#job=train.py-", bench.server.url())), "{lines:?}");
-    assert!(lines[1].starts_with("Nothing was recorded: "), "{lines:?}");
     // The package may be installed where the tests run.
-    let is_told =
-        ["has no package vramscope", "failed before it used the GPU"].iter().any(|why| lines[1].contains(why));
-    assert!(is_told && lines.len() == 2, "{lines:?}");
+    let link = format!("Watch it at {}#job=train.py-", bench.server.url());
+    assert!([&*link, "Nothing will be recorded: "].iter().any(|start| lines[0].starts_with(start)), "{lines:?}");
+    assert!(lines[1].starts_with("Nothing was recorded: ") && lines.len() == 2, "{lines:?}");
     let others: Vec<_> =
         text(&watched.stderr).lines().filter(|line| !line.starts_with("vramscope: ")).map(str::to_owned).collect();
     assert_eq!(others, ["trouble"]);
@@ -113,12 +112,83 @@ fn modules_and_other_programs_run_too() -> Result<()> {
 #[test]
 fn the_program_ends_as_the_job_did() -> Result<()> {
     let bench = Bench::new()?;
-    for (script, wanted) in
-        [("exit 7", (Some(7), None)), ("kill -TERM $$", (None, Some(15))), ("kill -KILL $$", (None, Some(9)))]
-    {
-        let status = bench.watch(&["sh", "-c", script])?.output()?.status;
-        assert_eq!((status.code(), status.signal()), wanted, "{script}");
+    for (script, wanted, said) in [
+        ("exit 7", (Some(7), None), None),
+        ("kill -TERM $$", (None, Some(15)), Some("The job was ended by SIGTERM")),
+        ("kill -KILL $$", (None, Some(9)), Some("The job was ended by SIGKILL")),
+        ("sh -c 'kill -KILL $$'; exit $?", (Some(137), None), Some("The job ended with status 137, as after SIGKILL")),
+    ] {
+        let output = bench.watch(&["sh", "-c", script])?.output()?;
+        assert_eq!((output.status.code(), output.status.signal()), wanted, "{script}");
+        let lines = own_lines(&output);
+        let found = lines.iter().find(|line| line.starts_with("The job "));
+        assert_eq!(found.is_some(), said.is_some(), "{lines:?}");
+        assert!(said.is_none_or(|said| found.is_some_and(|line| line.starts_with(said))), "{lines:?}");
     }
+    Ok(())
+}
+
+/// Writes a program that starts a Python, with what precedes and follows `python3`.
+fn python(bench: &Bench, name: &str, before: &str, flags: &str) -> Result<String> {
+    let path = bench.write(name, &format!("#!/bin/sh\n{before} exec python3 {flags} \"$@\"\n"))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+#[test]
+fn a_python_that_does_not_record_is_named_before_the_job_runs() -> Result<()> {
+    let bench = Bench::new()?;
+    bench.write("job.py", "import sys\nprint('the job runs', file=sys.stderr)\n")?;
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/python");
+    let package = package.display();
+    let bare = python(&bench, "bare", "", "-I -S")?;
+    let idle = python(&bench, "idle", &format!("PYTHONPATH='{package}'"), "-s")?;
+    let mended = python(&bench, "mended", &format!("PYTHONPATH=\"$PYTHONPATH:{package}\""), "-s")?;
+    for (python, first, last) in [
+        (
+            &bare,
+            format!("Nothing will be recorded: {bare} has no package vramscope. Install it with: "),
+            format!("{bare} has no package vramscope. Install it with: "),
+        ),
+        (
+            &idle,
+            "Nothing will be recorded unless the job calls vramscope.attach(): ".to_owned(),
+            format!("the recorder never started in {idle}. Install it with: "),
+        ),
+        (&mended, "Watch it at ".to_owned(), "the job did not load PyTorch.".to_owned()),
+    ] {
+        let output = bench.watch(&["--python", python, "job.py"])?.output()?;
+        let said = text(&output.stderr);
+        let lines: Vec<_> = said.lines().collect();
+        let job = lines.iter().position(|line| *line == "the job runs").context(said.clone())?;
+        assert!(lines[0].starts_with(&format!("vramscope: {first}")), "{said}");
+        // A link to nothing is worse than none.
+        let has_link = lines[..job].iter().any(|line| line.contains("Watch it at "));
+        assert_eq!(has_link, *python != bare, "{said}");
+        assert!(lines[job + 1].starts_with(&format!("vramscope: Nothing was recorded: {last}")), "{said}");
+        assert_eq!((lines.len(), output.status.code()), (job + 2, Some(0)), "{said}");
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_python_that_a_launcher_runs_is_named_while_it_runs() -> Result<()> {
+    let bench = Bench::new()?;
+    bench.write("job.py", "input()\n")?;
+    let launcher = python(&bench, "launcher", "", "-I -S")?;
+    let mut job = bench.watch(&[&launcher, "job.py"])?;
+    let mut child = job.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stderr.take().context("no output")?).lines();
+    let first = lines.next().context("nothing was said")??;
+    assert!(first.starts_with("vramscope: Watch it at "), "{first}");
+    // The job runs until it is told to end, after that.
+    let second = lines.next().context("nothing else was said")??;
+    assert!(second.starts_with("vramscope: The recorder has not started in "), "{second}");
+    drop(child.stdin.take());
+    let last = lines.last().context("nothing was said at the end")??;
+    assert!(last.contains("the recorder never started in a Python of the job on this machine"), "{last}");
+    child.wait()?;
     Ok(())
 }
 

@@ -64,6 +64,32 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
+test('on a phone, a button unfolds the verdict and what to try', async (t) => {
+  const page = await openPage(t, PHONE);
+  await openSample(page);
+  const advice = at(page, 'verdict').getByRole('list', { name: 'What to try' });
+  const fold = at(page, 'verdict-fold');
+  await fold.waitFor();
+  const { x, width } = await fold.boundingBox();
+  assert.ok(x >= 0 && x + width <= 390, `it is seen without scrolling, at ${x}`);
+  assert.equal(await advice.isVisible(), false);
+  await fold.click();
+  await advice.waitFor();
+  const sentence = at(page, 'verdict').getByTestId('verdict-sentence');
+  assert.ok(await sentence.evaluate((said) => said.scrollHeight <= said.clientHeight + 1), 'all of the sentence is shown');
+  await page.screenshot('narrow-verdict-more');
+  await fold.click();
+  await until('it is folded', () => advice.isVisible(), (is) => !is);
+});
+
+test('on a phone, the toolbar fades where there is more of it', async (t) => {
+  const page = await openPage(t, PHONE);
+  await openSample(page);
+  const bar = page.tab.locator('.canvas-toolbar').first();
+  const fades = await bar.evaluate((bar) => ({ isWider: bar.scrollWidth > bar.clientWidth, mask: getComputedStyle(bar).maskImage }));
+  assert.ok(fades.isWider && fades.mask.includes('gradient'), JSON.stringify(fades));
+});
+
 /** Returns the height of the picture in the view, and whether its canvas has as many pixels as it has on the screen. */
 const picture = (page) =>
   page.tab.evaluate(() => {

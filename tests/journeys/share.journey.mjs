@@ -197,7 +197,9 @@ test('a trace is shared, opened by somebody else, and taken back', async (t) => 
   await says(page, 'share-failure', /A password can't consist of spaces only/);
   assert.equal(await at(page, 'share-link').count(), 0);
   await at(page, 'share-password').fill('');
-  await says(page, 'share-reach', /only opens on this machine/);
+  // The two sentences agree.
+  await says(page, 'share-who', /only opens on this machine/);
+  await says(page, 'share-reach', /^For others, run the server where they can reach it/);
   const link = await share(page);
   // The first thing to do with a link is to copy it.
   assert.equal(await page.tab.evaluate(() => document.activeElement.dataset.testid), 'copy');

@@ -14,7 +14,7 @@ const boxes = (page, ...names) =>
     return height ? { top, bottom, height, width } : null;
   }), names);
 
-test('after an out-of-memory the call sites of that moment stand first in the details', async (t) => {
+test('the call sites stand first in the details, at a failure and elsewhere', async (t) => {
   const page = await openPage(t);
   await page.loadSample();
   await at(page, 'verdict').waitFor();
@@ -26,13 +26,39 @@ test('after an out-of-memory the call sites of that moment stand first in the de
     return inView.length === 3 && (!finding || inView[2].bottom <= finding.getBoundingClientRect().top);
   }));
   await page.screenshot('shell-call-sites');
-  // Elsewhere in the trace they stand where they did.
   await press(page, 'Home');
   await standsAt(page, 0);
-  await until('the event comes first', () => page.tab.evaluate(() => {
+  await until('the event comes after them', () => page.tab.evaluate(() => {
     const [event, legend] = ['detail-none', 'legend'].map((name) => document.querySelector(`[data-testid="details"] [data-testid="${name}"]`));
-    return !legend || Boolean(event.compareDocumentPosition(legend) & Node.DOCUMENT_POSITION_FOLLOWING);
+    return Boolean(event && legend && event.compareDocumentPosition(legend) & Node.DOCUMENT_POSITION_PRECEDING);
   }));
+});
+
+test('in a low window, a button shows all of what is said about a leak', async (t) => {
+  const file = join(emptyFolder(t), 'leak.vramscope');
+  execFileSync(programPath(), ['run', 'leak', '--steps', '60', '--capacity', '80GiB', '--out', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const page = await openPage(t, { width: 1024, height: 700, theme: 'dark' });
+  await page.load(file);
+  const isCut = () => at(page, 'verdict-growth').locator('p').first().evaluate((said) => said.scrollWidth > said.clientWidth + 1);
+  await until('one line', isCut);
+  await at(page, 'verdict-fold').click();
+  await until('all of it', isCut, (is) => !is);
+  await page.screenshot('shell-growth-low');
+  await at(page, 'verdict-fold').click();
+  await until('one line again', isCut);
+});
+
+test('each way to watch a job is copied by itself', async (t) => {
+  const page = await openPage(t);
+  const ways = at(page, 'way');
+  await ways.first().waitFor();
+  const codes = await ways.locator('pre').allTextContents();
+  assert.deepEqual([codes.length, await ways.locator('button').count()], [3, 3]);
+  for (const [i, wanted] of [/^vramscope watch \S*.*train\.py$/, /^import vramscope\nvramscope\.attach\(".*"\)$/, /^vramscope run transformer --to http/].entries()) {
+    assert.match(codes[i], wanted);
+  }
+  assert.equal(await page.tab.locator('.is-primary').count(), 1);
+  await page.screenshot('shell-ways');
 });
 
 test('in a low window, and beside a second view, the verdict is one line that unfolds', async (t) => {

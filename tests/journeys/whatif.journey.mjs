@@ -67,6 +67,21 @@ test('a fragmented trace: press the button, copy the line', async (t) => {
   assert.equal(await reserved(rows.nth(1)), after.peak_reserved);
 });
 
+test('in a small window, every column of the runs and their buttons are in view', async (t) => {
+  const page = await openPage(t, { width: 1024, height: 700, theme: 'dark' });
+  await page.load(record(t, 'transformer', '--steps', '6'));
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await at(page, 'whatif-expandable').selectOption('True');
+  await at(page, 'whatif-add').click();
+  await runs(page, 2);
+  await until('the least memory is known', () => at(page, 'whatif-smallest').count(), (count) => count === 2);
+  const [is, has] = await at(page, 'whatif-runs').evaluate((table) => [table.scrollWidth, table.closest('.whatif-scroll').clientWidth]);
+  assert.ok(is <= has, `the table is ${is} px wide, and ${has} px are there`);
+  await at(page, 'whatif-runs').scrollIntoViewIfNeeded();
+  await page.screenshot('whatif-runs-small');
+});
+
 test('a run under other settings stands beside that of the recording, and is what the program says', async (t) => {
   const file = record(t, 'transformer', '--steps', '6');
   const page = await openPage(t);

@@ -82,6 +82,7 @@ class Agent:
         _hook.when_torch_cuda_is_imported(self._on_torch_cuda)
 
     def _on_torch_cuda(self, torch_cuda):
+        _hook.reached("torch")
         if self.state != "waiting":
             return
         if torch_cuda.is_initialized():
@@ -94,6 +95,7 @@ class Agent:
         if self.state != "waiting" or self._pid != os.getpid():
             return
         global _has_recorded
+        _hook.reached("gpu")
         self._is_opening = _has_recorded = True
         try:
             self._open()
@@ -349,6 +351,7 @@ def attach(config):
         agent = Agent(config)
         _current = agent
     _register()
+    _hook.reached("started")
     agent._begin()
     return agent
 

@@ -20,6 +20,7 @@ def attach():
     # In a virtual environment, Python reads .pth files twice.
     if not _is_called:
         _is_called = True
+        _hook.reached("started")
         _report_if_unused()
         _hook.when_torch_cuda_is_imported(_attach)
 
@@ -54,6 +55,7 @@ def _has_started_torch():
 
 
 def _attach(_torch_cuda):
+    _hook.reached("torch")
     if not os.environ.get("VRAMSCOPE_TO") and not os.environ.get("VRAMSCOPE_OUT"):
         return
     from . import _agent, _config, _log

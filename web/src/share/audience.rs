@@ -3,12 +3,17 @@
 use crate::browser::window;
 use crate::source::server;
 
-/// Said of addresses that only this machine knows.
-const ONLY_HERE: &str = "This address only opens on this machine. For others, run the server where they can reach it, or save the trace as a file.";
+/// Said of addresses that only this machine knows, after who can open them.
+const ONLY_HERE: &str = "For others, run the server where they can reach it, or save the trace as a file.";
 
 /// Returns who can open a link to the page's server.
 pub fn who(is_public: bool) -> &'static str {
     match (is_public, server::token().is_empty()) {
+        // Whatever the server allows, the address means another machine elsewhere.
+        (true, _) | (false, true) if is_here() => "The link only opens on this machine.",
+        (false, false) if is_here() => {
+            "The link only opens on this machine, for people with a token for this server with the role read."
+        }
         (true, _) => "Anyone with the link can open it.",
         // A server that asks for no token here asks nobody for one.
         (false, true) => "Anyone who can reach this server can open the link.",
@@ -16,9 +21,13 @@ pub fn who(is_public: bool) -> &'static str {
     }
 }
 
-/// Returns a warning if the page's address means another machine elsewhere; empty otherwise.
+/// Returns what to do for others if the page's address means another machine elsewhere; empty otherwise.
 pub fn reach() -> &'static str {
-    if is_local(&window().location().hostname().unwrap_or_default()) { ONLY_HERE } else { "" }
+    if is_here() { ONLY_HERE } else { "" }
+}
+
+fn is_here() -> bool {
+    is_local(&window().location().hostname().unwrap_or_default())
 }
 
 /// Returns whether a host is the machine itself.

@@ -97,7 +97,7 @@ pub fn LinkForm(props: &LinkFormProps) -> Html {
                         { "Anyone with the link can open it" }
                     </label>
                 } else {
-                    { audience::who(false) }{ " " }
+                    <span data-testid="share-who">{ audience::who(false) }{ " " }</span>
                 }
                 <span class="quiet share-reach" data-testid="share-reach">{ audience::reach() }</span>
             </div>

@@ -11,7 +11,7 @@ use crate::hooks::ModelHandle;
 use crate::model::{Action, Live, Tab, count};
 use crate::source;
 use crate::views::controls::sends;
-use crate::widgets::format::{counted, span_text};
+use crate::widgets::format::{counted, moment, span_text};
 use crate::widgets::icon::{Symbol, icon};
 use crate::worker::message::{Connection, Failed};
 
@@ -119,7 +119,7 @@ fn status_text(live: &Live, summary: &Summary) -> String {
             "No data from the job for {}: it was killed, or its connection is down. It continues here if it reconnects.",
             span_text(status.quiet_us)
         ),
-        (_, SessionState::Live) if live.is_paused => format!("Paused at {}", span_text(longest(summary))),
+        (_, SessionState::Live) if live.is_paused => format!("Paused at {}", paused_at(longest(summary))),
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
             format!("Statistics are live; events were read {} ago", span_text(status.quiet_us))
         }
@@ -139,6 +139,15 @@ fn loaded(live: &Live, summary: &Summary) -> String {
 /// Returns the microseconds from the first to the last event shown.
 fn longest(summary: &Summary) -> i64 {
     summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0)
+}
+
+/// Formats where a job was paused: as the time axis has it, to a second that is worth reading beside a picture.
+fn paused_at(us: i64) -> String {
+    let exact = moment(us as f64);
+    match exact.split_once('.') {
+        Some((whole, _)) if us >= 60_000_000 => whole.to_owned(),
+        _ => span_text(us),
+    }
 }
 
 fn loaded_exactly(live: &Live, summary: &Summary) -> String {
@@ -221,6 +230,13 @@ mod tests {
     use super::*;
     use crate::model::testing::summary;
     use crate::worker::message::LiveStatus;
+
+    #[test]
+    fn a_pause_reads_as_on_the_axis() {
+        assert_eq!(paused_at(9_949_999), "9.9 s");
+        assert_eq!(paused_at(109_401_755), "1:49");
+        assert_eq!(paused_at(3_723_000_001), "1:02:03");
+    }
 
     #[test]
     fn each_status_has_its_text() {

@@ -15,17 +15,20 @@ use crate::widgets::dialog::Modal;
 use crate::widgets::format::counted;
 
 /// Returns the command that runs a script and watches it on this server, and the code by which a job attaches itself.
-fn attach_snippet() -> String {
+fn ways() -> [(&'static str, String); 3] {
     let location = crate::browser::window().location();
     let origin = location.origin().unwrap_or_default();
     // The command finds a server on its own machine without an address.
     let is_here = ["localhost", "127.0.0.1", "[::1]"].contains(&&*location.hostname().unwrap_or_default());
     let to = if is_here { String::new() } else { format!(" --to {origin}") };
-    format!(
-        "vramscope watch{to} train.py\n\n\
-         # Or in the job itself, after: pip install ./collector/python\nimport vramscope\nvramscope.attach(\"{origin}\")\n\n\
-         # Without a GPU: vramscope run transformer --to {origin}\n"
-    )
+    [
+        ("From the terminal", format!("vramscope watch{to} train.py")),
+        (
+            "Or from the job itself, once pip install ./collector/python has run",
+            format!("import vramscope\nvramscope.attach(\"{origin}\")"),
+        ),
+        ("Or without a GPU, a made-up job", format!("vramscope run transformer --to {origin}")),
+    ]
 }
 
 /// Renders the list as a dialog over a session, to switch to another one.
@@ -162,17 +165,22 @@ pub fn SessionList(props: &SessionListProps) -> Html {
                             <button type="button" class="button" onclick={on_leave} title="Forgets the token and asks for another one" data-testid="token-leave">{ "Change token" }</button>
                         }
                         if listing.may("ingest") {
-                            <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
+                            <button type="button" class="button" onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
                         }
                     </span>
                 </header>
                 if sessions.is_empty() {
                     <div class="sessions-none">
                         <p>{ "No jobs connected yet. To watch one:" }</p>
-                        <div class="snippet">
-                            <pre><code>{ attach_snippet() }</code></pre>
-                            <CopyButton text={attach_snippet()} label="Copy" />
-                        </div>
+                        { for ways().into_iter().map(|(title, text)| html! {
+                            <div key={title} data-testid="way">
+                                <p class="dim">{ title }</p>
+                                <div class="snippet">
+                                    <pre><code>{ &text }</code></pre>
+                                    <CopyButton {text} label="Copy" />
+                                </div>
+                            </div>
+                        }) }
                     </div>
                 } else {
                     <ul class="session-list">{ for rows }</ul>

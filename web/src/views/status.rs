@@ -9,7 +9,7 @@ use super::controls::sends;
 use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near, zoom_to_range};
 use crate::model::Action;
 use crate::widgets::bytes_text::{bytes_text, change_text};
-use crate::widgets::format::{counted, seconds, wall_clock};
+use crate::widgets::format::{counted, moment, seconds, wall_clock};
 
 /// The status line.
 #[component]
@@ -43,7 +43,7 @@ pub fn Status() -> Html {
             { range() }
             if device.has_times {
                 <span class="status-time" title={clock(state)} data-testid="status-time">
-                    { seconds(state.time_us) }{ " s" }
+                    { moment(state.time_us) }
                 </span>
             }
             if device.events == 0 {
@@ -158,6 +158,8 @@ pub fn no_event(device: &DeviceSummary, is_live: bool) -> &'static str {
     }
 }
 
-fn clock(state: &StateAt) -> Option<String> {
-    (state.wall_us != 0).then(|| wall_clock(state.wall_us))
+/// Returns the cursor's time in seconds, which other tools show, and by the clock on the wall if that is known.
+fn clock(state: &StateAt) -> String {
+    let since = format!("{} s from the start", seconds(state.time_us));
+    if state.wall_us == 0 { since } else { format!("{since}, {}", wall_clock(state.wall_us)) }
 }

@@ -38,11 +38,16 @@ pub fn VerdictCard() -> Html {
     let tries = use_remedies(&model, verdict);
     // Of this failure: another one's card begins folded.
     let unfolded = use_state_eq(|| None::<u32>);
-    let (Some(failure), Some(position)) = (failure, position) else { return growth(&model) };
-    let is_unfolded = *unfolded == Some(position);
+    // No failure has the position 0, which stands for what grows.
+    let about = position.unwrap_or(0);
+    let is_unfolded = *unfolded == Some(about);
+    let fold = Callback::from(move |_: MouseEvent| unfolded.set((!is_unfolded).then_some(about)));
+    let folding = html! {
+        <button type="button" class="toolbar-button verdict-fold" aria-expanded={is_unfolded.to_string()} onclick={fold} data-testid="verdict-fold">{ if is_unfolded { "Less" } else { "More" } }</button>
+    };
+    let (Some(failure), Some(position)) = (failure, position) else { return growth(&model, is_unfolded, folding) };
     // Another view, or two, have the room: the card is about the failure that the timeline shows.
     let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
-    let fold = Callback::from(move |_: MouseEvent| unfolded.set((!is_unfolded).then_some(position)));
     let sentence = verdict.map_or(&failure.message, |verdict| &verdict.sentence);
     let failed = model.diagnosis().map_or(1, |whole| whole.failed);
     // While a job runs, its failures are news; the card of the next one opens by itself.
@@ -60,7 +65,7 @@ pub fn VerdictCard() -> Html {
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
                     { saver(&model) }
                     <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
-                    <button type="button" class="toolbar-button verdict-fold" aria-expanded={is_unfolded.to_string()} onclick={fold} data-testid="verdict-fold">{ if is_unfolded { "Less" } else { "More" } }</button>
+                    { folding }
                     <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
                 </span>
             </header>
@@ -86,18 +91,19 @@ pub fn VerdictCard() -> Html {
 }
 
 /// Renders what is said of a line that holds more at every step, where no request has failed.
-fn growth(model: &ModelHandle) -> Html {
+fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
     let is_open = model.file().is_some_and(|file| !file.is_verdict_closed) && !model.live().is_some_and(Live::is_open);
     let diagnosis =
         model.diagnosis().filter(|diagnosis| is_open && diagnosis.verdict.is_growing && diagnosis.failed == 0);
     let Some(verdict) = diagnosis.map(|diagnosis| &diagnosis.verdict) else { return Html::default() };
     html! {
-        <section class="verdict is-growth" aria-label="What grows" data-testid="verdict-growth">
+        <section class={classes!("verdict", "is-growth", is_unfolded.then_some("is-unfolded"))} aria-label="What grows" data-testid="verdict-growth">
             <div class="verdict-text">
                 { words(&verdict.sentence) }
                 { line(model, verdict) }
             </div>
             <span class="verdict-acts">
+                { folding }
                 <button type="button" class="toolbar-button" onclick={sends(model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
                 <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(model, Action::SetVerdictOpen(false))} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
             </span>

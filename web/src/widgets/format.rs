@@ -12,6 +12,21 @@ pub fn seconds(us: f64) -> String {
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
+/// Formats a moment, in microseconds from the start, to the microsecond and as the time axis has it: `12.482031 s`,
+/// `1:48.401755`, `1:02:03.000000`. No line ends before the unit.
+pub fn moment(us: f64) -> String {
+    let whole = us.round() as i64;
+    let minutes = whole / 60_000_000;
+    if minutes < 1 {
+        return format!("{}\u{a0}s", seconds(us));
+    }
+    let hours = if minutes < 60 { String::new() } else { format!("{}:", minutes / 60) };
+    // Of an hour, the minutes have two digits.
+    let width = if minutes < 60 { 1 } else { 2 };
+    let (second, micros) = (whole / 1_000_000 % 60, whole % 1_000_000);
+    format!("{hours}{:0width$}:{second:02}.{micros:06}", minutes % 60)
+}
+
 /// Formats a part of a whole: `12.3 %`, `100 %`, `< 0.1 %`; `0 %` if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
@@ -100,6 +115,19 @@ mod tests {
         assert_eq!(seconds(12_482_031.0), "12.482031");
         assert_eq!(seconds(42.4), "0.000042");
         assert_eq!(seconds(-1.0), "-0.000001");
+    }
+
+    #[test]
+    fn moments_read_as_on_the_axis() {
+        for (us, text) in [
+            (-1.0, "-0.000001\u{a0}s"),
+            (59_999_999.0, "59.999999\u{a0}s"),
+            (60_000_000.0, "1:00.000000"),
+            (108_401_755.0, "1:48.401755"),
+            (3_723_000_001.0, "1:02:03.000001"),
+        ] {
+            assert_eq!(moment(us), text);
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
 
 use super::super::suggestion::did_you_mean;
 use super::Watch;
+use super::lookout::is_python;
 
 /// Characters of the part of a job's name that tells two runs of one program apart.
 const ID_CHARS: usize = 5;
@@ -50,6 +51,14 @@ impl Program {
         match path_of(first) {
             Some(_) => Ok(Self::Other(words)),
             None => Err(not_a_program(path)),
+        }
+    }
+
+    /// Returns whether its first word is a Python, or it runs in one.
+    pub(super) fn is_python(&self) -> bool {
+        match self {
+            Self::Python { .. } => true,
+            Self::Other(words) => words.first().is_some_and(|word| is_python(Path::new(word))),
         }
     }
 
@@ -156,17 +165,6 @@ fn default_python() -> Result<PathBuf, String> {
     });
     found
         .ok_or_else(|| "There is no python on the PATH. Activate an environment, or name one with --python.".to_owned())
-}
-
-/// Returns whether a Python lacks the package that records a job; false if that Python can't be started.
-pub(super) fn lacks_package(python: &OsStr) -> bool {
-    let asked = Command::new(python)
-        .args(["-c", "import vramscope"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    asked.is_ok_and(|status| !status.success())
 }
 
 /// Returns a name for a run of a program: the program's, and a part that tells runs apart.

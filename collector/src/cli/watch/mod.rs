@@ -7,19 +7,26 @@
 //! the Python package, which reads the variables. Every process of the job inherits them, and they share one link.
 
 mod job;
+mod lookout;
+mod probe;
 mod server;
 mod signals;
+mod stage;
 mod summary;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::Arc;
 
 use clap::Args;
 use shared::link::Encoded;
 
 use self::job::{Program, python_path, run_name};
+use self::lookout::Lookout;
+use self::probe::Recorder;
 use self::server::Server;
+use self::stage::{Stage, Stages};
 use super::browser;
 use super::destination::destination;
 use super::push::wait;
@@ -108,29 +115,60 @@ impl Watch {
         let destination = destination(option, &server.address, None, None)?;
         let link = format!("{}#job={}", destination.address(), Encoded(&name));
         self.tell(&mut command, &server.address, &name);
+        let recorder = match program.is_python() {
+            true => probe::ask_and_mend(&mut command),
+            false => Recorder::Unknown,
+        };
+        let stages = Stages::new().map(Arc::new);
+        command.env(stage::VARIABLE, stages.as_ref().map_or(Path::new("1"), |stages| stages.path()));
 
         #[cfg(unix)]
         let handlers = signals::Handlers::install()?;
         let is_kept = server.is_new() && !self.stop_server;
-        say(&format!(
-            "Watch it at {link}{}",
-            if is_kept { " (its server keeps running; vramscope stop ends it)" } else { "" }
-        ));
-        if self.open {
-            browser::open(&link);
+        let kept = if is_kept { " (its server keeps running; vramscope stop ends it)" } else { "" };
+        // At once: the job may take hours.
+        if let Some(why) = why_not(&recorder, &command.get_program().to_string_lossy()) {
+            say(&why);
+        }
+        if recorder != Recorder::Missing {
+            say(&format!("Watch it at {link}{kept}"));
+            if self.open {
+                browser::open(&link);
+            }
+        } else if is_kept {
+            // There is nothing to watch, unless the job starts another Python: the end tells.
+            say(&format!("The server at {} keeps running; vramscope stop ends it", server.address));
         }
         let mut child = command.spawn().map_err(|error| {
             format!("{} can't be started: {error}.", one_line(&command.get_program().to_string_lossy()))
         })?;
         #[cfg(unix)]
         let forwarding = handlers.forward_to(&child);
+        // Where the Python has answered, there is nothing to find out.
+        let lookout = stages.clone().filter(|_| recorder == Recorder::Unknown).map(|stages| {
+            Lookout::start(child.id(), stages, |python, pid| {
+                let python = python.display();
+                say(&format!(
+                    "The recorder has not started in {python} (process {pid}), so nothing of it is recorded. Does that \
+                     Python have the package? Install it with: {python} -m pip install vramscope"
+                ));
+            })
+        });
         let status = signals::wait(&mut child)?;
+        drop(lookout);
         #[cfg(unix)]
         drop(forwarding);
+        if let Some(line) = signals::killed_by(status) {
+            say(&line);
+        }
         // The job is over, whatever becomes of the summary.
         let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
         match said {
-            Ok(lines) if lines.is_empty() => say(&self.why_nothing(&program, &command, status)),
+            Ok(lines) if lines.is_empty() => {
+                let reached = stages.as_ref().map(|stages| stages.reached());
+                let name = command.get_program().to_string_lossy();
+                say(&why_nothing(&recorder, &name, reached, status.success()));
+            }
             Ok(lines) => {
                 for line in lines {
                     say(&line);
@@ -145,27 +183,9 @@ impl Watch {
         Ok(status)
     }
 
-    /// Returns why nothing was recorded, as far as that can be told.
-    fn why_nothing(&self, program: &Program, command: &Command, status: ExitStatus) -> String {
-        let name = command.get_program().to_string_lossy();
-        let is_python = matches!(program, Program::Python { .. });
-        if is_python && job::lacks_package(command.get_program()) {
-            return format!(
-                "Nothing was recorded: {name} has no package vramscope. Install it with: {name} -m pip install vramscope"
-            );
-        }
-        let what = match status.success() {
-            true => "the job did not use the GPU",
-            false => "the job failed before it used the GPU",
-        };
-        // Which Python another program runs is not known here.
-        let or = if is_python { "" } else { ", or the Python that it ran has no package vramscope" };
-        format!("Nothing was recorded: {what}{or}.")
-    }
-
     /// Sets the variables that the agent reads in every process of the job.
     fn tell(&self, command: &mut Command, to: &str, job: &str) {
-        command.env(TO_VARIABLE, to).env("VRAMSCOPE_JOB", job).env("VRAMSCOPE_WATCHED", "1");
+        command.env(TO_VARIABLE, to).env("VRAMSCOPE_JOB", job);
         if let Some(out) = &self.out {
             command.env("VRAMSCOPE_OUT", out);
         }
@@ -188,7 +208,75 @@ impl Watch {
     }
 }
 
+/// Returns why nothing will be recorded in a Python that was asked, if that is so.
+fn why_not(recorder: &Recorder, python: &str) -> Option<String> {
+    match recorder {
+        Recorder::Starts | Recorder::Unknown => None,
+        Recorder::Missing => Some(format!(
+            "Nothing will be recorded: {python} has no package vramscope. Install it with: {python} -m pip install vramscope"
+        )),
+        Recorder::Idle(_) => Some(format!(
+            "Nothing will be recorded unless the job calls vramscope.attach(): {python} has the package vramscope, but does \
+             not load it when it starts. Install it with: {python} -m pip install vramscope"
+        )),
+    }
+}
+
+/// Returns why nothing was recorded, as far as that is known: by what the job's Python answered, and by how far the
+/// recorder came on this machine.
+fn why_nothing(recorder: &Recorder, python: &str, reached: Option<Stage>, has_succeeded: bool) -> String {
+    let what = match (reached, recorder) {
+        (Some(Stage::Gpu), _) => "the job used the GPU, but nothing of it has arrived at the server",
+        (Some(Stage::Torch), _) if has_succeeded => "the job loaded PyTorch, but did not use the GPU",
+        (Some(Stage::Torch), _) => "the job failed after it loaded PyTorch and before it used the GPU",
+        (Some(Stage::Started), _) if has_succeeded => "the job did not load PyTorch",
+        (Some(Stage::Started), _) => "the job failed before it loaded PyTorch",
+        (_, Recorder::Missing) => {
+            return format!(
+                "Nothing was recorded: {python} has no package vramscope. Install it with: {python} -m pip install vramscope"
+            );
+        }
+        (_, Recorder::Idle(_)) => {
+            return format!(
+                "Nothing was recorded: the recorder never started in {python}. Install it with: {python} -m pip install \
+                 vramscope"
+            );
+        }
+        (Some(Stage::Absent), _) => {
+            "the recorder never started in a Python of the job on this machine. A Python starts it if it has the package \
+             vramscope"
+        }
+        (None, _) => "the job did not use the GPU, or its Python has no package vramscope",
+    };
+    format!("Nothing was recorded: {what}.")
+}
+
 /// Prints a line beside what the job prints. Standard output belongs to the job.
 fn say(line: &str) {
     eprintln!("vramscope: {}", one_line(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_known_is_said_about_a_job_without_a_recording() {
+        let idle = Recorder::Idle("/env/vramscope/__init__.py".into());
+        for (recorder, reached, has_succeeded, wanted) in [
+            (&Recorder::Missing, Stage::Absent, true, "PY has no package vramscope. Install it"),
+            (&idle, Stage::Absent, false, "the recorder never started in PY. Install it"),
+            (&Recorder::Unknown, Stage::Absent, false, "the recorder never started in a Python of the job"),
+            (&Recorder::Starts, Stage::Started, true, "the job did not load PyTorch."),
+            (&Recorder::Starts, Stage::Started, false, "the job failed before it loaded PyTorch."),
+            (&Recorder::Starts, Stage::Torch, true, "the job loaded PyTorch, but did not use the GPU."),
+            // What the job starts may have what its own Python lacks.
+            (&Recorder::Missing, Stage::Gpu, false, "the job used the GPU, but nothing of it has arrived"),
+        ] {
+            let said = why_nothing(recorder, "PY", Some(reached), has_succeeded);
+            assert!(said.starts_with(&format!("Nothing was recorded: {wanted}")), "{said}");
+        }
+        assert_eq!(why_not(&Recorder::Starts, "PY"), None);
+        assert!(why_not(&idle, "PY").is_some_and(|why| why.contains("unless the job calls vramscope.attach()")));
+    }
 }

@@ -85,6 +85,38 @@ pub(super) fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     child.wait().map_err(|error| format!("The job can't be waited for: {error}."))
 }
 
+/// Returns the line that names the signal that ended the job, if one did: its own, or that of a program which a shell ran
+/// for it, as which the status 128 + n is understood.
+pub(super) fn killed_by(status: ExitStatus) -> Option<String> {
+    #[cfg(unix)]
+    {
+        use signal_hook::low_level::signal_name;
+        if let Some(number) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            let name = signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned);
+            return Some(format!("The job was ended by {name}{}", hint(number)));
+        }
+        let number = status.code()?.checked_sub(128).filter(|number| *number > 0)?;
+        let name = signal_name(number)?;
+        Some(format!("The job ended with status {}, as after {name}{}", number + 128, hint(number)))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = status;
+        None
+    }
+}
+
+/// Returns what else there is to say about a signal.
+#[cfg(unix)]
+fn hint(number: i32) -> &'static str {
+    // Linux sends it to the largest process when the machine's memory is used up; the kernel's log tells.
+    if cfg!(target_os = "linux") && number == signal_hook::consts::SIGKILL {
+        " (as Linux does when the machine's memory runs out; see dmesg)"
+    } else {
+        ""
+    }
+}
+
 /// Ends as the job did: returns its exit code, or ends this process by the signal that ended the job.
 pub(super) fn end_as(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]

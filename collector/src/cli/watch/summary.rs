@@ -105,7 +105,7 @@ fn delivered(sessions: &[Listed]) -> String {
     match (lost, open) {
         (0, 0) => format!("{events}{of}, nothing lost"),
         (0, _) => format!(
-            "{events}{of}; the end of {} is missing, because it ended too suddenly",
+            "{events}{of}; the end of {} is missing, because the job ended too suddenly",
             counted(open as u64, "recording")
         ),
         (lost, _) => format!("{events}{of}; {} lost. The page shows where", Count(lost)),

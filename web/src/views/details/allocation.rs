@@ -53,7 +53,11 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             },
         ),
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
-        fact_with("Lifetime", life.span.clone().into(), life.length.clone().map(Html::from).unwrap_or_default()),
+        fact_with(
+            "Lifetime",
+            life.span.clone().into(),
+            life.length.clone().map(|length| html! { <span class="bytes">{ length }</span> }).unwrap_or_default(),
+        ),
         fact("Events", events(detail, &model)),
         fact("Stream", stream_fact(detail.stream, model.device())),
         fact("Pool", pool_fact(detail.pool, detail.is_small, model.device())),
@@ -191,7 +195,7 @@ fn as_text(detail: &AllocationDetail, life: &Lifetime, folds: bool) -> String {
         detail.name,
         bytes_in_full(detail.requested),
         bytes_in_full(detail.size),
-        life.span,
+        life.span.replace('\u{a0}', " "),
         detail.stream,
         pool_text(detail.pool, detail.is_small),
     );

@@ -3,12 +3,12 @@
 use shared::query::{AllocationDetail, Axis, Window};
 use shared::units::{Count, Micros};
 
-use crate::widgets::format::seconds;
+use crate::widgets::format::moment;
 
 /// An allocation's lifetime as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// From when to when: `0.482031 s to 12.500000 s`, `from 0.482031 s, still live at the end`.
+    /// From when to when: `0.482031 s to 1:12.500000`, `from 0.482031 s, still live at the end`.
     pub span: String,
     /// The length, if events have times.
     pub length: Option<String>,
@@ -17,7 +17,7 @@ pub struct Lifetime {
 /// Formats an allocation's lifetime.
 pub fn lifetime(detail: &AllocationDetail, has_times: bool, is_running: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
-        if has_times { format!("{} s", seconds(us)) } else { format!("event {}", Count(position.into())) }
+        if has_times { moment(us) } else { format!("event {}", Count(position.into())) }
     };
     let length = has_times.then(|| {
         let length = micros(detail.end_us - detail.start_us);
@@ -96,12 +96,12 @@ pub(super) mod tests {
     fn both_ends_may_lie_outside() {
         let mut d = detail();
         let l = lifetime(&d, true, false);
-        assert_eq!((l.span.as_str(), l.length.as_deref()), ("0.001000 s to 0.003000 s", Some("2.00 ms")));
+        assert_eq!((l.span.as_str(), l.length.as_deref()), ("0.001000\u{a0}s to 0.003000\u{a0}s", Some("2.00 ms")));
         let l = lifetime(&d, false, false);
         assert_eq!((l.span.as_str(), l.length), ("event 10 to event 30", None));
         d.free_completed_at = None;
-        assert_eq!(lifetime(&d, true, false).span, "from 0.001000 s, still live at the end");
-        assert_eq!(lifetime(&d, true, true).span, "from 0.001000 s, still live", "its job has not ended");
+        assert_eq!(lifetime(&d, true, false).span, "from 0.001000\u{a0}s, still live at the end");
+        assert_eq!(lifetime(&d, true, true).span, "from 0.001000\u{a0}s, still live", "its job has not ended");
         d.allocated_at = None;
         let l = lifetime(&d, true, false);
         assert_eq!(l.span, "from before the trace, still live at the end");

@@ -46,10 +46,8 @@ pub fn Details() -> Html {
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
     let compared = model.view.compared;
-    // Of a failure, what held the memory comes before everything else.
-    let is_of_failure = selection == Selection::None
-        && (compared, range) == (None, None)
-        && model.failure_on_card().is_some_and(|failure| failure.position() == model.view.cursor);
+    // What held the memory, which is also the key to the colours, comes before everything else.
+    let is_first = selection == Selection::None && (compared, range) == (None, None);
     let legend = html! { <div class="peak-legend"><Legend /></div> };
     let title = match selection {
         Selection::None if compared.is_some() => "Steps",
@@ -73,7 +71,7 @@ pub fn Details() -> Html {
                 }
             </header>
             // Each part keeps an element of its own: the parts come and go, and one that renders by itself needs its place.
-            <div>if is_of_failure { { legend.clone() } }</div>
+            <div>if is_first { { legend.clone() } }</div>
             <div>{ match selection {
                 Selection::None => match (compared, range) {
                     (Some(steps), _) => html! { <ComparePane {steps} /> },
@@ -89,7 +87,7 @@ pub fn Details() -> Html {
             <PinsPane />
             // The legend helps to pick a class, or the next one.
             <div>
-                if !is_of_failure && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                if !is_first && matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
                     { legend }
                 }
             </div>

@@ -14,7 +14,7 @@ use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
 use crate::views::status::no_event;
 use crate::widgets::bytes_text::bytes_text;
-use crate::widgets::format::{counted, seconds, share};
+use crate::widgets::format::{counted, moment, share};
 
 /// Maximum number of findings.
 const TOP_FINDINGS: usize = 3;
@@ -143,7 +143,7 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
         <div class="event-line">
             <p>
                 { glyph(&event.action) }<b>{ event.action.clone() }</b>{ " " }{ bytes_text(event.size) }
-                <span class="dim">{ format!(" · event {} · {} s", Count(u64::from(event.index) + 1), seconds(event.time_us)) }</span>
+                <span class="dim">{ format!(" · event {} · {}", Count(u64::from(event.index) + 1), moment(event.time_us)) }</span>
             </p>
             if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }
             if onclick.is_some() {

@@ -14,7 +14,7 @@ use crate::model::{Action, Pin, Selection};
 use crate::views::controls::{sends, site_line};
 use crate::widgets::bytes_text::change_text;
 use crate::widgets::draft_field::DraftField;
-use crate::widgets::format::seconds;
+use crate::widgets::format::moment;
 use crate::widgets::icon::{Symbol, icon};
 
 /// Returns a pin for an allocation, named after its size and its line.
@@ -93,7 +93,7 @@ pub fn PinsPane() -> Html {
             Callback::from(move |name| model.dispatch(Action::RenamePin(i, name)))
         };
         let moment = match state(i).filter(|_| has_times) {
-            Some(state) => format!("event {} · {} s", Count(pin.position.into()), seconds(state.time_us)),
+            Some(state) => format!("event {} · {}", Count(pin.position.into()), moment(state.time_us)),
             None => format!("event {}", Count(pin.position.into())),
         };
         let remove = format!("Remove pin {}", i + 1);

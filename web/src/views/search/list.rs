@@ -9,7 +9,7 @@ use crate::model::Selection;
 use crate::render::palette::Palette;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::format::seconds;
+use crate::widgets::format::moment;
 use crate::widgets::site_text::site_text;
 
 /// The id of the list, for the box that controls it.
@@ -76,11 +76,7 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
     let selected = |is: bool| is.then_some("is-selected");
     let allocations = found.hits.iter().enumerate().map(|(i, hit)| {
         let is_selected = shown.selection == Selection::Allocation(hit.allocation);
-        let when = if shown.has_times {
-            format!("{} s", seconds(hit.time_us))
-        } else {
-            Count(hit.position.into()).to_string()
-        };
+        let when = if shown.has_times { moment(hit.time_us) } else { Count(hit.position.into()).to_string() };
         row(
             shown,
             Row::Allocation(i),
@@ -130,7 +126,7 @@ fn groups(shown: &Shown<'_>, found: &Found) -> Html {
         row(shown, Row::Mark(i), None, html! {
             <>
                 <span class="found-when dim">
-                    { if shown.has_times { format!("{} s", seconds(mark.time_us)) } else { Count(mark.from.into()).to_string() } }
+                    { if shown.has_times { moment(mark.time_us) } else { Count(mark.from.into()).to_string() } }
                 </span>
                 <span class="found-name">{ mark.name.clone() }</span>
                 <span class="dim">{ if mark.to > mark.from { counted((mark.to - mark.from).into(), "event") } else { "moment".to_owned() } }</span>

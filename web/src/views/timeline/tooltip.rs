@@ -10,7 +10,7 @@ use crate::model::Live;
 use crate::views::controls::site_line;
 use crate::views::details::still_live;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::format::{counted, seconds};
+use crate::widgets::format::{self, counted};
 
 /// Properties of [`Tooltip`].
 #[derive(PartialEq, Properties)]
@@ -126,8 +126,7 @@ fn moment(position: u32, state: Option<&Answer>) -> String {
         && state.position == position
     {
         text.push_str(" · ");
-        text.push_str(&seconds(state.time_us));
-        text.push_str(" s");
+        text.push_str(&format::moment(state.time_us));
     }
     text
 }
@@ -164,7 +163,7 @@ mod tests {
             Answer::State(StateAt { position, time_us: 1_500_000.0, wall_us: 0, totals, event: None })
         };
         assert_eq!(moment(48_113, None), "event 48,113");
-        assert_eq!(moment(48_113, Some(&state(48_113))), "event 48,113 · 1.500000 s");
+        assert_eq!(moment(48_113, Some(&state(48_113))), "event 48,113 · 1.500000\u{a0}s");
         assert_eq!(moment(48_113, Some(&state(7))), "event 48,113");
     }
 }
