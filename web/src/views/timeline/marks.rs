@@ -437,6 +437,8 @@ mod tests {
         assert_eq!(label(Some(plot)), None);
     }
 
+    type Places = fn((f64, f64), (f64, f64)) -> Vec<Area>;
+
     #[test]
     fn the_peaks_label_names_classes_only_where_they_hide_nothing() {
         let class =
@@ -448,7 +450,7 @@ mod tests {
             let size = Size { width: width + GUTTER + RIGHT, height: 244.0, ratio: 1.0 };
             PlotArea::at_rest(plot(size, 0), window, Window { start: 0.0, end: (4_u64 << 30) as f64 })
         };
-        let texts = |area: &PlotArea, places: fn((f64, f64), (f64, f64)) -> Vec<Area>| {
+        let texts = |area: &PlotArea, places: Places| {
             let (mut log, mut labels) = (SurfaceLog::default(), Labels::default());
             peak(&mut log, area, Some((100.0, 3 << 30)), &largest, (&mut labels, places), &Palette::light());
             words(&log.0).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
