@@ -32,6 +32,11 @@ impl<K, V, const MOST: usize> Kept<K, V, MOST> {
         &mut self.entries[last].1
     }
 
+    /// Forgets the values whose key `is_kept` refuses.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&K) -> bool) {
+        self.entries.retain(|(key, _)| is_kept(key));
+    }
+
     /// Returns the key and value used last.
     pub fn last(&self) -> Option<(&K, &V)> {
         self.entries.last().map(|(key, value)| (key, value))
@@ -58,5 +63,7 @@ mod tests {
         assert_eq!(kept.values().copied().collect::<Vec<_>>(), [1, 3]);
         assert_eq!(kept.remove("b"), None);
         assert_eq!(kept.last(), Some((&"c".to_owned(), &3)));
+        kept.retain(|key| key != "c");
+        assert_eq!(kept.last(), Some((&"a".to_owned(), &1)));
     }
 }

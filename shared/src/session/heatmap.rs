@@ -64,7 +64,10 @@ impl Heatmaps {
             self.version = self.version.wrapping_add(1);
         }
         let mut packing = self.packings.remove(&part).unwrap_or_default();
-        packing.extend(context.replay, part);
+        if packing.extend(context.replay, part) {
+            // Their columns were made for other offsets.
+            self.maps.retain(|key| key.part != part);
+        }
         packing
     }
 }

@@ -136,6 +136,39 @@ fn a_recording_that_ended_without_events_has_the_finding_of_its_file() {
     assert_eq!(built.summary().findings[0].code, FindingCode::NoHistory);
 }
 
+#[test]
+fn a_part_of_the_heatmap_moves_with_the_memory_reserved_below_it() {
+    let flush = Op::Flush { lose: 0, state: false };
+    // The small pool's segment, which was first, grows below the large pool's.
+    let sizes = [1_u64 << 20, 3 << 20].into_iter().chain([1 << 20; 5]);
+    let ops: Vec<Op> = sizes.flat_map(|size| [Op::Malloc { size, stream: 0, site: 1 }, flush]).collect();
+    let Recorded { bytes, .. } = record(&ops, 1, "expandable_segments:True", 0, false);
+    let query = |events: u32| {
+        let rows = HeatmapRows::Addresses { rows: 31, offsets: Some((1 << 20, 9 << 20)) };
+        let window = Window { start: 0.0, end: f64::from(events) };
+        Query::Heatmap(HeatmapQuery {
+            axis: Axis::Event,
+            window,
+            columns: 200,
+            rows,
+            part: HeatmapPart::All,
+            needed: None,
+        })
+    };
+    let mut live = LiveSession::new(LiveLimits::default());
+    for piece in bytes.chunks(200) {
+        live.push(piece).unwrap();
+        live.refresh();
+        if let Some(device) = live.summary().devices.first() {
+            let query = query(device.events);
+            drop(live.answer(0, &query));
+        }
+    }
+    let mut built = Session::build(import(&bytes), &mut |_| {});
+    let query = query(built.summary().devices[0].events);
+    assert_eq!(settled(live.answer(0, &query)), settled(built.answer(0, &query)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
