@@ -177,6 +177,15 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[serde(transparent)]
 pub struct Address(pub u64);
 
+impl Address {
+    /// Returns whether the address begins with the hexadecimal digits of a number, which are fewer than its own.
+    pub fn begins_with(self, digits: u64) -> bool {
+        let length = |n: u64| (u64::BITS - n.leading_zeros()).div_ceil(4);
+        let (own, typed) = (length(self.0), length(digits));
+        digits > 0 && typed < own && self.0 >> (4 * (own - typed)) == digits
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("0x{:x}", self.0))

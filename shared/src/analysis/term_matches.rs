@@ -10,7 +10,7 @@ use crate::index::Index;
 use crate::query::term::{End, Pattern, Pool, Term};
 use crate::replay::{Allocation, Replay};
 use crate::trace::Tags;
-use crate::units::PoolId;
+use crate::units::{Address, PoolId};
 
 /// Where a term is searched.
 #[derive(Clone, Copy, Debug)]
@@ -109,13 +109,12 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
             }
             Term::Address(at) => {
                 let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);
-                let begins = |start: u64| {
-                    let digits = (u64::BITS - start.leading_zeros()).div_ceil(4);
-                    let typed = (u64::BITS - at.leading_zeros()).div_ceil(4);
-                    *at > 0 && typed < digits && start >> (4 * (digits - typed)) == *at
-                };
                 let blocks = a.address.range(new.clone()).zip(a.size.range(new));
-                matches.append(first, blocks.map(|block| holds(block) || begins(block.0)), &a.requested);
+                matches.append(
+                    first,
+                    blocks.map(|block| holds(block) || Address(block.0).begins_with(*at)),
+                    &a.requested,
+                );
             }
             Term::Named(address, version) => {
                 let hit = |at: u64| {

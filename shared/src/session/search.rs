@@ -293,7 +293,7 @@ fn is_matched(term: &Term, range: &Range) -> Option<bool> {
     Some(match term {
         Term::Size(comparison, bound) => comparison.holds(range.size, *bound),
         Term::About(about) => about.holds(range.size),
-        Term::Address(at) => range.holds(*at) || begins_with(range.address.0, *at),
+        Term::Address(at) => range.holds(*at) || range.address.begins_with(*at),
         Term::Named(at, _) => range.holds(*at),
         Term::Stream(stream) => range.stream == *stream,
         Term::Pool(Pool::Small) => range.is_small,
@@ -307,12 +307,6 @@ fn is_matched(term: &Term, range: &Range) -> Option<bool> {
         }
         Term::Frame(_) | Term::Live(_) | Term::Category(_) => return None,
     })
-}
-
-/// Returns whether an address begins with some digits.
-fn begins_with(address: u64, digits: u64) -> bool {
-    let length = |n: u64| (u64::BITS - n.leading_zeros()).div_ceil(4);
-    digits > 0 && length(digits) < length(address) && address >> (4 * (length(address) - length(digits))) == digits
 }
 
 #[cfg(test)]
