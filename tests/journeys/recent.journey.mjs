@@ -143,6 +143,19 @@ test('the same file opened twice is kept once', async (t) => {
   assert.equal((await copies(page)).length, 1);
 });
 
+test('files that are kept at the same time keep all their copies', async (t) => {
+  const page = await openPage(t);
+  const lost = await page.tab.evaluate(async () => {
+    const { name } = performance.getEntriesByType('resource').find(({ name }) => name.includes('recent.js'));
+    const { keep, open } = await import(name);
+    const files = Array.from({ length: 24 }, (_, i) => new File([`file ${i}`], `${i}.pickle`, { lastModified: i }));
+    const ids = await Promise.all(files.map((file) => keep(file, undefined, 1e6, 1e9, 100)));
+    const texts = await Promise.all(ids.map(async (id) => (await open(id, false))?.text()));
+    return texts.flatMap((text, i) => (text === `file ${i}` ? [] : [`${i}: ${text}`]));
+  });
+  assert.deepEqual(lost, []);
+});
+
 test('a file with a handle is opened from where it is, and nothing is copied', async (t) => {
   const page = await openPage(t);
   // The browser's own dialog can't be used by a script; a file of the origin's private file system has such a handle too.

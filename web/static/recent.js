@@ -50,6 +50,10 @@ async function copy(file, name) {
 
 // Forgets the oldest entries beyond the number `most` or beyond `all` bytes of copies, and copies without an entry.
 async function prune(most, all) {
+  // Before the entries: a copy that is begun meanwhile, also by another tab, has its entry already.
+  const here = await folder();
+  const copies = [];
+  for await (const name of here.keys()) copies.push(name);
   const entries = await newestFirst();
   let bytes = 0;
   const known = new Set();
@@ -62,8 +66,7 @@ async function prune(most, all) {
     bytes += size;
     if (entry.copy) known.add(entry.copy);
   }
-  const here = await folder();
-  for await (const name of here.keys()) {
+  for (const name of copies) {
     if (!known.has(name)) await or(null, here.removeEntry(name));
   }
 }

@@ -160,7 +160,8 @@ pub(super) fn ask_early(line: &str) -> Remedy {
 fn leak(line: &str) -> Vec<Remedy> {
     vec![
         Remedy::advice(format!(
-            "Keep no tensors of the device from {line}: store loss.item(), or tensor.detach().cpu() for whole tensors."
+            "Keep no tensors of the device from {line}: store numbers (tensor.item()), or copies on the host \
+             (tensor.detach().cpu())."
         ))
         .with_copy(".detach().cpu()"),
         Remedy::advice(

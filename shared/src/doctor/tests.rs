@@ -398,6 +398,13 @@ fn whole_segments_are_told_from_gaps_between_blocks() {
     let want = "and 150 MiB lay in 2 gaps (100 MiB of it in segments without a live block, which torch.cuda.empty_cache() \
                 releases), the largest 100 MiB.";
     assert!(sentence.ends_with(want), "{sentence}");
+    // A pool keeps its segments while it is in use.
+    let own = "segment_alloc 0x50000000 104857600 pool=7\nalloc 0x50000000 104857600 pool=7 f@/m/a.py:1\nfree 0x50000000 pool=7\n";
+    let lines = own.to_owned() + &segment(200) + &alloc(0, 150, "a@/m/a.py:1");
+    let sentence = diagnosis(&lines, None).verdict.sentence;
+    let want = "(100 MiB of it in empty segments of private pools, which stay until their graphs and MemPools are gone), \
+                the largest 100 MiB.";
+    assert!(sentence.ends_with(want), "{sentence}");
 }
 
 #[test]

@@ -321,14 +321,31 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     )
 }
 
-/// Returns what part of the gaps are segments without a block in use, if that is worth a word.
+/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases those
+/// of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't tell.
 fn whole_segments(state: &AllocatorState) -> String {
     let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
-    let whole = state.ranges.iter().enumerate().filter(is_whole).fold(0_u64, |sum, (_, r)| sum.saturating_add(r.size));
-    if whole == 0 || whole < state.totals.reserved / WHOLE_PART {
-        return String::new();
-    }
-    format!(" ({} of it in segments without a live block, which torch.cuda.empty_cache() releases)", Bytes(whole))
+    let whole = |is_private: bool| {
+        let ranges = state.ranges.iter().enumerate().filter(is_whole);
+        let bytes = ranges.map(|(_, range)| if range.pool.is_private() == is_private { range.size } else { 0 });
+        bytes.fold(0_u64, u64::saturating_add)
+    };
+    let (released, kept) = (whole(false), whole(true));
+    let is_much = |bytes: u64| bytes > 0 && bytes >= state.totals.reserved / WHOLE_PART;
+    let parts = [
+        is_much(released).then(|| {
+            let released = Bytes(released);
+            format!("{released} of it in segments without a live block, which torch.cuda.empty_cache() releases")
+        }),
+        is_much(kept).then(|| {
+            let kept = Bytes(kept);
+            format!(
+                "{kept} of it in empty segments of private pools, which stay until their graphs and MemPools are gone"
+            )
+        }),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
