@@ -7,6 +7,8 @@ use crate::units::{Bytes, Count};
 
 /// How many characters of the file's own text a message may hold.
 const EXCERPT: usize = 24;
+/// Bytes of it that are shown in hexadecimal.
+const EXCERPT_BYTES: usize = 8;
 
 /// Why a file can't be read. `Display` is for a person; text from the file itself comes last, escaped and cut short.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,14 +92,19 @@ pub enum ImportError {
     },
 }
 
-/// Returns the first bytes of a file as quoted text, cut short, with all but plain characters escaped.
+/// Returns the first bytes of a file, cut short: as quoted text if they are plain text, otherwise in hexadecimal.
 fn excerpt(bytes: &[u8]) -> String {
-    let mut text = String::from("\"");
-    for c in String::from_utf8_lossy(bytes).chars().take(EXCERPT) {
-        text.extend(c.escape_default());
+    let start = bytes.get(..EXCERPT).unwrap_or(bytes);
+    match start.utf8_chunks().next().map(|chunk| chunk.valid()) {
+        // The last character may be cut.
+        Some(text) if text.len() + 4 > start.len() && !text.is_empty() && !text.chars().any(char::is_control) => {
+            format!("“{text}”")
+        }
+        _ => {
+            let digits: Vec<String> = start.iter().take(EXCERPT_BYTES).map(|byte| format!("{byte:02x}")).collect();
+            format!("the bytes {} (hexadecimal)", digits.join(" "))
+        }
     }
-    text.push('"');
-    text
 }
 
 /// What stopped a decoder, without the place in the file. Returned in a box: it is rare, and results stay small.
@@ -165,7 +172,12 @@ mod tests {
             (
                 ImportError::Unknown(b"\x00\xff<b>&12345678901234567890123456789".to_vec()),
                 "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with \
-                 \"\\u{0}\\u{fffd}<b>&123456789012345678\"",
+                 the bytes 00 ff 3c 62 3e 26 31 32 (hexadecimal)",
+            ),
+            (
+                ImportError::Unknown("<b>&12345678901234567é0123456789".into()),
+                "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with \
+                 “<b>&12345678901234567é0”",
             ),
             (
                 unsupported("it uses protocol 6", "Save it with protocol 4.").at("pickle", 2_000),

@@ -216,7 +216,7 @@ fn other_files_are_recognized() {
     let pickled = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.";
     let cases: &[(&str, &[u8], &str)] = &[
         ("nothing", b"", "The file is empty."),
-        ("a byte", b"\x80", "The file begins with \"\\u{fffd}\""),
+        ("a byte", b"\x80", "The file begins with the bytes 80 (hexadecimal)"),
         ("noise", b"\x93\x01\xfe\xca random", "The file begins with"),
         ("a web page", b"<!DOCTYPE html><html>", "web page"),
         ("a torch archive", b"PK\x03\x04\x00\x00\x00\x00", "torch.save"),

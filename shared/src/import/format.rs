@@ -53,7 +53,10 @@ impl fmt::Display for Format {
 }
 
 /// Bytes after which an unrecognized file is refused.
-const ENOUGH: usize = 64;
+const ENOUGH: usize = 512;
+
+/// What a tar archive has at byte 257, in the header of its first file: POSIX.1-1988.
+const TAR: &[u8] = b"ustar";
 
 /// Recognizes the compression of a file; `None` while more bytes are needed.
 pub(super) fn compression(head: &[u8], is_all: bool) -> Option<Option<Compression>> {
@@ -87,7 +90,9 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
         _ if !is_all && head.len() < ENOUGH => return Ok(None),
         _ => {}
     }
-    let kind = if head.starts_with(b"PK\x03\x04") {
+    let kind = if head.get(257..).is_some_and(|rest| rest.starts_with(TAR)) {
+        "it is a tar archive; unpack it and open the file inside"
+    } else if head.starts_with(b"PK\x03\x04") {
         "it is a zip archive, such as torch.save writes"
     } else if text.starts_with(b"<") {
         "it is a web page or XML; download the file itself"
@@ -137,6 +142,10 @@ mod tests {
         let sweep = b"{\"format\": \"vramscope sweep 1\"";
         assert_eq!(encoding(sweep, false, false), Err(ImportError::Sweep(sweep.to_vec())));
         assert!(matches!(encoding(sweep, false, true), Err(ImportError::NotASnapshot(_))));
+        let tar = [&b"leak.pickle"[..], &[0; 246], b"ustar\0", b"00", &[0; 247]].concat();
+        assert_eq!(encoding(&tar[..300], false, true), Ok(None));
+        let refused = encoding(&tar, false, true).unwrap_err();
+        assert!(refused.to_string().contains("it is a tar archive; unpack it"), "{refused}");
         assert_eq!(encoding(b"{\"form", true, false), Ok(Some(Encoding::Json)));
         assert!(matches!(encoding(b"\x1f\x8b\x08\x00", true, true), Err(ImportError::NotASnapshot(_))));
         assert_eq!(compression(b"\x1f\x8b", false), Some(Some(Compression::Gzip)));

@@ -22,8 +22,8 @@ const ALL_PART: u64 = 100;
 
 impl Requests {
     /// Runs the trace under each setting that the verdict on a failed request advises. A remedy that serves the request is
-    /// marked as checked, with what it comes to, and stands first, or behind what to do about growth; one that doesn't is removed. If none of them helps memory
-    /// in pieces, the settings by themselves are searched for one that does.
+    /// marked as checked, with what it comes to, and stands first, or behind what to do about growth; one that doesn't is
+    /// removed. If none of them helps memory in pieces, the settings by themselves are searched for one that does.
     ///
     /// Changes nothing if the trace doesn't come out as recorded under its own settings, `conf`, or doesn't tell how much
     /// memory the process could have: nothing would be proven.

@@ -366,6 +366,8 @@ pub enum Action {
     Notify(String),
     /// Says that the browser asks a person; `None` once they have answered.
     Waits(Option<String>),
+    /// Says whether the browser is asked for the file of the page's link.
+    Reopening(bool),
     /// Dismisses the notice.
     DismissNotice,
     /// Esc: closes or clears the innermost thing.
@@ -421,6 +423,7 @@ impl Action {
                 | Self::StepAdopted(_)
                 | Self::StepJoined
                 | Self::Waits(_)
+                | Self::Reopening(_)
                 | Self::Rested
         )
     }

@@ -321,6 +321,8 @@ pub struct Model {
     pub notice: Option<Notice>,
     /// A link that waits for its file to be opened, or for the identity of an open one.
     pub link: Option<Box<Read>>,
+    /// Whether the browser is asked for the file of that link, which a reload comes back to.
+    pub is_reopening: bool,
     /// Where the page runs.
     pub place: Place,
     /// What another site offers, while its dialog is open.
@@ -349,6 +351,7 @@ impl Default for Model {
             is_details_open: true,
             notice: None,
             link: None,
+            is_reopening: false,
             place: Place::Server,
             offer: None,
             history: History::default(),

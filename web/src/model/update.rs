@@ -182,6 +182,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
         Action::Notify(text) => next.notice = Some(text.into()),
+        Action::Reopening(is_reopening) => next.is_reopening = is_reopening,
         Action::Waits(Some(text)) => next.notice = Some(Notice { is_waiting: true, ..text.into() }),
         Action::Waits(None) => next.notice = next.notice.filter(|notice| !notice.is_waiting),
         Action::DismissNotice => next.notice = None,

@@ -44,7 +44,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="failed-note">
                     if is_here {
                         { Bytes(file.size).to_string() }
-                        { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst; sweeps as JSON." }
+                        { ". Supported files: recordings (.vramscope) and PyTorch memory snapshots (pickle or JSON), also as .gz or .zst, and what vramscope sweep --out writes." }
                     }
                 </p>
                 <p class="buttons">

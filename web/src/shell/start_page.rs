@@ -50,9 +50,13 @@ pub fn start_page(model: &ModelHandle) -> Html {
             <div class="start">
                 <h1>{ "See what used GPU memory, when, and from which line of code" }</h1>
                 if let Some(name) = awaited {
-                    <p class="start-link" data-testid="awaited">
-                        { "This link is for “" }<strong>{ name.clone() }</strong>{ "”. Drop that file here to open it." }
-                        { for open_again(model) }
+                    <p class="start-link" role="status" data-testid="awaited">
+                        if model.is_reopening {
+                            { "Opening “" }<strong>{ name }</strong>{ "” again…" }
+                        } else {
+                            { "This link is for “" }<strong>{ name }</strong>{ "”. Drop that file here to open it." }
+                            { for open_again(model) }
+                        }
                     </p>
                 }
                 if model.place == Place::Embedded {

@@ -106,17 +106,23 @@ async fn refresh(model: &ModelHandle) -> Option<Vec<Recent>> {
 pub fn reopen_linked(model: &ModelHandle) {
     let model = model.clone();
     spawn_local(async move {
-        let Some(list) = refresh(&model).await else { return };
-        let now = model.now();
-        // Another file is being opened, or the server is delivering the same one.
-        if now.files.iter().any(|file| matches!(file.phase, Phase::Loading { .. })) {
-            return;
-        }
-        let Some(found) = now.link.as_ref().and_then(|link| recent_of(link, &list)) else { return };
-        if let Opened::File(file) = opened(&found.id, false).await {
-            arrived(&model, &found.id, &file, true).await;
-        }
+        model.dispatch(Action::Reopening(true));
+        reopen(&model).await;
+        model.dispatch(Action::Reopening(false));
     });
+}
+
+async fn reopen(model: &ModelHandle) {
+    let Some(list) = refresh(model).await else { return };
+    let now = model.now();
+    // Another file is being opened, or the server is delivering the same one.
+    if now.files.iter().any(|file| matches!(file.phase, Phase::Loading { .. })) {
+        return;
+    }
+    let Some(found) = now.link.as_ref().and_then(|link| recent_of(link, &list)) else { return };
+    if let Opened::File(file) = opened(&found.id, false).await {
+        arrived(model, &found.id, &file, true).await;
+    }
 }
 
 /// What the browser answers when a file is asked for.
