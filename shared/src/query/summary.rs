@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{HostMemory, Window};
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingCode};
 use crate::format::Header;
 use crate::totals::Totals;
 use crate::units::{PoolId, Stream};
@@ -45,6 +45,11 @@ pub struct Origin {
 }
 
 impl Summary {
+    /// Returns whether the end of the file is missing.
+    pub fn is_truncated(&self) -> bool {
+        self.findings.iter().any(|finding| finding.code == FindingCode::Truncated)
+    }
+
     /// Returns the device to look at first, as an index: the one that ran out of memory, otherwise the one that requested most.
     pub fn telling_device(&self) -> Option<u32> {
         let telling = self.devices.iter().enumerate().max_by_key(|(i, device)| {

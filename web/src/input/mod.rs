@@ -7,7 +7,7 @@ mod gestures;
 mod help;
 mod hold;
 mod keys;
-pub mod navigate;
+mod navigate;
 mod palette;
 mod registry;
 

@@ -7,7 +7,7 @@ use yew::Callback;
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::{ModelHandle, compare_steps, find_remedy, zoom_to_range};
+use crate::hooks::{ModelHandle, compare_steps, find_remedy, to_hit, zoom_to_range};
 use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject, steps_to_go};
 use crate::views::details::select_here;
 use crate::views::events::{copy_event, to_partner};
@@ -176,8 +176,8 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "pause", "Pause or resume", &[Chord::code("Space")], is_live, |m, _| m.dispatch(Action::TogglePause)),
 
     command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
-    command(Search, "next-hit", "Next match", &[Chord::code("KeyN")], is_searching, |m, _| go::to_hit(m, true, Callback::noop())),
-    command(Search, "previous-hit", "Previous match", &[Chord::shift("KeyN")], is_searching, |m, _| go::to_hit(m, false, Callback::noop())),
+    command(Search, "next-hit", "Next match", &[Chord::code("KeyN")], is_searching, |m, _| to_hit(m, true, Callback::noop())),
+    command(Search, "previous-hit", "Previous match", &[Chord::shift("KeyN")], is_searching, |m, _| to_hit(m, false, Callback::noop())),
     command(Search, "filter-by-search", "Show only matches", &[], is_searching, |m, _| go::filter_by_search(m)),
     command(Search, "clear-filters", "Clear all filters", &[], |m| is_ready(m) && !m.view.filter.is_empty(), |m, _| m.dispatch(Action::ClearFilters)),
 
@@ -239,7 +239,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "undo", "Undo (step back)", &[Chord::letter("z", false), Chord::code("Backspace")], |m| steps_to_go(m, false) != 0, |m, _| address::step(m, false)),
-    command(Page, "redo", "Redo (step forward)", &[Chord::letter("z", true), Chord::letter("y", false)], |m| steps_to_go(m, true) != 0, |m, _| address::step(m, true)),
+    command(Page, "redo", "Redo (step forward)", &[Chord::letter("z", true), Chord::letter("y", false)], |m| steps_to_go(m, false) != 0 || steps_to_go(m, true) != 0, |m, _| address::step(m, true)),
     command(Page, "open", "Open file…", &[], always, |m, _| source::pick(m)),
     command(Page, "sample", "Open sample", &[], has_server, |m, _| source::open_sample(m)),
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
@@ -346,6 +346,6 @@ mod tests {
     #[test]
     fn a_sweep_offers_nothing_of_a_trace() {
         let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
-        assert_eq!(live, ["undo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["undo", "redo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
     }
 }

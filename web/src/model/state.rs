@@ -387,6 +387,12 @@ impl Model {
         self.file().and_then(FileEntry::summary)
     }
 
+    /// Returns whether the end of the file is missing, which a running job has not written yet.
+    pub fn is_cut_off(&self) -> bool {
+        let is_open = self.live().is_some_and(Live::is_open);
+        !is_open && self.shared_summary().is_some_and(|summary| summary.is_truncated())
+    }
+
     /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)

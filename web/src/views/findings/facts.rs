@@ -1,6 +1,5 @@
 //! Facts about the file: its format, its devices with their totals, and the allocator's settings.
 
-use shared::finding::FindingCode;
 use shared::query::{Origin, Summary, pool_name, stream_name};
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
@@ -111,7 +110,7 @@ fn joined(items: impl Iterator<Item = (String, String)>) -> Html {
 /// Renders the allocator's settings of a recording or a snapshot.
 pub fn settings_table(summary: &Summary) -> Html {
     let settings = &summary.settings;
-    let is_cut = summary.findings.iter().any(|finding| finding.code == FindingCode::Truncated);
+    let is_cut = summary.is_truncated();
     let silence = if summary.origin.is_some() {
         "Not in this recording."
     } else if is_cut {

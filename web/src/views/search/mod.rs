@@ -16,8 +16,7 @@ use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, document, focus, reveal};
-use crate::hooks::{palette, use_answer, use_model};
-use crate::input::navigate;
+use crate::hooks::{palette, to_hit, use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 use crate::widgets::icon::{Symbol, icon};
@@ -122,7 +121,7 @@ pub fn SearchBox() -> Html {
         let (model, hit) = (model.clone(), hit.clone());
         Callback::from(move |forward: bool| {
             let hit = hit.clone();
-            navigate::to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
+            to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
         })
     };
     let choose = {

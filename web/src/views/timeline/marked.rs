@@ -74,6 +74,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
         range: use_range(model),
+        cut: model.is_cut_off().then(|| model.extent().end),
         pins: use_pin_flags(model),
     }
 }

@@ -7,6 +7,7 @@ use shared::order::Within;
 use shared::query::{Axis, Class, LossSpan, Window};
 use shared::units::Bytes;
 
+use super::cut;
 use super::gesture::PlotArea;
 use super::lanes::{self, Lane, Rows, Span};
 use super::outline::{distance, nearest};
@@ -59,6 +60,8 @@ pub struct Marks {
     pub lifetime: Option<Window>,
     /// The selected range.
     pub range: Option<Window>,
+    /// The end of a file that was cut off.
+    pub cut: Option<f64>,
     /// The pins.
     pub pins: Rc<[PinFlag]>,
 }
@@ -129,6 +132,7 @@ pub fn plot(size: Size, rows: u32) -> Area {
 pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
+    cut::draw(surface, plot_area, marks.cut, palette);
     along(surface, plot_area, axis, marks, palette);
 }
 

@@ -2,6 +2,7 @@
 
 mod bands;
 mod curves;
+mod cut;
 pub(super) mod double;
 pub(super) mod gesture;
 mod ghost;

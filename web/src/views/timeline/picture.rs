@@ -8,12 +8,12 @@ use shared::link::Selection;
 use shared::order::Within;
 use shared::query::{Answer, Axis, Class, Detail, Timeline, Window};
 
-use super::bands;
 use super::gesture::PlotArea;
 use super::ghost::Ghost;
 use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
 use super::marks::{self, Marks};
 use super::outline::Outline;
+use super::{bands, cut};
 use crate::render::canvas::{Picture, Size};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
@@ -212,6 +212,7 @@ fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: O
         range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
     }
     losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
+    cut::label(surface, plot_area, marks.cut, &mut labels, palette);
     let outline = Outline::new(timeline, plot_area);
     let mut lines: Vec<f64> = marks.ooms.iter().map(|oom| x.pixel(oom.x)).collect();
     lines.push(cursor);
