@@ -346,6 +346,9 @@ mod tests {
     #[test]
     fn a_sweep_offers_nothing_of_a_trace() {
         let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
-        assert_eq!(live, ["undo", "redo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
+        assert_eq!(
+            live,
+            ["undo", "redo", "open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]
+        );
     }
 }

@@ -107,7 +107,11 @@ fn note(file: &FileEntry) -> String {
                 .live
                 .as_ref()
                 .map_or_else(|| Bytes(file.size).to_string(), |live| live.status.state.name().to_owned());
-            if file.memory > 0 { format!("{what} · takes {} of this page’s memory", Bytes(file.memory)) } else { what }
+            if file.memory > 0 {
+                format!("{what} · takes {} of this page’s memory", Bytes(file.memory))
+            } else {
+                what
+            }
         }
         Phase::Away => format!("{} · unloaded; a click loads it again", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),

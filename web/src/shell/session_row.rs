@@ -155,7 +155,7 @@ pub fn session_row(props: &RowProps) -> Html {
             { state(session) }
             <div class="session-name">
                 <button type="button" class="session-open" onclick={with_id(&props.on_open)} aria-label={whole.clone()} data-testid="session-open">{ &title }</button>
-                <span class="session-place" title={format!("{place}, {}", wall_clock(session.started_us))} data-testid="session-place">{ place.clone() }</span>
+                <span class="session-place" title={format!("{place}, {}", wall_clock(session.started_us))} data-testid="session-place">{ place }</span>
             </div>
             <div class="session-devices">{ for session.devices.iter().take(3).map(device) }
                 if session.devices.len() > 3 {
