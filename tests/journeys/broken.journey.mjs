@@ -51,7 +51,7 @@ test('a file that is cut off shows what its events tell, and blames no old relea
     await goTo(page, 'Findings');
     await at(page, 'findings').locator('[data-code=truncated]').waitFor();
     const settings = await text(page, 'settings');
-    assert.match(settings, /they come at its end, which is missing/);
+    assert.match(settings, /they are at its end, which is missing/);
     assert.doesNotMatch(settings, /PyTorch 2\.2/);
   }
 });

@@ -194,7 +194,7 @@ test('a number that is copied is exact', async (t) => {
   await goTo(page, 'Findings');
   const number = at(page, 'lines').locator('.bytes').first();
   await number.waitFor();
-  assert.match(await number.getAttribute('title'), /^[\d,]+ bytes?.*copies this count/);
+  assert.match(await number.getAttribute('title'), /^[\d,]+ bytes?.*copies this exact count/);
   await number.evaluate((element) => getSelection().selectAllChildren(element));
   await press(page, 'Control+c');
   const exact = await number.getAttribute('data-bytes');

@@ -31,7 +31,7 @@ test('files that were not looked at lately are put away, and come back on a clic
   await press(page, 'Home', '.', '.', '.');
   await until('the third event', () => status(page), (now) => now.position === 3);
   for (let i = 2; i <= 8; i += 1) await add(page, `${i}.pickle`);
-  const said = await until('two are ready', () => rows(page), (found) => found.filter((row) => / of memory/.test(row)).length === 2);
+  const said = await until('two are ready', () => rows(page), (found) => found.filter((row) => /page’s memory/.test(row)).length === 2);
   assert.equal(said.filter((row) => /unloaded/.test(row)).length, 6, said.join('\n'));
   assert.equal(page.tab.workers().filter((worker) => /worker/.test(worker.url())).length, 2, 'workers have ended');
   await at(page, 'file-menu').click();
@@ -41,7 +41,7 @@ test('files that were not looked at lately are put away, and come back on a clic
   await page.reach('ready');
   assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
   await until('where it was left', () => status(page), (now) => now.position === 3);
-  assert.equal((await until('two again', () => rows(page), (found) => found.filter((row) => / of memory/.test(row)).length === 2)).length, 8);
+  assert.equal((await until('two again', () => rows(page), (found) => found.filter((row) => /page’s memory/.test(row)).length === 2)).length, 8);
 });
 
 test('Back leads to a file that was put away', async (t) => {

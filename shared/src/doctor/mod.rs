@@ -27,8 +27,8 @@ use crate::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
 use crate::finding::{Evidence, Finding, FindingCode};
 use crate::frames::Symbols;
 use crate::replay::{Replay, Replayed};
-use crate::trace::{DeviceTrace, Settings, Tags};
-use crate::units::Count;
+use crate::trace::{DeviceTrace, Settings, TagId, Tags};
+use crate::units::{Count, Stream};
 
 /// A device's trace, and everything else that its diagnosis follows from.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,22 @@ impl<'a> Case<'a> {
     /// Returns the trace with its replay.
     fn replayed(&self) -> Replayed<'a> {
         Replayed { trace: self.trace, tags: self.tags, replay: self.replay }
+    }
+
+    /// Returns the streams of its allocations, in the order of first use.
+    fn streams(&self) -> Vec<Stream> {
+        let mut streams: Vec<Stream> = Vec::new();
+        let mut last = None;
+        for tag in self.replay.allocations.tag.iter() {
+            if last.replace(tag) == Some(tag) {
+                continue;
+            }
+            let stream = self.tags.get(TagId(tag)).stream;
+            if !streams.contains(&stream) {
+                streams.push(stream);
+            }
+        }
+        streams
     }
 
     /// Returns what leaks are looked for in.

@@ -4,6 +4,7 @@ use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
 use crate::doctor::{Case, pool};
 use crate::frames::StackId;
+use crate::query::{pool_name, stream_name};
 use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
 
@@ -32,7 +33,7 @@ pub(super) struct Moment {
     pub(super) driver_free: u64,
     /// Its call site.
     pub(super) stack: StackId,
-    pool: PoolId,
+    pub(super) pool: PoolId,
     stream: Stream,
     is_small: bool,
 }
@@ -107,8 +108,8 @@ impl Moment {
     }
 
     /// Returns the request's stream and pool in words.
-    pub(super) fn place(&self) -> String {
-        place(self.stream, self.pool)
+    pub(super) fn place(&self, case: &Case<'_>) -> String {
+        place(case, self.stream, self.pool)
     }
 
     /// Returns the gaps that the request could have used if they had been larger. The last gap of an expandable segment
@@ -143,8 +144,9 @@ impl Moment {
     }
 }
 
-/// Returns a stream and pool in words: `stream 7`, `the default stream of pool (0, 1)`.
-pub(super) fn place(stream: Stream, pool: PoolId) -> String {
-    let stream = if stream == Stream::default() { "the default stream".to_owned() } else { format!("stream {stream}") };
-    if pool.is_private() { format!("{stream} of pool {pool}") } else { stream }
+/// Returns a stream and pool in words, with the names that they have everywhere: `stream 7`, `the default stream of pool 1`.
+pub(super) fn place(case: &Case<'_>, stream: Stream, pool: PoolId) -> String {
+    let the = if stream == Stream::default() { "the " } else { "" };
+    let stream = format!("{the}{}", stream_name(stream, &case.streams()));
+    if pool.is_private() { format!("{stream} of {}", pool_name(pool, &case.replay.pools)) } else { stream }
 }

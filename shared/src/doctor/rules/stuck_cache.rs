@@ -6,7 +6,7 @@ use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
 use crate::diagnosis::Cause;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::replay::{Gap, Range};
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, PoolId, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let failure = ground.failed.filter(|_| ground.cause == Cause::OutOfReach);
@@ -24,11 +24,12 @@ fn of_failure(ground: &Ground<'_>, moment: &Moment) -> Option<Finding> {
         "{}, {} lay cached in other streams and pools than {}, the largest gap of {} in {}.",
         moment.words(),
         Bytes(cached),
-        moment.place(),
+        moment.place(ground.case),
         Bytes(gap.size),
-        super::moment::place(range.stream, range.pool),
+        super::moment::place(ground.case, range.stream, range.pool),
     );
-    Some(finding(message, moment.state.position, cached, gap).with_severity(Severity::Warning))
+    let remedy = remedy(moment.pool, range.pool);
+    Some(finding(message, moment.state.position, cached, gap).with_remedy(remedy).with_severity(Severity::Warning))
 }
 
 fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
@@ -52,14 +53,15 @@ fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
         ground.label(moment.stack),
-        Bytes(moment.size),
-        moment.place(),
+        Bytes(moment.size.max(moment.taken)),
+        moment.place(ground.case),
         Bytes(gap.size),
-        super::moment::place(range.stream, range.pool),
+        super::moment::place(ground.case, range.stream, range.pool),
     );
     // It matters once memory is tight.
     let is_tight = ground.failed.is_some();
-    let finding = finding(message, moment.state.position, stuck.taken, gap);
+    let finding =
+        finding(message, moment.state.position, stuck.taken, gap).with_remedy(remedy(moment.pool, range.pool));
     vec![finding.with_severity(if is_tight { Severity::Warning } else { Severity::Note })]
 }
 
@@ -68,10 +70,20 @@ fn finding(message: String, position: u32, bytes: u64, gap: Gap) -> Finding {
         .at(position)
         .with_bytes(bytes)
         .with_evidence(Evidence::Segment(gap.address))
-        .with_remedy(Remedy::advice(
-            "Allocate on one stream and use tensors on others (with record_stream or events), or call \
-             torch.cuda.empty_cache() once between the phases that use different streams or pools.",
-        ))
+}
+
+/// Returns what to do where a request of one pool can't use what another holds.
+fn remedy(asked: PoolId, held: PoolId) -> Remedy {
+    Remedy::advice(if asked == held {
+        "Allocate on one stream and use tensors on others (with record_stream or events), or call \
+         torch.cuda.empty_cache() once between the phases that use different streams."
+    } else if held.is_private() {
+        "A private pool keeps its memory for its own CUDA graphs or torch.cuda.use_mem_pool blocks. Let graphs that never run \
+         at the same time share one pool, and keep no MemPool longer than it is used."
+    } else {
+        "A private pool can't use what the default pool has cached: call torch.cuda.empty_cache() before CUDA graphs are \
+         captured or a MemPool is used."
+    })
 }
 
 /// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
@@ -113,7 +125,7 @@ mod tests {
             )
         };
         assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);
-        let pool = [(message("the default stream of pool (0, 3)"), Severity::Note)];
+        let pool = [(message("the default stream of pool 1"), Severity::Note)];
         assert_eq!(found(104_857_600, "pool=3", ""), pool);
         assert_eq!(found(104_857_600, "stream=7", "oom 100 209715200"), [(message("stream 7"), Severity::Warning)]);
     }

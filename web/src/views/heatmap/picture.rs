@@ -6,8 +6,10 @@ use std::rc::Rc;
 use js_sys::Reflect;
 use raster::{Pixels, Transform};
 use shared::order::Within;
-use shared::query::{Answer, Axis, Heatmap, HeatmapCellQuery, HeatmapGroup, HeatmapRow, HeatmapRows, Window};
-use shared::units::{Bytes, Stream};
+use shared::query::{
+    Answer, Axis, Heatmap, HeatmapCellQuery, HeatmapGroup, HeatmapRow, HeatmapRows, Window, pool_name, stream_name,
+};
+use shared::units::{Bytes, PoolId, Stream};
 use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
@@ -43,6 +45,10 @@ pub struct Scene {
     /// The moments around the failure that says which gaps are too small: at others, the same gaps are no trouble. `None` if
     /// no failure says so.
     pub near: Option<Window>,
+    /// The streams of the device, which have short names.
+    pub streams: Vec<Stream>,
+    /// Its pools.
+    pub pools: Vec<PoolId>,
 }
 
 /// What is under the pointer.
@@ -185,7 +191,7 @@ impl Scene {
             if top > plot.y {
                 surface.horizontal(top, 0.0, plot.right(), false, palette.text.at(0.35));
             }
-            let lines = names(group);
+            let lines = self.names(group);
             let mut room = (((bottom - top) / LABEL) as usize).min(lines.len());
             // What its addresses span takes two lines.
             if room + 1 == lines.len() {
@@ -201,6 +207,24 @@ impl Scene {
                 }
             }
         }
+    }
+
+    /// Returns the lines of a group's label, the most telling first.
+    fn names(&self, group: &HeatmapGroup) -> Vec<String> {
+        let kind = if group.is_small { "small pool" } else { "large pool" };
+        // A private pool has both too.
+        let mut lines = if group.pool.is_private() {
+            vec![pool_name(group.pool, &self.pools), kind.split(' ').next().unwrap_or(kind).to_owned()]
+        } else {
+            vec![kind.to_owned()]
+        };
+        if group.stream != Stream::default() {
+            lines.push(stream_name(group.stream, &self.streams));
+        }
+        // All addresses that were ever reserved, which are more than the device has memory for at once.
+        lines.push(Bytes(group.size).to_string());
+        lines.push("addresses".to_owned());
+        lines
     }
 
     fn draw_sizes(&self, surface: &mut dyn Surface, map: &Heatmap) {
@@ -221,24 +245,6 @@ fn columns_in(map: &Heatmap, window: Window) -> (f64, f64) {
     let unit = map.window.length() / f64::from(map.columns.max(1));
     let column = |x: f64| (x - map.window.start) / unit;
     (column(window.start), column(window.end))
-}
-
-/// Returns the lines of a group's label, the most telling first.
-fn names(group: &HeatmapGroup) -> Vec<String> {
-    let kind = if group.is_small { "small pool" } else { "large pool" };
-    // A private pool has both too.
-    let mut lines = if group.pool.is_private() {
-        vec![format!("pool {}", group.pool), kind.split(' ').next().unwrap_or(kind).to_owned()]
-    } else {
-        vec![kind.to_owned()]
-    };
-    if group.stream != Stream::default() {
-        lines.push(format!("stream {}", group.stream));
-    }
-    // All addresses that were ever reserved, which are more than the device has memory for at once.
-    lines.push(Bytes(group.size).to_string());
-    lines.push("addresses".to_owned());
-    lines
 }
 
 impl Image {
@@ -421,7 +427,17 @@ mod tests {
         let plot_area = PlotArea { grows_down: true, ..PlotArea::at_rest(plot, window, bytes) };
         let palette = Rc::new(Palette::dark());
         let (axis, marks) = (Axis::Event, Marks::default());
-        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis, marks, ghost: None, near: None }
+        Scene {
+            answer: Rc::new(Answer::Heatmap(map)),
+            palette,
+            plot_area,
+            axis,
+            marks,
+            ghost: None,
+            near: None,
+            streams: Vec::new(),
+            pools: Vec::new(),
+        }
     }
 
     #[test]
