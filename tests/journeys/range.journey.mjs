@@ -62,8 +62,8 @@ test('a drag selects a range, and its sums are those of its ends', async (t) => 
   assert.equal(kept + churn, allocated);
   assert.deepEqual(await bytesIn(at(page, 'range-change')), [requested], 'the status line says the same');
   assert.deepEqual(await bytesIn(at(page, 'range-live')), [kept]);
-  const twin = await until('the range in words', () => text(page, 'text-twin'), (said) => said.includes('Range from event'));
-  assert.ok(twin.includes(`Range from event ${from.toLocaleString('en-US')} to ${to.toLocaleString('en-US')}`), twin);
+  const twin = await until('the range in words', () => text(page, 'text-twin'), (said) => said.includes('Range of events'));
+  assert.ok(twin.includes(`Range of events ${(from + 1).toLocaleString('en-US')} to ${to.toLocaleString('en-US')}`), twin);
 
   // Every order lists the lines of one sum.
   const orders = [['range-kept', kept], ['range-growth', requested], ['range-churn', churn], ['range-allocated', allocated], ['range-freed', freed]];

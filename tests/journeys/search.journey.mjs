@@ -154,7 +154,7 @@ test('several words are one search, and an error leaves the words in view', asyn
   const both = await search(page, '>100MiB evaluate.py');
   assert.ok(both.count > 0 && both.count <= Math.min(large.count, line.count), JSON.stringify([both, large, line]));
   await page.tab.keyboard.type(' -evaluate.py');
-  await says(page, 'search-none', /^No allocation is larger than 100 MiB and has “evaluate\.py” in its stack, without “evaluate\.py”/);
+  await says(page, 'search-none', /^No allocation is larger than 100 MiB and has “evaluate\.py” in its stack and does not have “evaluate\.py” in its stack/);
   await press(page, 'Escape', 'Escape', 'Escape');
   await search(page, 'evaluate.py >100MiB');
   await says(page, 'search-understood', /^Understood as any allocation that has “evaluate\.py” in its stack and is larger than 100 MiB$/);

@@ -314,7 +314,7 @@ test('a running job is shared as it is at this moment, or as it goes on', async 
   await page.screenshot('share-live');
   await at(page, 'share-follow').check();
   assert.match(await at(page, 'share-link').inputValue(), /#v=\d+&session=[a-z2-7]{26}&.*tab=timeline/);
-  await says(page, 'share-terms', /can open the link\. It works as long as the server keeps/);
+  await says(page, 'share-terms', /^The link only opens on this machine\. It works as long as the server keeps/);
   await page.screenshot('share-follow');
   await at(page, 'share-moment').check();
   const described = number(await leaves(page, 'events'));

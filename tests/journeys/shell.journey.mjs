@@ -92,6 +92,7 @@ test('in a low window, and beside a second view, the verdict is one line that un
   await page.tab.setViewportSize({ width: 1440, height: 900 });
   await until('still one line beside a second view', line);
   await press(page, '\\');
+  await goTo(page, 'Timeline');
   await until('the whole card where there is room', () => boxes(page, 'verdict'), ([card]) => card.height > 60);
 });
 

@@ -314,8 +314,8 @@ fn failure_text(model: &ModelHandle) -> String {
 fn range_text(range: (u32, u32), answer: Option<&Answer>) -> String {
     match answer {
         Some(Answer::Range(sums)) if (sums.query.from, sums.query.to) == range => format!(
-            "Range from event {} to {}: requested {} to {}, peak {}, {} allocated, {} freed, {} still live at its end. ",
-            Count(range.0.into()),
+            "Range of events {} to {}: requested {} to {}, peak {}, {} allocated, {} freed, {} still live at its end. ",
+            Count(u64::from(range.0) + 1),
             Count(range.1.into()),
             Bytes(sums.before.requested),
             Bytes(sums.after.requested),

@@ -119,9 +119,10 @@ fn micros(us: u64) -> String {
     Micros(i64::try_from(us).unwrap_or(i64::MAX)).to_string()
 }
 
-/// Describes where the range is: `events 1,200 to 3,400, 12.3 ms`.
+/// Describes where the range is: `Events 1,200 to 3,400, 12.3 ms`. It begins with the state after an event, so the next one is
+/// its first.
 fn extent(sums: &RangeSums, has_times: bool) -> String {
-    let mut text = format!("Events {} to {}", Count(sums.query.from.into()), Count(sums.query.to.into()));
+    let mut text = format!("Events {} to {}", Count(u64::from(sums.query.from) + 1), Count(sums.query.to.into()));
     if has_times {
         text.push_str(", ");
         text.push_str(&Micros(sums.to_us.saturating_sub(sums.from_us)).to_string());
