@@ -31,9 +31,9 @@ test('an empty file is refused with a sentence', async (t) => {
 test('a pickle that would run code is refused as such', async (t) => {
   const page = await openPage(t);
   // posix.system('true'), as `pickle.dumps` of an object with such a __reduce__ writes it.
-  await page.drop(file('evil.pickle', '\x80\x04cposix\nsystem\n(\x8c\x04true\x94tR.'));
+  await page.drop(file('evil.pickle', Buffer.from('\x80\x04cposix\nsystem\n(\x8c\x04true\x94tR.', 'latin1')));
   await refused(page, 'a pickle with code');
-  assert.match(await page.alerts(), /code|import|function|posix/i);
+  assert.match(await page.alerts(), /Refused: the pickle asks to run code/);
 });
 
 test('a file that is cut off shows what its events tell, and blames no old release for what is missing', async (t) => {
