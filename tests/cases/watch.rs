@@ -192,9 +192,24 @@ fn a_python_that_a_launcher_runs_is_named_while_it_runs() -> Result<()> {
     Ok(())
 }
 
-/// Starts a job that counts its signals, and returns the program once the job is ready.
-fn counting(bench: &Bench, group: bool) -> Result<std::process::Child> {
-    let script = "\
+/// Returns a command that runs another one from a shell, after what `before` tells the shell.
+fn from_shell(before: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before} exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    shell
+}
+
+/// Counts its signals, and says when it is ready.
+const COUNT: &str = "\
 import signal, sys, time
 seen = []
 for name in ('SIGINT', 'SIGTERM', 'SIGUSR1'):
@@ -206,26 +221,41 @@ while not seen and time.monotonic() < until: time.sleep(0.02)
 time.sleep(0.3)
 print(seen)
 ";
-    bench.write("count.py", script)?;
-    let mut command = bench.watch(&["count.py"])?;
-    if group {
-        command.process_group(0);
-    }
-    Ok(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?)
-}
+
+/// Survives a signal that is ignored where it was started, and would be ended by it elsewhere.
+const STAY: &str = "\
+import time
+print('ready', flush=True)
+time.sleep(0.5)
+print('stayed')
+";
 
 #[test]
 fn a_signal_to_the_program_reaches_the_job_once() -> Result<()> {
     let bench = Bench::new()?;
-    for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-USR1", 10)] {
-        let mut child = counting(&bench, true)?;
+    bench.write("count.py", COUNT)?;
+    bench.write("stay.py", STAY)?;
+    // Scripts start programs in the background with SIGINT ignored, `nohup` with SIGHUP. A job may have handlers anyway.
+    let ignoring = "trap '' INT TERM HUP;";
+    for (before, script, signal, wanted) in [
+        ("", "count.py", "-INT", "[2]"),
+        ("", "count.py", "-TERM", "[15]"),
+        ("", "count.py", "-USR1", "[10]"),
+        (ignoring, "count.py", "-INT", "[2]"),
+        (ignoring, "count.py", "-TERM", "[15]"),
+        (ignoring, "stay.py", "-HUP", "stayed"),
+        (ignoring, "stay.py", "-TERM", "stayed"),
+    ] {
+        let mut command = from_shell(before, &bench.watch(&[script])?);
+        let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut out = BufReader::new(child.stdout.take().context("no output")?);
         let mut line = String::new();
         out.read_line(&mut line)?;
         ensure!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
         let mut rest = String::new();
         out.read_to_string(&mut rest)?;
-        assert_eq!((rest.trim(), child.wait()?.code()), (format!("[{number}]").as_str(), Some(0)), "{signal}");
+        let what = format!("{before} {script} {signal}");
+        assert_eq!((rest.trim(), child.wait()?.code()), (wanted, Some(0)), "{what}");
     }
     Ok(())
 }

@@ -10,8 +10,12 @@ import os
 import pathlib
 import pickle
 import shlex
+import signal
 import subprocess
 import unittest
+
+# A script's background commands ignore Ctrl-C, and what they start inherits that. The jobs here are interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent

@@ -21,23 +21,32 @@ mod unix {
     pub(in super::super) struct Forwarding(Handle);
 
     /// The handlers, which must exist before the job does: a signal in between would end the parent alone.
-    pub(in super::super) struct Handlers(SignalsInfo<WithOrigin>);
+    pub(in super::super) struct Handlers {
+        signals: SignalsInfo<WithOrigin>,
+        /// Signals that this process was started to ignore. The job inherits that, as it would without its parent, but
+        /// not a handler in its place: `nohup` would not protect it. So their handlers are installed once it runs.
+        ignored: Vec<i32>,
+    }
 
     impl Handlers {
         /// Installs the handlers. The error is a sentence for people.
         pub(in super::super) fn install() -> Result<Self, String> {
-            let mut signals = vec![SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
-            // A handler in their place would not be inherited, and `nohup` would not protect the job.
-            let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
-            signals.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-            let handlers = SignalsInfo::<WithOrigin>::new(signals);
-            handlers.map(Self).map_err(|error| format!("Signals can't be passed on to the job: {error}."))
+            let set = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+            let all = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
+            let (ignored, handled): (Vec<_>, Vec<_>) = all.iter().partition(|signal| set >> (**signal - 1) & 1 == 1);
+            let signals = SignalsInfo::<WithOrigin>::new(handled)
+                .map_err(|error| format!("Signals can't be passed on to the job: {error}."))?;
+            Ok(Self { signals, ignored })
         }
 
         /// Passes on what arrives from now on.
         pub(in super::super) fn forward_to(self, child: &Child) -> Forwarding {
-            let Self(mut signals) = self;
+            let Self { mut signals, ignored } = self;
             let handle = signals.handle();
+            for signal in ignored {
+                // The job may have its own handler. Without ours it misses the signal, but it runs: that is no error.
+                let _ = handle.add_signal(signal);
+            }
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             thread::spawn(move || {
                 for origin in signals.forever() {
