@@ -1,15 +1,19 @@
 // Pictures of every view, in every size and both themes, of files of every kind.
 //
-//   VRAMSCOPE_URL=http://127.0.0.1:7070/ node gallery.mjs FOLDER [FILE...]
+//   VRAMSCOPE_URL=http://127.0.0.1:7070/ VRAMSCOPE_PROGRAM=target/release/vramscope node gallery.mjs FOLDER [FILE...]
 //
-// writes them for people to look at; FILE is a further file, such as one with a million events. The golden pictures in
-// `golden` are made from the same list.
+// writes them for people to look at; FILE is a further file. The golden pictures in `golden` are made from the same list,
+// except for those of a live session.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { atEnd } from './ending.mjs';
 import { openPage } from './page.mjs';
-import { goTo, until } from './workbench.mjs';
+import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
+import { events, goTo, openSession, until } from './workbench.mjs';
 
 export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
@@ -26,12 +30,38 @@ function cut(name, share) {
   return { name: `cut_${name}`, mimeType: 'application/octet-stream', buffer: whole.subarray(0, Math.floor(whole.length * share)) };
 }
 
-/** The files of the repository: each with a name and what opens it. */
+/** Writes the recording of a job with a million events. Its memory depends on nothing but these arguments. */
+function million(t) {
+  const file = join(emptyFolder(t), 'million.vramscope');
+  execFileSync(programPath(), ['run', 'transformer', '--steps', '310', '--out', file], { stdio: 'ignore' });
+  return async (page) => {
+    await page.load(file);
+    assert.ok(await events(page) > 1_000_000);
+  };
+}
+
+/** Starts a server, to which a job sends its memory until it ends. */
+async function session(t) {
+  const usual = process.env.VRAMSCOPE_URL;
+  atEnd(t, () => { process.env.VRAMSCOPE_URL = usual; });
+  const server = await startServer(t);
+  const { events_sent: sent } = await startJob(t, server.url, 'transformer', '--steps', '6', '--rate', '0').ended;
+  return async (page) => {
+    await openSession(page);
+    await until('all of it is there', () => events(page), (count) => count === sent);
+  };
+}
+
+/** What looks the same each time: each with a name, and what prepares it for a test and returns what opens it in a page. */
 export const SUBJECTS = [
-  ['small', (page) => page.load(fixture('two_devices.pickle'))],
-  ['out-of-memory', (page) => page.loadSample()],
-  ['cut-off', (page) => page.load(cut('torch_2_15.pickle', 0.7))],
+  ['small', () => (page) => page.load(fixture('two_devices.pickle'))],
+  ['out-of-memory', () => (page) => page.loadSample()],
+  ['cut-off', () => (page) => page.load(cut('torch_2_15.pickle', 0.7))],
+  ['million', million],
 ];
+
+/** A session: the times of its events are those of the clock, so that no two pictures of it are equal. */
+const LIVE = ['live', session];
 
 /** Returns a screenshot of the page once it no longer changes; the last one after three seconds. */
 async function still(page) {
@@ -45,8 +75,8 @@ async function still(page) {
   return last;
 }
 
-/** Calls `take(name, picture)` with every picture of a subject in a theme. */
-export async function pictures(page, [subject, open], theme, take) {
+/** Calls `take(name, picture)` with every picture of a subject in a theme. `open` opens it in the page. */
+export async function pictures(page, subject, open, theme, take) {
   for (const [width, height] of SIZES) {
     await page.tab.setViewportSize({ width, height });
     // Which panels are open at first depends on the size.
@@ -65,12 +95,14 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { writeFileSync } = await import('node:fs');
   const [folder, ...files] = process.argv.slice(2);
   mkdirSync(folder, { recursive: true });
-  const named = files.map((file) => [basename(file).replace(/\..*/, ''), (page) => page.load(file)]);
-  for (const subject of [...SUBJECTS, ...named]) {
+  const named = files.map((file) => [basename(file).replace(/\..*/, ''), () => (page) => page.load(file)]);
+  for (const [subject, prepare] of [...SUBJECTS, LIVE, ...named]) {
     for (const theme of THEMES) {
       const endings = [];
-      const page = await openPage({ after: (end) => endings.push(end) }, { theme });
-      await pictures(page, subject, theme, (name, picture) => writeFileSync(join(folder, `${name}.png`), picture));
+      const t = { after: (end) => endings.push(end) };
+      const open = await prepare(t);
+      const page = await openPage(t, { theme });
+      await pictures(page, subject, open, theme, (name, picture) => writeFileSync(join(folder, `${name}.png`), picture));
       for (const end of endings) await end().catch((failure) => console.error(failure.message));
     }
   }

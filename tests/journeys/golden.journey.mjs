@@ -70,9 +70,10 @@ function fontWidths() {
   });
 }
 
-for (const subject of SUBJECTS) {
+for (const [subject, prepare] of SUBJECTS) {
   for (const theme of THEMES) {
-    test(`${subject[0]}, ${theme}: every view looks as it did`, async (t) => {
+    test(`${subject}, ${theme}: every view looks as it did`, async (t) => {
+      const open = await prepare(t);
       const page = await openPage(t, { theme });
       const fonts = JSON.stringify(await page.tab.evaluate(fontWidths));
       const known = join(folder, 'fonts.json');
@@ -85,7 +86,7 @@ for (const subject of SUBJECTS) {
       }
       const blank = await (await page.tab.context().browser().newContext()).newPage();
       const different = [];
-      await pictures(page, subject, theme, async (name, picture) => {
+      await pictures(page, subject, open, theme, async (name, picture) => {
         const path = join(folder, `${name}.webp`);
         const golden = !writes && existsSync(path) ? readFileSync(path, 'base64') : '';
         const { made, share } = await blank.evaluate(compare, { screenshot: picture.toString('base64'), golden, SQUARE, APART });

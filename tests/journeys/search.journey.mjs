@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, goTo, number, openSample, press, says, standsAt, text, until } from './workbench.mjs';
+import { trainingJob } from './training.mjs';
+import { address, addressSays, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -142,6 +143,36 @@ test('the search box lists its syntax, and a click tries an example', async (t) 
   assert.equal(await at(page, 'search-input').inputValue(), forms[0]);
   await says(page, 'search-result', /no match|·/i);
   assert.equal(await at(page, 'search-help-list').count(), 0);
+
+  // Esc closes it with the focus on its button too, and another place that gets the focus.
+  for (const leave of [() => press(page, 'Escape'), () => page.tab.getByRole('tab', { name: 'Flame' }).focus()]) {
+    await at(page, 'search-help').click();
+    await at(page, 'search-help-list').waitFor();
+    await leave();
+    await at(page, 'search-help-list').waitFor({ state: 'detached' });
+  }
+});
+
+test('Enter goes to the row that the arrow keys chose, also where no allocation matches', async (t) => {
+  const page = await openPage(t);
+  const file = trainingJob();
+  const job = JSON.parse(file.buffer);
+  const start = job.device_traces[0][0].time_us;
+  job.external_annotations = ['warm-up', 'second warm-up', 'third warm-up'].flatMap((name, i) => ['START', 'END'].map(
+    (stage, j) => ({ device: 0, name, stage, time_us: start + 100 * i + 50 * j + 5 }),
+  ));
+  await page.load({ ...file, buffer: Buffer.from(JSON.stringify(job)) });
+  await at(page, 'search-input').fill('warm-up');
+  const listed = await until('three spans', () => groups(page), (listed) => listed.marks?.count === 3);
+  assert.equal(listed.allocations, undefined);
+  const cursors = [];
+  for (const keys of [['ArrowDown', 'Enter'], ['Enter'], ['ArrowDown', 'Enter']]) {
+    const before = (await status(page)).position;
+    await press(page, ...keys);
+    cursors.push((await movesFrom(page, before)).position);
+  }
+  // The first row, the next by Enter alone, and the next by the arrow key.
+  assert.ok(cursors[0] < cursors[1] && cursors[1] < cursors[2], cursors.join());
 });
 
 test('several words are one search, and an error leaves the words in view', async (t) => {

@@ -104,6 +104,21 @@ test('on a phone the note on the download stands clear of the tabs', async (t) =
   await page.screenshot('shared-early-phone');
 });
 
+test('the address of a shared trace goes with it when it is closed', async (t) => {
+  const server = await startServer(t);
+  const link = await share(server.url, await sharedRecording(t, server.url, ...RUN));
+  const page = await openPage(t, { address: `s-${link.token}` });
+  await page.reach('ready');
+  await isComplete(page);
+  await at(page, 'file-menu').click();
+  await at(page, 'file-close').click();
+  const there = () => page.tab.evaluate(() => location.pathname + location.hash);
+  await until('the address names nothing', there, (address) => address === '/');
+  await page.tab.reload();
+  await page.tab.locator('input[type=file]').first().waitFor({ state: 'attached' });
+  assert.equal(await page.state(), 'empty');
+});
+
 test('a download that is cut goes on where it was', async (t) => {
   const server = await startServer(t);
   const link = await share(server.url, await sharedRecording(t, server.url, ...RUN));

@@ -17,7 +17,7 @@ use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, FileEntry, History, Model, Phase, Way, steps_to_go, way};
+use crate::model::{Action, FileEntry, History, Model, Phase, SHARED_PREFIX, Way, steps_to_go, way};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -101,8 +101,8 @@ fn address(model: &Model) -> Option<String> {
     let (folder, last) = path_there();
     let path = match model.file().and_then(FileEntry::path) {
         Some(path) => path,
-        // The page's path identifies another trace, which is no longer the one that is shown.
-        None if model.files.iter().any(|file| file.path().as_ref() == Some(&last)) => String::new(),
+        // The page's path identifies a shared trace, which is no longer the one that is shown.
+        None if last.starts_with(SHARED_PREFIX) => String::new(),
         None => last,
     };
     Some(format!("{folder}{path}{}{fragment}", source::parameters_for(model.file())))

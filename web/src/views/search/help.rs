@@ -4,17 +4,9 @@ use shared::query::SearchHelp;
 use yew::prelude::*;
 
 /// Renders the forms of a term; `on_example` is called with the one that was clicked.
-pub fn help(on_example: &Callback<String>, on_close: Callback<()>) -> Html {
-    let onkeydown = {
-        Callback::from(move |event: KeyboardEvent| {
-            if event.key() == "Escape" {
-                event.stop_propagation();
-                on_close.emit(());
-            }
-        })
-    };
+pub fn help(on_example: &Callback<String>) -> Html {
     html! {
-        <div class="popover search-help" role="dialog" aria-label="Search syntax" {onkeydown} data-testid="search-help-list">
+        <div class="popover search-help" role="dialog" aria-label="Search syntax" data-testid="search-help-list">
             <table>
                 <tbody>
                     { for SearchHelp::FORMS.iter().map(|(form, meaning)| {

@@ -43,6 +43,8 @@ pub fn SearchBox() -> Html {
     // The list is open while the box has the focus, until Esc closes it.
     let is_open = use_state_eq(|| false);
     let chosen = use_state_eq(|| None::<Row>);
+    // Whether the arrow keys chose that row, and Enter has not gone to it yet.
+    let is_pointed = use_mut_ref(|| false);
     let node = use_node_ref();
     let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
     let position = model.view.cursor;
@@ -126,7 +128,9 @@ pub fn SearchBox() -> Html {
     };
     let choose = {
         let (model, found, hit, chosen) = (model.clone(), found.clone(), hit.clone(), chosen.clone());
+        let is_pointed = is_pointed.clone();
         Callback::from(move |row: Row| {
+            *is_pointed.borrow_mut() = false;
             let Some(Answer::Found(found)) = found.as_deref() else { return };
             if let Row::Allocation(i) = row
                 && let Some(row) = found.hits.get(i)
@@ -180,18 +184,15 @@ pub fn SearchBox() -> Html {
                 // Enter before the debounce has elapsed starts the search.
                 "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
                 "Enter" => match *chosen {
-                    // The row was chosen with the arrow keys.
-                    Some(row @ (Row::Line(_) | Row::Segment(_) | Row::Mark(_))) if !rows_only(&rows) => {
-                        choose.emit(row);
-                    }
-                    Some(row @ Row::Allocation(_)) => choose.emit(row),
+                    Some(row) if *is_pointed.borrow() => choose.emit(row),
                     _ => walk.emit(!event.shift_key()),
                 },
                 "ArrowDown" | "ArrowUp" if *is_open => {
+                    *is_pointed.borrow_mut() = true;
                     chosen.set(rows::step(&rows, current, event.key() == "ArrowDown"));
                 }
                 "ArrowDown" => is_open.set(true),
-                "Escape" if *is_helping => is_helping.set(false),
+                "Escape" if *is_helping => return,
                 // The list closes with it. The term stays: the next Esc clears it, or its button. A failure would only leave
                 // the focus in the box.
                 "Escape" => drop(input.blur()),
@@ -221,9 +222,17 @@ pub fn SearchBox() -> Html {
             is_helping.set(false);
         })
     };
+    // Wherever the focus is: in the box, on the button that opened the list, or in the list.
     let close_help = {
         let is_helping = is_helping.clone();
-        Callback::from(move |()| is_helping.set(false))
+        Callback::from(move |event: KeyboardEvent| {
+            if event.key() == "Escape" && *is_helping {
+                event.prevent_default();
+                event.stop_propagation();
+                is_helping.set(false);
+                focus(SEARCH_INPUT_ID);
+            }
+        })
     };
 
     let result = match answer.as_deref() {
@@ -246,15 +255,20 @@ pub fn SearchBox() -> Html {
         })
     };
     let onfocusout = {
-        let (is_open, chosen, node) = (is_open.clone(), chosen.clone(), node.clone());
+        let (is_open, is_helping, chosen, node) = (is_open.clone(), is_helping.clone(), chosen.clone(), node.clone());
         Callback::from(move |event: FocusEvent| {
             let to = event.related_target().and_then(|to| to.dyn_into::<Node>().ok());
+            let has_left = to.is_some();
             let is_inside = node.get().is_some_and(|node| to.is_some() && node.contains(to.as_ref()));
             // While another window has the focus, the box is still the active element.
             let is_kept = document().active_element().is_some_and(|active| active.id() == SEARCH_INPUT_ID);
             if !is_inside && !is_kept {
                 is_open.set(false);
                 chosen.set(None);
+            }
+            // A press on its text takes the focus too, but to nowhere.
+            if !is_inside && has_left {
+                is_helping.set(false);
             }
         })
     };
@@ -270,7 +284,7 @@ pub fn SearchBox() -> Html {
         }
     };
     html! {
-        <div class="search" ref={node} {onfocusin} {onfocusout}>
+        <div class="search" ref={node} {onfocusin} {onfocusout} onkeydown={close_help}>
             <div class={classes!("search-box", error.is_some().then_some("has-error"), refused.is_some().then_some("is-waiting"))}>
                 <svg class="search-icon" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
                     <path d="M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 9.3 13 13" />
@@ -307,7 +321,7 @@ pub fn SearchBox() -> Html {
                 <p id="search-fault" class="popover search-fault" role="alert" data-testid="search-error">{ error }</p>
             }
             if *is_helping {
-                { help(&on_example, close_help) }
+                { help(&on_example) }
             } else if is_listed {
                 { list(&Shown {
                     result,
@@ -325,11 +339,6 @@ pub fn SearchBox() -> Html {
             }
         </div>
     }
-}
-
-/// Returns whether no allocation is listed, so that Enter walks through the other rows.
-fn rows_only(rows: &[Row]) -> bool {
-    !matches!(rows.first(), Some(Row::Allocation(_)))
 }
 
 /// Renders the result: `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
