@@ -241,59 +241,46 @@ pub(super) fn rows(
     (first, count): (u32, u32),
     locate: u32,
 ) -> Answer {
-    let events = match caches.event_list(context, filter) {
-        Ok(list) => list,
-        Err(sentence) => return Answer::Refused(sentence),
-    };
-    // Losses are listed whatever the search terms: the missing events might have matched.
-    let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
-    let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
-    let total = list.len();
-    let first = first.min(total);
-    let last = first.saturating_add(count.min(ROWS)).min(total);
-    let rows = (first..last).filter_map(|row| shown(context, list.get(row)?)).collect();
-    // The event that leads to a position is the one before it.
-    Answer::Events(EventRows { total, first, rows, located: list.before(locate), order: EventOrder::default() })
+    let filter = filter.clone();
+    sorted(context, caches, &SortedQuery { filter, order: EventOrder::default(), first, count, locate })
 }
 
 /// Answers [`Query::SortedEvents`](crate::query::Query::SortedEvents).
 pub(super) fn sorted(context: Context<'_>, caches: &mut Caches, query: &SortedQuery) -> Answer {
-    let SortedQuery { filter, order, first, count, locate } = query;
-    let is_by_number = matches!(order.by, EventColumn::Number | EventColumn::Time);
-    if is_by_number && !order.is_falling {
-        return rows(context, caches, filter, (*first, *count), *locate);
-    }
+    let SortedQuery { filter, order, locate, .. } = query;
     let events = match caches.event_list(context, filter) {
         Ok(list) => list,
         Err(sentence) => return Answer::Refused(sentence),
     };
-    let (total, with_losses) =
-        (events.len(), filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST));
-    if is_by_number {
+    if matches!(order.by, EventColumn::Number | EventColumn::Time) {
+        // Losses are listed whatever the search terms: the missing events might have matched.
+        let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
         let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
-        let mirrored = |row: u32| list.len().checked_sub(row)?.checked_sub(1);
-        let rows = (*first..first.saturating_add((*count).min(ROWS)).min(list.len()))
-            .filter_map(|row| shown(context, list.get(mirrored(row)?)?));
-        let (rows, located) = (rows.collect(), list.before(*locate).and_then(mirrored));
-        return Answer::Events(EventRows {
-            total: list.len(),
-            first: (*first).min(list.len()),
-            rows,
-            located,
-            order: *order,
-        });
+        // The event that leads to a position is the one before it.
+        return page(context, query, list.len(), list.before(*locate), |row| list.get(row));
     }
-    let all = || (0..total).filter_map(|row| events.get(row)).collect();
+    let all = || (0..events.len()).filter_map(|row| events.get(row)).collect();
     let sorted = caches.sorted.of(context, filter, order.by, all);
-    let total = sorted.len() as u32;
-    let mirrored = |row: u32| if order.is_falling { total.checked_sub(row)?.checked_sub(1) } else { Some(row) };
-    let first = (*first).min(total);
-    let rows = (first..first.saturating_add((*count).min(ROWS)).min(total))
-        .filter_map(|row| shown(context, Place::Event(*sorted.get(mirrored(row)? as usize)?)));
-    let rows = rows.collect();
     let wanted = locate.checked_sub(1);
-    let located = sorted.iter().position(|index| Some(*index) == wanted).and_then(|row| mirrored(row as u32));
-    Answer::Events(EventRows { total, first, rows, located, order: *order })
+    let located = sorted.iter().position(|index| Some(*index) == wanted).map(|row| row as u32);
+    page(context, query, sorted.len() as u32, located, |row| sorted.get(row as usize).copied().map(Place::Event))
+}
+
+/// Returns the rows that a query asks for, of `total` rows whose places `get` returns in rising order. `located` is the
+/// row in that order that the query looks for.
+fn page<'a>(
+    context: Context<'_>,
+    query: &SortedQuery,
+    total: u32,
+    located: Option<u32>,
+    get: impl Fn(u32) -> Option<Place<'a>>,
+) -> Answer {
+    let order = query.order;
+    let turned = |row: u32| if order.is_falling { total.checked_sub(row)?.checked_sub(1) } else { Some(row) };
+    let first = query.first.min(total);
+    let last = first.saturating_add(query.count.min(ROWS)).min(total);
+    let rows = (first..last).filter_map(|row| shown(context, get(turned(row)?)?)).collect();
+    Answer::Events(EventRows { total, first, rows, located: located.and_then(turned), order })
 }
 
 /// Answers [`Query::EventText`](crate::query::Query::EventText).

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use js_sys::{ArrayBuffer, Uint8Array};
+use js_sys::{ArrayBuffer, Promise, Uint8Array};
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::query::{Axis, ColorBy, Query, TimelineQuery, Window};
@@ -16,6 +16,8 @@ use web_sys::{DedicatedWorkerGlobalScope, Response};
 const SAMPLE: &str = "./sample.pickle";
 /// How many bytes of it are read, which takes some hundredths of a second.
 const MOST_BYTES: u32 = 2 << 20;
+/// How many bytes of it are read in one step.
+const PIECE_BYTES: usize = 1 << 18;
 
 thread_local! {
     static IS_WANTED: Cell<bool> = const { Cell::new(true) };
@@ -26,14 +28,41 @@ pub fn stop() {
     IS_WANTED.set(false);
 }
 
-/// Reads a part of the sample, asks what a page would ask first, and drops both.
+/// Reads a part of the sample, asks what a page would ask first, and drops both. Between two steps the worker reads its
+/// messages: a file that arrives meanwhile is not kept waiting.
 pub async fn run(scope: DedicatedWorkerGlobalScope) {
     // A failure here changes nothing but speed.
-    if let Ok(bytes) = fetch(&scope).await
-        && IS_WANTED.get()
-    {
-        let _ = open_and_ask(&bytes);
+    let _ = practise(&scope).await;
+}
+
+async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
+    let bytes = fetch(scope).await.ok()?;
+    let mut importer = Importer::new(ImportLimits::default());
+    for piece in bytes.chunks(PIECE_BYTES) {
+        still_wanted(scope).await?;
+        importer.push(piece).ok()?;
     }
+    still_wanted(scope).await?;
+    let mut session = Session::build(importer.finish().ok()?, &mut |_| {});
+    let device = session.summary().devices.first()?;
+    let (axis, columns, window) = (Axis::Event, 1_000, device.event);
+    let bytes = Window { start: 0.0, end: device.peak_reserved as f64 };
+    let (color_by, rows) = (ColorBy::Site, 500);
+    let query = TimelineQuery { axis, window, columns, bytes, rows, color_by, filter: Vec::new(), highlight: None };
+    for query in [Query::Overview { axis, columns }, Query::Timeline(query)] {
+        still_wanted(scope).await?;
+        session.answer(0, &query);
+    }
+    Some(())
+}
+
+/// Lets the worker read its messages. Returns `None` if one of them brought a file.
+async fn still_wanted(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
+    let read = Promise::new(&mut |resolve, _| {
+        let _ = scope.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 0);
+    });
+    JsFuture::from(read).await.ok()?;
+    IS_WANTED.get().then_some(())
 }
 
 async fn fetch(scope: &DedicatedWorkerGlobalScope) -> Result<Vec<u8>, JsValue> {
@@ -43,18 +72,4 @@ async fn fetch(scope: &DedicatedWorkerGlobalScope) -> Result<Vec<u8>, JsValue> {
     }
     let buffer: ArrayBuffer = JsFuture::from(response.array_buffer()?).await?.unchecked_into();
     Ok(Uint8Array::new_with_byte_offset_and_length(&buffer, 0, buffer.byte_length().min(MOST_BYTES)).to_vec())
-}
-
-fn open_and_ask(bytes: &[u8]) -> Option<()> {
-    let mut importer = Importer::new(ImportLimits::default());
-    importer.push(bytes).ok()?;
-    let mut session = Session::build(importer.finish().ok()?, &mut |_| {});
-    let device = session.summary().devices.first()?;
-    let (axis, columns, window) = (Axis::Event, 1_000, device.event);
-    let bytes = Window { start: 0.0, end: device.peak_reserved as f64 };
-    session.answer(0, &Query::Overview { axis, columns });
-    let (color_by, rows) = (ColorBy::Site, 500);
-    let query = TimelineQuery { axis, window, columns, bytes, rows, color_by, filter: Vec::new(), highlight: None };
-    session.answer(0, &Query::Timeline(query));
-    Some(())
 }

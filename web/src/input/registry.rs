@@ -333,6 +333,16 @@ mod tests {
     }
 
     #[test]
+    fn the_menu_of_a_flame_box_names_the_keys_of_its_commands() {
+        let offers = transforms::offers(&[3, 7]);
+        assert_eq!(offers.len(), 10);
+        for (id, _, key, _) in offers {
+            let command = COMMANDS.iter().find(|command| command.id == id).unwrap_or_else(|| panic!("{id}"));
+            assert!(command.chords.iter().any(|chord| chord.caps().join(" ") == key), "{id}: {key}");
+        }
+    }
+
+    #[test]
     fn an_empty_page_offers_only_what_works() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
         assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);

@@ -173,6 +173,26 @@ pub(crate) mod log {
     #[derive(Default)]
     pub(crate) struct SurfaceLog(pub(crate) Vec<String>);
 
+    impl SurfaceLog {
+        /// Returns every text with its rectangle.
+        pub(crate) fn words(&self) -> Vec<(Area, String)> {
+            let number = |text: &str| text.parse::<f64>().unwrap();
+            let found = self.0.iter().filter_map(|line| {
+                let (text, rest) = line.strip_prefix("text \"")?.rsplit_once("\" at ")?;
+                let (point, align) = rest.split_once(' ')?;
+                let (x, y) = point.split_once(',')?;
+                let width = text.chars().count() as f64 * 6.0;
+                let x = match align {
+                    "Start" => number(x),
+                    "Middle" => number(x) - width / 2.0,
+                    _ => number(x) - width,
+                };
+                Some((Area { x, y: number(y) - 5.0, width, height: 10.0 }, text.to_owned()))
+            });
+            found.collect()
+        }
+    }
+
     fn area(a: Area) -> String {
         format!("{},{} {}x{}", a.x.round(), a.y.round(), a.width.round(), a.height.round())
     }

@@ -1,4 +1,4 @@
-//! The page of a file that has been read: overview, tabs, one view, the details pane and the status line.
+//! The workbench of a file: overview, tabs, one view or two, the details pane and the status line.
 
 use yew::prelude::*;
 
@@ -20,12 +20,13 @@ use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
 use crate::widgets::bytes_text::copy_exact;
 
-/// The page of a file that has been read.
+/// The workbench of the current file. It is unseen until the file has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
     use_tab_in_view(model.view.tab);
     let shows = |tab| model.view.shows(tab);
+    let is_read = model.summary().is_some();
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -51,20 +52,24 @@ pub fn Workbench() -> Html {
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
-        use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
+        use_effect_with(is_read, move |is_read| {
+            if *is_read {
+                after_next_frame(move || is_settled.set(true));
+            }
+        });
     }
     // What had the focus is gone with the page before: the next Tab goes on in the view.
-    use_effect_with((), |()| {
-        if browser::has_no_focus() {
+    use_effect_with(is_read, |is_read| {
+        if *is_read && browser::has_no_focus() {
             browser::focus_view(true);
         }
     });
     html! {
-        <main class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
+        <main class={classes!("workbench", (!is_read).then_some("is-unseen"))} oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
-            if model.device().is_some() {
+            if !is_read || model.device().is_some() {
                 <div class="overview-pane"><Overview /></div>
                 <OutsideCurves />
             }

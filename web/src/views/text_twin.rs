@@ -81,7 +81,7 @@ pub fn TextTwin() -> Html {
     };
     let mut said = subject(&model, tab, answer.as_deref(), totals.as_ref());
     said += &other.map(|tab| beside_text(subject(&model, tab, beside.as_deref(), totals.as_ref()))).unwrap_or_default();
-    said += &model.device().map(whole).unwrap_or_default();
+    said += &model.device().map(|device| whole(device, model.is_cut_off())).unwrap_or_default();
     if let Some(totals) = totals {
         said += &format!(
             "Cursor at event {}: {} requested, {} reserved. ",
@@ -235,10 +235,11 @@ fn subject(model: &ModelHandle, tab: Tab, answer: Option<&Answer>, totals: Optio
     }
 }
 
-/// Describes the overview: the whole trace, whatever part of it is shown.
-fn whole(device: &DeviceSummary) -> String {
+/// Describes the overview: the whole trace, or what could be read of it, whatever part is shown.
+fn whole(device: &DeviceSummary, is_cut_off: bool) -> String {
     format!(
-        "Whole trace: {}, peak {} requested, at most {} reserved, {}. ",
+        "{}: {}, peak {} requested, at most {} reserved, {}. ",
+        if is_cut_off { "What was read of the trace" } else { "Whole trace" },
         counted(device.events.into(), "event"),
         Bytes(device.peak.requested),
         Bytes(device.peak_reserved),

@@ -15,6 +15,7 @@ use crate::widgets::format::{counted, wall_clock};
 pub fn FileFacts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
+    let is_cut_off = model.is_cut_off();
     let (heading, size) = if file.live.is_some() { ("Session", "In memory") } else { ("File", "Size") };
     html! {
         <section aria-label={heading} data-testid="file-facts">
@@ -31,6 +32,7 @@ pub fn FileFacts() -> Html {
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
                 let span = Micros(device.span_us).to_string();
+                let [peak, end] = if is_cut_off { ["Peak of what was read", "At the cut"] } else { ["Peak", "At the end"] };
                 let show = {
                     let model = model.clone();
                     Callback::from(move |_| model.dispatch(Action::SetDevice(i as u32)))
@@ -66,9 +68,9 @@ pub fn FileFacts() -> Html {
                             </dd></div>
                             <div class="fact"><dt>{ "Allocations" }</dt><dd>{ Count(device.allocations.into()).to_string() }
                                 <span class="remark">{ format!("from {}", counted(device.stacks.into(), "distinct stack")) }</span></dd></div>
-                            <div class="fact"><dt>{ "Peak" }</dt><dd>{ bytes_text(device.peak.requested) }<span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ peak }</dt><dd>{ bytes_text(device.peak.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ format!("peak reserved {}", Bytes(device.peak_reserved)) }</span></dd></div>
-                            <div class="fact"><dt>{ "At the end" }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ end }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ format!("{} reserved in {}", Bytes(device.end.reserved), counted(device.end.segments.into(), "segment")) }</span></dd></div>
                             <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter().map(|stream| (stream_name(*stream, &device.streams), stream.to_string()))) }</dd></div>
                             if !device.pools.is_empty() {

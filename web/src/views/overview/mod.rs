@@ -60,7 +60,8 @@ pub fn Overview() -> Html {
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, axis, extent, newest, window, cursor, range, pins, runs }
+            let is_cut_off = model.is_cut_off();
+            Scene { answer, palette, axis, extent, newest, window, cursor, range, is_cut_off, pins, runs }
         });
     });
     use_brush(&model, &canvas);

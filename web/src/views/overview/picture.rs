@@ -16,6 +16,7 @@ use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
+use crate::views::timeline::cut;
 use crate::views::whatif::RunLines;
 use crate::views::{losses, pin_flags, range_band};
 
@@ -44,6 +45,8 @@ pub struct Scene {
     pub cursor: Option<f64>,
     /// The selected range.
     pub range: Option<Window>,
+    /// Whether the end of the file is missing.
+    pub is_cut_off: bool,
     /// The pins.
     pub pins: Rc<[PinFlag]>,
     /// The reserved memory of what-if runs.
@@ -230,6 +233,9 @@ fn over(
     if let Some(range) = preview.or(scene.range) {
         range_band::draw(surface, x, plot, range, palette);
     }
+    if scene.is_cut_off {
+        cut::tear(surface, plot.right(), plot, palette);
+    }
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
         surface.vertical(at, 1.0, plot.bottom(), palette.oom.into());
@@ -354,10 +360,9 @@ mod tests {
         assert!(closed(&[]).is_empty());
     }
 
-    #[test]
-    fn marks_lie_over_the_brush() {
-        let plot = plot(Size { width: 380.0, height: 85.0, ratio: 1.0 });
-        let scene = Scene {
+    /// A scene of 30 events.
+    fn scene() -> Scene {
+        Scene {
             answer: Rc::new(Answer::Overview(overview())),
             palette: Rc::new(Palette::light()),
             axis: Axis::Event,
@@ -366,11 +371,17 @@ mod tests {
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
             range: None,
+            is_cut_off: false,
             pins: Rc::default(),
             runs: None,
-        };
+        }
+    }
+
+    #[test]
+    fn marks_lie_over_the_brush() {
+        let plot = plot(Size { width: 380.0, height: 85.0, ratio: 1.0 });
         let mut log = SurfaceLog::default();
-        over(&mut log, &scene, &overview(), plot, 10, None);
+        over(&mut log, &scene(), &overview(), plot, 10, None);
         let palette = Palette::light();
         let order: Vec<Option<usize>> = [
             "text \"10 B\"",
@@ -383,5 +394,16 @@ mod tests {
         .map(|part| log.0.iter().position(|line| line.contains(part)))
         .collect();
         assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {:#?}", log.0);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_ends_with_a_torn_edge() {
+        let edges = |is_cut_off| {
+            let (mut log, scene) = (SurfaceLog::default(), Scene { is_cut_off, ..scene() });
+            let plot = plot(Size { width: 380.0, height: 85.0, ratio: 1.0 });
+            over(&mut log, &scene, &overview(), plot, 10, None);
+            log.0.iter().filter(|line| line.starts_with("contour")).count()
+        };
+        assert_eq!((edges(false), edges(true)), (0, 2));
     }
 }

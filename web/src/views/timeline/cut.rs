@@ -17,8 +17,14 @@ fn edge(plot_area: &PlotArea, end: Option<f64>) -> Option<f64> {
 
 /// Draws the edge at the coordinate `end`.
 pub fn draw(surface: &mut dyn Surface, plot_area: &PlotArea, end: Option<f64>, palette: &Palette) {
-    let Some(at) = edge(plot_area, end) else { return };
-    let (plot, (every, width)) = (plot_area.plot, TOOTH);
+    if let Some(at) = edge(plot_area, end) {
+        tear(surface, at, plot_area.plot, palette);
+    }
+}
+
+/// Draws a torn edge at a pixel, as high as the plot.
+pub fn tear(surface: &mut dyn Surface, at: f64, plot: Area, palette: &Palette) {
+    let (every, width) = TOOTH;
     let teeth = (plot.height / every).max(0.0) as u32;
     let tooth = |i: u32| (if i.is_multiple_of(2) { at } else { at - width }, plot.y + f64::from(i) * every);
     let points: Vec<(f64, f64)> = (0..=teeth).map(tooth).chain([(at, plot.bottom())]).collect();

@@ -6,8 +6,10 @@ use shared::diagnosis::FailedRequest;
 use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
 use yew::prelude::*;
 
+use super::flags::Oom;
 use super::lanes::Rows;
-use super::marks::{Marks, Oom, Steps};
+use super::marks::{Marks, Steps};
+use super::peak::Peak;
 use crate::hooks::{ModelHandle, use_answer, use_cursor_x, use_pin_flags, use_range};
 use crate::model::{Model, Selection};
 
@@ -71,7 +73,9 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         rows,
         steps: steps.as_ref().clone(),
         losses,
-        peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
+        peak: coordinate(peak)
+            .zip(device.map(|device| device.peak.requested).filter(|bytes| *bytes > 0))
+            .map(|(x, bytes)| Peak { x, bytes, is_partial: model.is_cut_off() }),
         lifetime,
         range: use_range(model),
         cut: model.is_cut_off().then(|| model.extent().end),

@@ -2,8 +2,9 @@
 
 mod bands;
 mod curves;
-mod cut;
+pub(super) mod cut;
 pub(super) mod double;
+mod flags;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
@@ -12,6 +13,7 @@ pub(super) mod listen;
 pub(super) mod marked;
 pub(super) mod marks;
 mod outline;
+pub(super) mod peak;
 mod picture;
 mod pointer;
 mod question;

@@ -13,7 +13,7 @@ use super::ghost::Ghost;
 use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
 use super::marks::{self, Marks};
 use super::outline::Outline;
-use super::{bands, cut};
+use super::{bands, cut, peak};
 use crate::render::canvas::{Picture, Size};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
@@ -217,7 +217,7 @@ fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: O
     let mut lines: Vec<f64> = marks.ooms.iter().map(|oom| x.pixel(oom.x)).collect();
     lines.push(cursor);
     let places = |mark: (f64, f64), size: (f64, f64)| outline.places(mark, size, &lines);
-    marks::peak(surface, plot_area, marks.peak, &largest(timeline), (&mut labels, places), palette);
+    peak::draw(surface, plot_area, marks.peak, &largest(timeline), (&mut labels, places), palette);
 }
 
 /// The number of classes that the peak is labelled with.

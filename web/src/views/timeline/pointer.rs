@@ -8,10 +8,10 @@ use shared::query::{Answer, Paint, Query, Window};
 use yew::prelude::*;
 
 use super::double::{band_at, window_on};
+use super::flags;
 use super::gesture::{Effect, Gesture, PlotArea};
 use super::hover::{Hover, Thing};
 use super::listen::{Gestures, REST_MS, use_gestures, use_tip_until_moved};
-use super::marks;
 use super::picture::{Scene, TimelinePicture};
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, ask, select_range};
@@ -131,7 +131,7 @@ impl PointerHandler {
     fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
         let flag = self.canvas.read(|picture| {
             let scene = picture.scene.as_ref()?;
-            marks::flag_at(&scene.marks.ooms, plot_area.x(), plot_area.plot, at).map(|oom| oom.position)
+            flags::at(&scene.marks.ooms, plot_area.x(), plot_area.plot, at).map(|oom| oom.position)
         });
         let inside = (at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0), plot_area.plot.bottom() - 1.0);
         if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {

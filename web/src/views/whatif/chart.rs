@@ -23,6 +23,7 @@ use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
 use crate::views::timeline::listen::{Gestures, use_gestures};
 use crate::views::timeline::marked::use_marks;
 use crate::views::timeline::marks::{self, Marks};
+use crate::views::timeline::peak;
 use crate::views::{losses, range_band};
 
 /// Properties of [`Chart`].
@@ -125,7 +126,7 @@ impl Picture for ChartPicture {
         }
         losses::label(surface, &marks.losses, (plot_area.x(), plot_area.plot), &mut labels, palette);
         // Curves hide nothing that a line of text could.
-        marks::peak(surface, plot_area, marks.peak, &[], (&mut labels, |_, _| Vec::new()), palette);
+        peak::draw(surface, plot_area, marks.peak, &[], (&mut labels, |_, _| Vec::new()), palette);
         marks::above(surface, plot_area, marks, palette);
         true
     }
