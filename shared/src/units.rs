@@ -69,6 +69,20 @@ pub fn compared(one: Bytes, other: Bytes) -> (String, String) {
     (one.like(least), other.like(least))
 }
 
+/// Returns two numbers of bytes; if their texts would be equal although they differ, in the largest unit that tells them
+/// apart: `24,571 MiB`, `24,576 MiB`.
+pub fn told_apart(one: Bytes, other: Bytes) -> (String, String) {
+    let texts = (one.to_string(), other.to_string());
+    if texts.0 != texts.1 || one == other {
+        return texts;
+    }
+    let whole = |bytes: Bytes, unit: u32| {
+        format!("{} {}", Count(bytes.in_unit(unit, 0).scaled().unsigned_abs()), UNITS[unit as usize])
+    };
+    let finer = (0..one.unit()).rev().map(|unit| (whole(one, unit), whole(other, unit)));
+    finer.into_iter().find(|(one, other)| one != other).unwrap_or(texts)
+}
+
 /// A whole number, grouped by thousands: `1,004,221`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
@@ -96,6 +110,12 @@ pub fn counted(count: u64, noun: &str) -> String {
 /// Returns a number of things with the noun in the singular or plural: `1 entry`, `1,204 entries`.
 pub fn counted_as(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(count), if count == 1 { one } else { many })
+}
+
+/// Returns a part of a whole in per cent, rounded to the nearest; 0 if the whole is 0.
+pub fn percent(part: u64, whole: u64) -> u128 {
+    let whole = u128::from(whole);
+    (u128::from(part) * 100 + whole / 2).checked_div(whole).unwrap_or(0)
 }
 
 /// A duration in microseconds, formatted in a unit that fits its size: `742 µs`, `3.20 ms`, `12.482 s`, `2 min 05 s`.
@@ -226,6 +246,16 @@ impl fmt::Display for PoolId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_differ_are_told_apart() {
+        let of = |one, other| told_apart(Bytes(one), Bytes(other));
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(of(24_571 << 20, 24 << 30), pair("24,571 MiB", "24,576 MiB"));
+        assert_eq!(of(24 << 30, (24 << 30) + 1), pair("25,769,803,776 B", "25,769,803,777 B"));
+        assert_eq!(of(24 << 30, 24 << 30), pair("24.0 GiB", "24.0 GiB"));
+        assert_eq!(of(1, 24 << 30), pair("1 B", "24.0 GiB"));
+    }
 
     #[test]
     fn a_comparison_has_one_unit() {

@@ -17,7 +17,7 @@ use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, FileEntry, History, Model, Phase, SHARED_PREFIX, Way, steps_to_go, way};
+use crate::model::{Action, FileEntry, History, Model, Phase, SHARED_PREFIX, Way, steps_to_undo, way};
 use crate::source;
 
 /// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
@@ -51,7 +51,7 @@ pub fn history() -> History {
 
 /// Goes back or forward through the browser's history, to the nearest step that shows something else.
 pub fn step(model: &ModelHandle, is_forward: bool) {
-    go(steps_to_go(&model.now(), is_forward));
+    go(steps_to_undo(&model.now(), is_forward));
 }
 
 fn go(steps: i32) {

@@ -75,8 +75,8 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(1, 98, "a@/m/a.py:1") + &oom(0, 2),
             None,
             Cause::Full,
-            "Full: live tensors held 98.0 MiB of 100 MiB, more than ever before; what was left, 2.00 MiB, would have been \
-             enough in one piece, but had no piece large enough for a request of 2.00 MiB.",
+            "Full: live tensors held 98.0 MiB of 100 MiB, and with this request it would have been more than ever \
+             before; what was left, 2.00 MiB, would have been enough in one piece, but had no piece large enough for a request of 2.00 MiB.",
         ),
         // Steps before had needed as much: packing alone would have helped.
         (

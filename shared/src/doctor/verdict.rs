@@ -8,10 +8,10 @@ use super::{Case, cause, remedies};
 use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
-use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Verdict};
+use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
 use crate::finding::Finding;
 use crate::replay::{AllocatorState, Range};
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, percent, told_apart};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
 const WHOLE_PART: u64 = 10;
@@ -107,8 +107,7 @@ pub(super) struct Way {
 
 impl Way {
     fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
-        let has_place = failed.obstacle.as_ref().is_some_and(|obstacle| obstacle.blocks > 0);
-        let pins = (failed.cause == Cause::Fragmented && !has_place).then(|| {
+        let pins = (failed.cause == Cause::Fragmented && place(failed).is_none()).then(|| {
             let kind = (failed.stream, failed.pool, failed.is_small);
             let is_own = |range: &Range| (range.stream, range.pool, range.is_small) == kind;
             blocking::pins(case, &case.replay.state_at(failed.position()), is_own)
@@ -124,7 +123,7 @@ impl Way {
 
     /// Returns a block that stands in the way.
     pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
-        let in_place = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
+        let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());
         in_place.or(self.pins.as_ref().map(|pins| &pins.block))
     }
 }
@@ -136,7 +135,7 @@ fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
     };
     // Both are requested bytes, as in every table of lines.
     let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
-    let percent = (u128::from(held.bytes) * 100 + u128::from(live / 2)) / u128::from(live.max(1));
+    let percent = percent(held.bytes, live);
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
     if held.stack == 0 {
         return format!(" Most was held without a recorded stack: {bytes} in {blocks}, {percent} % of what was live.");
@@ -221,13 +220,19 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, (way, is_rising): (
 fn huge(failed: &FailedRequest, way: &Way) -> String {
     let Some(before) = way.largest_before else { return String::new() };
     let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
-    let percent = u128::from(failed.requested) * 100 / u128::from(failed.whole().max(1));
+    let percent = percent(failed.requested, failed.whole());
     let times = Count(failed.requested / before.max(1));
     format!("one request was for {request}, {percent} % of the {whole} and {times} times as much as any before; ")
 }
 
+/// Returns what stood in the way where the request came closest to fitting. A place without any free byte came no closer
+/// than others: it is as long as the request, and all in use.
+fn place(failed: &FailedRequest) -> Option<&Obstacle> {
+    failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0 && obstacle.bytes < failed.requested)
+}
+
 fn obstacle(failed: &FailedRequest, way: &Way) -> String {
-    let Some(obstacle) = failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0) else {
+    let Some(obstacle) = place(failed) else {
         // No segment that is given back makes room for most of the memory at once.
         return way.pins.as_ref().filter(|_| way.largest_before.is_none()).map(pinned).unwrap_or_default();
     };
@@ -291,10 +296,15 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     if asked_of_driver > whole {
         return format!("Full: a request of {request} takes {}, and {owner} {} in all.", asked(failed), Bytes(whole));
     }
-    let held = format!("Full: live tensors held {} of {}", Bytes(allocated), Bytes(whole));
+    let (live, all) = told_apart(Bytes(allocated), Bytes(whole));
+    let held = format!("Full: live tensors held {live} of {all}");
     let left = cached.saturating_add(driver_free);
     if failed.fits_if_packed() {
-        let held = if is_rising { format!("{held}, more than ever before") } else { held };
+        let held = if is_rising {
+            format!("{held}, and with this request it would have been more than ever before")
+        } else {
+            held
+        };
         return format!(
             "{held}; what was left, {}, would have been enough in one piece, but had no piece large enough for a request of \
              {request}.",

@@ -75,8 +75,9 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
         1 if snapshot.devices.iter().all(|d| d.segments.is_empty()) => None,
         1 => Some(Finding::new(
             FindingCode::StateOnly,
-            "The history holds only its newest entry, so only the final state is known: it was recorded with \
-             _record_memory_history(\"state\"). Use \"all\" to record every entry.",
+            "The history holds only its newest entry, so only the final state is known. Record every entry with \
+             torch.cuda.memory._record_memory_history(max_entries=1_000_000); before PyTorch 2.1, with \
+             _record_memory_history(True, trace_alloc_max_entries=1_000_000, trace_alloc_record_context=True).",
         )),
         _ => None,
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use shared::query::FoundLine;
-use shared::units::Bytes;
+use shared::units::{Bytes, Count};
 
 use super::command::Command;
 use super::fuzzy;
@@ -39,6 +39,8 @@ pub enum Item {
     Job(Job),
     /// A line.
     Line(FoundLine),
+    /// An event, by its number and what it is called.
+    Event(u32, String),
 }
 
 impl Item {
@@ -50,13 +52,14 @@ impl Item {
             Self::Recent(file) => &file.name,
             Self::Job(job) => &job.name,
             Self::Line(line) => &line.label,
+            Self::Event(_, title) => title,
         }
     }
 
     /// Returns the note beside its text; may be empty.
     pub fn note(&self) -> String {
         match self {
-            Self::Command(_) | Self::File(..) => String::new(),
+            Self::Command(_) | Self::File(..) | Self::Event(..) => String::new(),
             Self::Recent(file) => Bytes(file.bytes).to_string(),
             Self::Job(job) => job.note.clone(),
             Self::Line(line) => Bytes(line.bytes).to_string(),
@@ -70,6 +73,13 @@ pub struct Group {
     pub title: &'static str,
     /// Its items, best first.
     pub items: Vec<Item>,
+}
+
+/// Returns the event whose number is typed, if the current device has it.
+fn event(model: &Model, typed: &str) -> Option<Item> {
+    let number = typed.trim().replace(',', "").parse::<u32>().ok()?;
+    let events = model.device()?.events;
+    (1..=events).contains(&number).then(|| Item::Event(number, format!("Go to event {}", Count(number.into()))))
 }
 
 /// Returns what matches the typed letters, in groups; the group with the best match comes first. Without letters,
@@ -107,7 +117,8 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
         }
     }
     ranked.sort_by_key(|(best, _)| Reverse(*best));
-    ranked.into_iter().map(|(_, group)| group).collect()
+    let event = event(model, typed).map(|event| Group { title: "Events", items: vec![event] });
+    event.into_iter().chain(ranked.into_iter().map(|(_, group)| group)).collect()
 }
 
 #[cfg(test)]
@@ -136,6 +147,10 @@ mod tests {
         let idle = shown(&idle);
         assert_eq!(idle.iter().map(|(title, _)| *title).collect::<Vec<_>>(), ["Files", "Views", "Commands", "Jobs"]);
         assert_eq!((idle[0].1.as_slice(), idle[3].1.len()), (&["second.pickle"][..], FIRST_JOBS), "not the shown file");
+
+        let titles = |typed: &str| ask(typed).first().map(|group| group.items[0].title().to_owned());
+        assert_eq!(titles("1,000").as_deref(), Some("Go to event 1,000"));
+        assert_eq!(ask("1001").iter().filter(|group| group.title == "Events").count(), 0, "there are 1,000");
 
         let groups = ask("resnet");
         let groups = shown(&groups);

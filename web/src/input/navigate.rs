@@ -143,7 +143,9 @@ pub fn mark_range(model: &ModelHandle) {
         Query::Allocation { id },
         Callback::from(move |answer| {
             if let Answer::Allocation(detail) = answer {
-                let (from, to) = (detail.allocated_at.unwrap_or(0), detail.free_completed_at.unwrap_or(u32::MAX));
+                // Its own `alloc` is the first event of the range.
+                let from = detail.allocated_at.unwrap_or(0).saturating_sub(1);
+                let to = detail.free_completed_at.unwrap_or(u32::MAX);
                 handle.dispatch(Action::SetRange(Some((from, to))));
             }
         }),

@@ -108,7 +108,7 @@ pub fn CommandPalette() -> Html {
                 data-autofocus="" data-testid="palette-input" />
             <div id="palette-list" class="palette-list" role="listbox" aria-label="Found">{ for rows }</div>
             if items.is_empty() {
-                <p class="palette-none">{ "No matching view, command, file, job or line" }</p>
+                <p class="palette-none">{ "No matching view, command, file, job, line or event" }</p>
             }
         </Modal>
     }
@@ -123,6 +123,7 @@ fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
         Item::Recent(_) => ("recent", item.note().into()),
         Item::Job(_) => ("job", item.note().into()),
         Item::Line(_) => ("line", item.note().into()),
+        Item::Event(..) => ("event", Html::default()),
     };
     html! {
         <div key={i} id={row_id(i)} role="option" class="palette-row" aria-selected={is_chosen.to_string()}
@@ -133,13 +134,14 @@ fn row(item: &Item, i: usize, is_chosen: bool, run: &Callback<Item>) -> Html {
     }
 }
 
-/// Opens an item: runs the command, shows the file, watches the job, or selects the line.
+/// Opens an item: runs the command, shows the file, watches the job, selects the line, or goes to the event.
 fn open(model: &ModelHandle, item: &Item) {
     match item {
         Item::Command(command) => (command.run)(model, false),
         Item::File(key, _) => model.dispatch(Action::SelectFile(*key)),
         Item::Recent(file) => source::open_recent(model, &file.id),
         Item::Job(job) => source::watch(model, &job.session),
+        Item::Event(number, _) => model.dispatch(Action::SetCursor(*number)),
         Item::Line(line) => {
             model.dispatch(Action::Select(Selection::Line(line.stack)));
             model.dispatch(Action::SetDetailsOpen(true));

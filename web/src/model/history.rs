@@ -240,6 +240,13 @@ pub fn steps_to_go(model: &Model, is_forward: bool) -> i32 {
     distance(model, model.history.at, is_forward)
 }
 
+/// Returns how many steps undo (negative) or redo goes; 0 if there is none. It never leaves the shown file, as Back does.
+pub fn steps_to_undo(model: &Model, is_forward: bool) -> i32 {
+    let steps = steps_to_go(model, is_forward);
+    let step = model.history.at.checked_add_signed(steps as isize).and_then(|at| model.history.steps.get(at));
+    if model.current.is_none() || step.is_some_and(|step| step.file == model.current) { steps } else { 0 }
+}
+
 /// Returns what to do when the browser has gone to the step with a number. Back from the start page over the steps of closed files leads to
 /// the first step at once.
 pub fn way(model: &Model, number: u32) -> Way {

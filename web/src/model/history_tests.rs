@@ -54,6 +54,17 @@ fn a_run_of_one_kind_is_one_step_until_the_view_rests() {
 }
 
 #[test]
+fn undo_stays_in_the_file_and_back_leaves_it() {
+    let model = then(&opened(), [Action::SetCursor(7), zoom()]);
+    assert_eq!((steps_to_undo(&model, false), steps_to_go(&model, false)), (-1, -1));
+    let back = travel(&model, false);
+    assert_eq!((steps_to_undo(&back, false), steps_to_go(&back, false)), (0, -1), "the start page comes before");
+    assert_eq!(steps_to_undo(&back, true), 1);
+    let start = travel(&back, false);
+    assert_eq!((start.current, steps_to_undo(&start, true)), (None, 1));
+}
+
+#[test]
 fn what_is_no_step_changes_the_present_and_stays_as_it_was_left() {
     let model = then(&opened(), [Action::SetCursor(7), Action::SetColorBy(ColorBy::Size)]);
     assert_eq!(numbers(&model), [0, 1]);

@@ -68,7 +68,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
     let current = (model.current == Some(key)).then_some("true");
     html! {
         <div class="file-row" key={key.0}>
-            <button type="button" class="menu-row" aria-current={current} onclick={on_select} title={file.name.clone()} data-testid="file-row">
+            <button type="button" class="menu-row is-tall" aria-current={current} onclick={on_select} title={file.name.clone()} data-testid="file-row">
                 <span class="menu-label">{ file.name.clone() }</span>
                 <span class="menu-note">{ note(file) }</span>
             </button>
@@ -87,7 +87,7 @@ fn recent_row(model: &ModelHandle, file: &Recent) -> Html {
         Callback::from(move |_| source::open_recent(&model, &id))
     };
     html! {
-        <button type="button" key={file.id.clone()} class="menu-row" onclick={on_open} title={file.name.clone()} data-testid="menu-recent">
+        <button type="button" key={file.id.clone()} class="menu-row is-tall" onclick={on_open} title={file.name.clone()} data-testid="menu-recent">
             <span class="menu-label">{ file.name.clone() }</span>
             <span class="menu-note">{ Bytes(file.bytes).to_string() }</span>
         </button>
@@ -113,7 +113,7 @@ fn note(file: &FileEntry) -> String {
                 what
             }
         }
-        Phase::Away => format!("{} · unloaded; a click loads it again", Bytes(file.size)),
+        Phase::Away => format!("{} · not loaded; a click loads it", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }

@@ -12,11 +12,12 @@ const ENDING: &str = ".vramscope";
 
 /// Opens a what-if run of the current file as a file of its own: every view shows it as it shows a recording. `settings` is
 /// what its settings are called.
-pub fn open_run(model: &ModelHandle, run: u32, settings: &str) {
+pub fn open_run(model: &ModelHandle, run: u32, settings: &str, stopped_at: Option<u32>) {
     let now = model.now();
     let (Some(key), Some(file)) = (now.current, now.file()) else { return };
     let device = now.view.device;
-    let name = format!("{} with {settings}", file.name.strip_suffix(ENDING).unwrap_or(&file.name));
+    let until = stopped_at.map(|event| format!(", until event {}", u64::from(event) + 1)).unwrap_or_default();
+    let name = format!("{} with {settings}{until}", file.name.strip_suffix(ENDING).unwrap_or(&file.name));
     let handle = model.clone();
     let on_events = Callback::from(move |events| {
         let (model, title) = (handle.clone(), format!("{name}{ENDING}"));

@@ -55,6 +55,11 @@ pub fn Status() -> Html {
             { for SUMS.iter().map(|sum| html! {
                 <span key={sum.name} title={format!("{}: {}", Bytes((sum.of)(state)).exact(), sum.meaning)}>
                     { sum.name }{ " " }<b data-testid={format!("status-{}", sum.name.replace(' ', "-"))}>{ bytes_text((sum.of)(state)) }</b>
+                    if sum.name == ACTIVE && state.totals.active > state.totals.allocated {
+                        <span title="Freed, but not reusable yet: the blocks wait for a stream" data-testid="status-waiting">
+                            { " (" }{ bytes_text(state.totals.active - state.totals.allocated) }{ " waiting)" }
+                        </span>
+                    }
                     if sum.name == GAPS {
                         <span class="status-largest">{ " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }</span>
                     }
@@ -135,11 +140,13 @@ struct Sum {
 
 const GAPS: &str = "free gaps";
 
+const ACTIVE: &str = "active";
+
 const SUMS: [Sum; 5] = [
     Sum { name: "requested", meaning: "bytes that the program asked for", of: |state| state.totals.requested },
     Sum { name: "allocated", meaning: "allocated blocks, including rounding", of: |state| state.totals.allocated },
     Sum {
-        name: "active",
+        name: ACTIVE,
         meaning: "allocated blocks, and freed blocks that wait for a stream",
         of: |state| state.totals.active,
     },

@@ -5,6 +5,7 @@ use web_sys::{Element, HtmlElement, Node};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
+use super::style::pixels;
 use crate::browser::{Listener, document};
 
 /// Properties of [`Menu`].
@@ -29,6 +30,7 @@ pub fn Menu(props: &MenuProps) -> Html {
         let (node, is_open) = (node.clone(), is_open.clone());
         use_effect_with(*is_open, move |&open| {
             let listener = open.then(|| {
+                keep_inside(&node);
                 focus_row(&node, 0);
                 let node = node.clone();
                 Listener::new(&document(), "pointerdown", move |event| {
@@ -90,6 +92,27 @@ pub fn Menu(props: &MenuProps) -> Html {
                 </div>
             }
         </div>
+    }
+}
+
+/// Pixels between a list and what would cut it off.
+const MARGIN: f64 = 4.0;
+
+/// Moves an open list to the left if it would be cut off at the right edge of its view or of the page.
+fn keep_inside(menu: &NodeRef) {
+    let Some(menu) = menu.cast::<Element>() else { return };
+    let Some(list) =
+        menu.query_selector(".menu-list").ok().flatten().and_then(|list| list.dyn_into::<HtmlElement>().ok())
+    else {
+        return;
+    };
+    let view = menu.closest(".view-pane").ok().flatten().or_else(|| document().document_element());
+    let Some(bounds) = view.map(|view| view.get_bounding_client_rect()) else { return };
+    let rect = list.get_bounding_client_rect();
+    let (over, room) = (rect.right() + MARGIN - bounds.right(), rect.left() - MARGIN - bounds.left());
+    if over > 0.0 && room > 0.0 {
+        // Fails for unknown properties only.
+        let _ = list.style().set_property("margin-left", &pixels(-over.min(room)));
     }
 }
 

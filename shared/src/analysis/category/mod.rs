@@ -195,7 +195,7 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Recompute => Rule::Recomputed,
         // The trace ends within the backward pass: sizes decide.
         Phase::Backward if until == Allocation::NEVER && is_forever && !phases.is_gradient_size(bytes) => {
-            Rule::BackwardScratch
+            Rule::BackwardOpen
         }
         Phase::Backward if is_kept => Rule::BackwardKept,
         Phase::Backward => Rule::BackwardScratch,
@@ -206,6 +206,8 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Forward if phases.is_inference && !is_result && (outlives_step || gone > until) => Rule::ForwardKept,
         Phase::Forward if phases.is_inference => Rule::Inferred,
         Phase::Forward if is_kept => Rule::Saved,
+        // The exception freed what the backward pass would have found.
+        Phase::Forward if phases.fails_within(begin, gone) => Rule::Interrupted,
         Phase::Forward => Rule::ForwardScratch,
         // Without a model nothing is known about what the program's own code makes.
         Phase::Before if phases.first_step == Allocation::NEVER => Rule::Unknown,
@@ -224,6 +226,7 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Before => Rule::InputScratch,
         Phase::After if phases.is_inference => Rule::Inferred,
         Phase::After if is_kept => Rule::Saved,
+        Phase::After if phases.fails_within(begin, gone) => Rule::Interrupted,
         Phase::After => Rule::ForwardScratch,
     }
 }

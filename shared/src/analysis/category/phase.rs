@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::analysis::oom;
 use crate::analysis::stack_traits::{StackTraits, Traits};
 use crate::analysis::steps::{Step, Steps, spans_of_phases};
 use crate::frames::{StackId, Symbols};
@@ -71,6 +72,8 @@ pub(super) struct Phases {
     first_step_end: u32,
     /// The sizes of gradients, or, before the first backward pass ended, of parameters.
     gradient_sizes: FxHashSet<u64>,
+    /// The positions at which requests failed.
+    failures: Vec<u32>,
 }
 
 impl Phases {
@@ -128,6 +131,7 @@ impl Phases {
             first_step,
             first_step_end,
             gradient_sizes: FxHashSet::default(),
+            failures: oom::positions(input.trace).into_iter().map(|(position, _)| position).collect(),
         };
         new.gradient_sizes = new.sizes_of_gradients(input);
         new
@@ -140,6 +144,12 @@ impl Phases {
     /// Returns whether what is gone at a position outlives the first step.
     pub(super) fn outlives_first_step(&self, gone: u32) -> bool {
         gone > self.first_step_end
+    }
+
+    /// Returns whether a request failed between two positions.
+    pub(super) fn fails_within(&self, begin: u32, gone: u32) -> bool {
+        let from = self.failures.partition_point(|position| *position < begin);
+        self.failures.get(from).is_some_and(|position| *position < gone)
     }
 
     /// Returns whether a gradient has this size; if no backward pass ended, whether a parameter has.

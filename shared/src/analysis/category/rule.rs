@@ -57,6 +57,8 @@ rules! {
         "It was made in the backward pass and outlives it.";
     BackwardScratch, Temporary, "backward, freed", "stack, lifetime",
         "It was made in the backward pass and freed before its end.";
+    BackwardOpen, Temporary, "backward, still live", "stack, size",
+        "It was made in the backward pass in which the trace ends, and no gradient has its size.";
     ModuleKept, Parameters, "module, kept", "stack, lifetime",
         "It was made when a module was built, loaded or moved to the device, and the first pass finds it.";
     SetupScratch, Temporary, "module, freed", "stack, lifetime",
@@ -65,6 +67,8 @@ rules! {
         "The stack has a function that loads or moves a batch.";
     Saved, Activations, "forward, kept", "stack, lifetime",
         "It was made in the forward pass or from its result, and the backward pass finds it.";
+    Interrupted, Activations, "forward, until a failure", "stack, lifetime",
+        "It was made in the forward pass or from its result, and was live when a request failed.";
     ForwardScratch, Temporary, "forward, freed", "stack, lifetime",
         "It was made in the forward pass or from its result, and freed before the backward pass.";
     Inferred, Activations, "inference", "stack",

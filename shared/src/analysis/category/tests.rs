@@ -104,6 +104,19 @@ fn rules_of_the_user_come_first() {
 }
 
 #[test]
+fn what_was_live_at_a_failure_was_not_freed_before() {
+    let pass = format!("alloc 0x1003000 2048 {FORWARD}\nalloc 0x1004000 2048 {FORWARD}\nfree 0x1004000\n");
+    // The exception frees what the backward pass would have found; the program tries again with less.
+    let lines = training() + &pass + "oom 100 4096\nfree 0x1003000\n" + &training();
+    let got = rules(&lines, "");
+    let count = |rule: &str| got.iter().filter(|name| *name == rule).count();
+    assert_eq!(count("activations: forward, until a failure"), 1, "{got:#?}");
+    // The trace ends in the backward pass.
+    let got = rules(&(training() + &pass + &format!("alloc 0x1005200 640 {BACKWARD}\n")), "");
+    assert_eq!(got.last().unwrap(), "temporary: backward, still live");
+}
+
+#[test]
 fn inference_has_no_gradients() {
     let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
     for step in 0..12_u64 {

@@ -140,7 +140,7 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
          again: {} for every 1,000 events.{who}",
         counted(calls.released, "time"),
         counted(calls.taken_again, "time"),
-        counted(count.saturating_mul(1_000) / events, "call"),
+        counted((count.saturating_mul(1_000) + events / 2) / events, "call"),
     );
     let finding = Finding::new(FindingCode::DriverCalls, message)
         .at(calls.asked_first.unwrap_or(warm))

@@ -6,7 +6,7 @@ use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BY
 use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::replay::Gap;
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, percent};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
@@ -19,7 +19,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let reserved = moment.state.totals.reserved;
-    let percent = u128::from(gaps.bytes) * 100 / u128::from(reserved.max(1));
+    let percent = percent(gaps.bytes, reserved);
     let size = Bytes(moment.size);
     let line = ground.known(moment.stack);
     let request = match (moment.outcome, line) {

@@ -9,7 +9,7 @@ use crate::analysis::leak::{LeakCandidate, Trend, is_cache};
 use crate::analysis::peak::held_at;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::FrameId;
-use crate::units::{Bytes, Count, counted};
+use crate::units::{Bytes, Count, counted, percent};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let peak = ground.case.usage.peak_bytes;
@@ -68,7 +68,7 @@ fn caches(ground: &Ground<'_>) -> impl Iterator<Item = (String, Finding)> {
     let found = found.filter(|(held, made)| *made >= u64::from(held.count) * 2);
     found.map(move |(held, made)| {
         let line = ground.label(held.stack);
-        let percent = u128::from(held.bytes) * 100 / u128::from(usage.peak_bytes.max(1));
+        let percent = percent(held.bytes, usage.peak_bytes);
         let message = format!(
             "{line}, a cache by its name, held {} at the peak of requested memory (after event {}): {percent} % of it, in {} of \
              the {} that it made. It grows and is freed again.",

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
-use crate::units::{Bytes, Count, compared, counted, counted_as};
+use crate::units::{Bytes, Count, compared, counted, counted_as, told_apart};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
 pub(super) const WORTH: u64 = 100;
 
 /// Said where a request is served that failed in the recording.
-const UNKNOWN: &str =
-    "The trace ends there, so it does not tell whether later requests would fit. A leak would only fail later.";
+const UNKNOWN: &str = "What the program would have requested next is not known, so the run ends there, and does not tell \
+                       whether later requests would fit. A leak would only fail later.";
 
 /// What a search recommends, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,33 +40,44 @@ impl Advice {
         let saves = |before: u64, after: u64| before > after && before - after >= (before / WORTH).max(1);
         let (reserved, calls) =
             ((recorded.peak_reserved, best.peak_reserved), (recorded.driver_calls(), best.driver_calls()));
-        let text = if recorded.fails() {
+        if recorded.fails() {
+            let (reserved, calls) = (Bytes(reserved.1), counted(calls.1, "call"));
             let retries = counted_as(best.retries, "retry", "retries");
-            let reserved = Bytes(reserved.1);
-            format!("The request that failed is served: {reserved} reserved at the peak, {retries}. {UNKNOWN}")
-        } else {
-            match goal {
-                Goal::Reserved if saves(reserved.0, reserved.1) => {
-                    let (after, before) = compared(Bytes(reserved.1), Bytes(reserved.0));
-                    format!("Reserves {after} at the peak instead of {before}.")
+            let text = match best.stopped_at {
+                Some(event) => {
+                    let number = Count(u64::from(event) + 1);
+                    format!(
+                        "The request that failed at event {number} is served, with {reserved} reserved at the peak. {UNKNOWN}"
+                    )
                 }
-                Goal::Reserved => {
-                    let kept = Bytes(reserved.0);
-                    return none(format!("No setting saves as much as 1 %: the run reserves {kept}, and {live}."));
-                }
-                Goal::Calls if saves(calls.0, calls.1) => {
-                    format!("Needs {} of the driver instead of {}.", counted(calls.1, "call"), Count(calls.0))
-                }
-                Goal::Calls => {
-                    let made = counted(calls.0, "call");
-                    return none(format!("No setting saves as much as 1 % of the {made} of the driver."));
-                }
-                Goal::Fit if recorded.retries > best.retries => {
-                    let (before, after) = (Count(recorded.retries), counted_as(best.retries, "retry", "retries"));
-                    format!("It fits with {after} instead of {before}.")
-                }
-                Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
+                None => format!("No request fails, with {reserved} reserved at the peak."),
+            };
+            // The whole recording is no measure for its beginning.
+            let until = if best.stopped_at.is_some() { "Until then it" } else { "It" };
+            let cost = format!("{until} takes {calls} of the driver and {retries}.");
+            return Self { conf: Some(conf.to_owned()), text, cost };
+        }
+        let text = match goal {
+            Goal::Reserved if saves(reserved.0, reserved.1) => {
+                let (after, before) = compared(Bytes(reserved.1), Bytes(reserved.0));
+                format!("Reserves {after} at the peak instead of {before}.")
             }
+            Goal::Reserved => {
+                let kept = Bytes(reserved.0);
+                return none(format!("No setting saves as much as 1 %: the run reserves {kept}, and {live}."));
+            }
+            Goal::Calls if saves(calls.0, calls.1) => {
+                format!("Needs {} of the driver instead of {}.", counted(calls.1, "call"), Count(calls.0))
+            }
+            Goal::Calls => {
+                let made = counted(calls.0, "call");
+                return none(format!("No setting saves as much as 1 % of the {made} of the driver."));
+            }
+            Goal::Fit if recorded.retries > best.retries => {
+                let (before, after) = (Count(recorded.retries), counted_as(best.retries, "retry", "retries"));
+                format!("It fits with {after} instead of {before}.")
+            }
+            Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
         };
         Self { conf: Some(conf.to_owned()), text, cost: cost(goal, reserved, calls) + &format!(" {}.", capital(&live)) }
     }
@@ -97,7 +108,7 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     let needed = Bytes(bounds.served);
     if bounds.served > capacity {
-        let had = Bytes(capacity);
+        let (needed, had) = told_apart(Bytes(bounds.served), Bytes(capacity));
         return format!(
             "No setting helps: the run needs {needed} in live tensors at once, and the process can have {had}."
         );

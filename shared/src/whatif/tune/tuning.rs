@@ -149,7 +149,13 @@ mod tests {
             ),
             (Goal::Calls, "", kept, None, "No setting saves as much as 1 % of the 20 calls"),
             (Goal::Fit, "", kept, None, "The recorded settings fit"),
-            (Goal::Fit, "max_split_size_mb:64", failed, Some(""), "The request that failed is served: 16.0 GiB"),
+            (
+                Goal::Fit,
+                "max_split_size_mb:64",
+                failed,
+                Some(""),
+                "No request fails, with 16.0 GiB reserved at the peak.",
+            ),
         ];
         for (goal, conf, recorded, want, text) in cases {
             let tuning = Tuning::of(goal, &all, (conf, &recorded), (&bounds, 20 * GIB));

@@ -24,9 +24,13 @@ pub struct SegmentPaneProps {
 pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
-    let segment = match answer.as_deref() {
-        Some(Answer::Segment(Some(segment))) => segment,
-        Some(Answer::Segment(None)) => {
+    // The event at the cursor may be the one that released it.
+    let is_gone = matches!(answer.as_deref(), Some(Answer::Segment(None)));
+    let before = model.view.cursor.checked_sub(1).filter(|_| is_gone);
+    let before = use_answer(before.map(|position| Query::Segment { address: props.address, position }));
+    let segment = match [answer.as_deref(), before.as_deref()] {
+        [Some(Answer::Segment(Some(segment))), _] | [_, Some(Answer::Segment(Some(segment)))] => segment,
+        [Some(Answer::Segment(None)), _] => {
             return html! {
                 <article class="detail" data-testid="detail-segment">
                     <header class="detail-head"><h2 class="mono">{ props.address.to_string() }</h2></header>
@@ -34,7 +38,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                 </article>
             };
         }
-        Some(Answer::Refused(reason)) => {
+        [Some(Answer::Refused(reason)), _] => {
             return unknown(html! { <span class="mono">{ props.address.to_string() }</span> }, reason);
         }
         _ => return html! {},
@@ -49,6 +53,9 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     html! {
         <article class="detail" data-testid="detail-segment">
             <header class="detail-head"><h2 class="mono">{ row.address.to_string() }</h2></header>
+            if is_gone {
+                <p class="quiet" data-testid="segment-released">{ "Released by the event at the cursor. This is what it was just before." }</p>
+            }
             <p class="detail-lead"><b>{ bytes(row.size) }</b>{ if row.is_expandable { " mapped in an expandable segment" } else { " segment" } }</p>
             <div class="acts">
                 { act("Go to start", "detail-go-alloc", "Move the cursor to when it was reserved", since) }

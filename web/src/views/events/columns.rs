@@ -138,7 +138,8 @@ pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
 }
 
 /// Renders the menu that shows, hides and sorts by columns.
-pub fn column_menu(model: &ModelHandle) -> Html {
+/// `fitting` are those that have room.
+pub fn column_menu(model: &ModelHandle, fitting: &[EventColumn]) -> Html {
     let hidden = &model.view.hidden_columns;
     let order = model.view.event_order;
     let rows = EventColumn::ALL.into_iter().map(|column| {
@@ -150,6 +151,9 @@ pub fn column_menu(model: &ModelHandle) -> Html {
                 <button type="button" class="menu-row" role="menuitemcheckbox" aria-checked={is_shown.to_string()} onclick={toggle}
                     data-testid={format!("column-{}", column_name(column))}>
                     <span>{ if is_shown { "✓ " } else { "\u{2003}" } }{ name(column) }</span>
+                    if is_shown && !fitting.contains(&column) {
+                        <span class="menu-note">{ "no room" }</span>
+                    }
                 </button>
                 <button type="button" class="menu-row column-sort" onclick={sort} aria-label={format!("Sort by {}", name(column))}>
                     { if order.by != column { "Sort" } else if order.is_falling { "↓" } else { "↑" } }

@@ -4,6 +4,7 @@ use shared::query::term::Term;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
+use crate::browser::is_narrow;
 use crate::hooks::use_model;
 use crate::model::Action;
 
@@ -38,9 +39,16 @@ impl Fields {
     }
 }
 
-/// The form.
+/// Properties of [`FilterForm`].
+#[derive(PartialEq, Properties)]
+pub struct FilterFormProps {
+    /// Called when Esc is pressed in it.
+    pub on_close: Callback<()>,
+}
+
+/// The form. The first field has the focus when it opens.
 #[component]
-pub fn FilterForm() -> Html {
+pub fn FilterForm(props: &FilterFormProps) -> Html {
     let model = use_model();
     let (line, least, most, stream) = (use_node_ref(), use_node_ref(), use_node_ref(), use_node_ref());
     let error = use_state_eq(|| None::<String>);
@@ -66,9 +74,29 @@ pub fn FilterForm() -> Html {
             }
         })
     };
+    {
+        let line = line.clone();
+        use_effect_with((), move |()| {
+            // On a phone the keyboard would cover the list.
+            if let Some(input) = line.cast::<HtmlInputElement>().filter(|_| !is_narrow()) {
+                // Fails only for elements that can't have the focus.
+                let _ = input.focus();
+            }
+        });
+    }
+    let onkeydown = {
+        let on_close = props.on_close.clone();
+        Callback::from(move |event: KeyboardEvent| {
+            if event.key() == "Escape" {
+                event.prevent_default();
+                event.stop_propagation();
+                on_close.emit(());
+            }
+        })
+    };
     let streams = model.device().map(|device| device.streams.clone()).unwrap_or_default();
     html! {
-        <form class="event-filters" {onsubmit} aria-label="Filter events" data-testid="events-filter-form">
+        <form class="event-filters" {onsubmit} {onkeydown} aria-label="Filter events" data-testid="events-filter-form">
             <label class="toolbar-field"><span>{ "Line" }</span>
                 <input ref={line} type="text" class="toolbar-input" placeholder="function or file:line" autocomplete="off" spellcheck="false" data-testid="filter-line" /></label>
             <label class="toolbar-field"><span>{ "Size from" }</span>

@@ -13,7 +13,7 @@ use filters::FilterForm;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
 use row::{Row, Wish};
-use shared::query::{Answer, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
+use shared::query::{Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
 use shared::units::{Count, counted};
 use yew::prelude::*;
 
@@ -72,7 +72,18 @@ pub fn Events() -> Html {
     };
     let is_live = model.live().is_some_and(|live| live.is_open() && !live.is_paused);
     let is_following = is_live && model.live().is_some_and(|live| live.is_following);
-    let list = use_virtual_list(rows, at, is_following);
+    // A list that is sorted anew is read from its top. It follows the cursor once that moves.
+    let is_by_column = !matches!(order.by, EventColumn::Number | EventColumn::Time);
+    let sorted_at = use_memo((filter.clone(), order), |_| cursor);
+    let list = use_virtual_list(rows, at.filter(|_| !is_by_column || cursor != *sorted_at), is_following);
+    {
+        let list = list.clone();
+        use_effect_with((filter.clone(), order), move |_| {
+            if is_by_column {
+                list.to_top();
+            }
+        });
+    }
     let (first, count) = page_around(list.visible.start, list.visible.end);
     let page = use_answer((rows > 0 && !list.visible.is_empty()).then(|| rows_of(&filter, order, first, count, 0)));
     // Until the engine has sorted the list, the rows stay in the previous order.
@@ -210,7 +221,7 @@ pub fn Events() -> Html {
                         { toggle(is_followed, &on_follow, "events-follow", Some("Show new events as they come"), html! { "Follow" }) }
                     }
                     { toggle(*is_filtering, &on_filter, "events-filter", Some("Filter by line, size or stream"), html! { "Filter…" }) }
-                    { column_menu(&model) }
+                    { column_menu(&model, &columns) }
                 </div>
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
@@ -227,7 +238,7 @@ pub fn Events() -> Html {
                 </span>
             </div>
             if *is_filtering {
-                <FilterForm />
+                <FilterForm on_close={on_filter.clone()} />
             }
             if events == 0 {
                 { empty("No events were recorded for this device.", NO_HISTORY, true) }

@@ -29,6 +29,12 @@ fn place_y(share: f64) -> f64 {
     bottom - share * (bottom - EDGE)
 }
 
+/// Returns half of the width of a label, of letters that are all as wide as a digit.
+fn half_width(label: &str) -> f64 {
+    const DIGIT: f64 = 6.6;
+    label.chars().count() as f64 * DIGIT / 2.0
+}
+
 /// Renders the outcomes of a search.
 pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
     // A run that the driver ends for another reason than a lack of memory has reserved next to nothing by then.
@@ -71,7 +77,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
                     html! {
                         <>
                             <path class="plot-tick" d={format!("M{},{} v4", number(x), number(HEIGHT - LABELS.1))} />
-                            <text class="plot-label" x={number(x)} y={number(HEIGHT - 4.0)}>{ label }</text>
+                            <text class="plot-label" x={number(x.min(WIDTH - half_width(&label)))} y={number(HEIGHT - 4.0)}>{ label }</text>
                         </>
                     }
                 }) }
@@ -101,6 +107,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
                 <span><span class="plot-key is-chosen" />{ "recommended" }</span>
                 <span><span class="plot-key is-recorded" />{ "as recorded" }</span>
                 <span><span class="plot-key is-front" />{ "best trade-offs" }</span>
+                <span><span class="plot-key" />{ "other settings" }</span>
                 <span>{ "× out of memory" }</span>
             </figcaption>
         </figure>

@@ -77,7 +77,8 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
     };
     let open = {
         let (model, id, settings) = (model.clone(), run.id, settings_text(&run.wish.conf));
-        Callback::from(move |_: MouseEvent| open_run(&model, id, &settings))
+        let stopped_at = run.outcome.as_ref().and_then(|outcome| outcome.stopped_at);
+        Callback::from(move |_: MouseEvent| open_run(&model, id, &settings, stopped_at))
     };
     html! {
         <tr key={run.id} onpointerenter={mark(Some(run.id))} onpointerleave={mark(None)} data-testid="whatif-run" data-run={run.id.to_string()} data-state={if run.outcome.is_some() { "done" } else { "running" }}>
@@ -112,8 +113,8 @@ fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Ou
             <td>{ out_of_memory(model, outcome) }</td>
             <td data-testid="whatif-reserved">
                 { bytes_text(outcome.peak_reserved) }
-                if outcome.stopped_why == Some(Why::Failed) {
-                    <span class="whatif-second dim">{ "until it failed" }</span>
+                if let Some(why) = outcome.stopped_why {
+                    <span class="whatif-second dim">{ if why == Why::Failed { "until it failed" } else { "until then" } }</span>
                 } else if change != 0 {
                     <span class="whatif-second">{ change_text(change) }</span>
                 }
@@ -144,7 +145,7 @@ fn out_of_memory(model: &ModelHandle, outcome: &Outcome) -> Html {
     match (outcome.stopped_at, outcome.stopped_why) {
         (Some(event), Some(Why::Served)) => html! {
             <>
-                { "no" }
+                { "not until the run ends" }
                 <span class="whatif-second">
                     { place(event, "served at", "A request is served that failed in the recording. What the job would have requested next is not known, so the run ends here.") }
                 </span>

@@ -39,6 +39,13 @@ impl VirtualList {
         self.away.set(false);
     }
 
+    /// Scrolls to the first row.
+    pub fn to_top(&self) {
+        if let Some(scroller) = self.scroller.cast::<Element>() {
+            scroller.set_scroll_top(0);
+        }
+    }
+
     /// Renders the scroller around the visible rows. `role` is its ARIA role, such as `rowgroup` or `group`.
     pub fn wrap(&self, role: &'static str, rows: Html) -> Html {
         html! {
