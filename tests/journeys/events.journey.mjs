@@ -50,6 +50,48 @@ test('the list holds every event, and a click on a row moves the cursor there', 
   await page.screenshot('events');
 });
 
+test('a list that is sorted and then filtered is read from its top', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'sort-size').click();
+  await at(page, 'sort-size').click();
+  await until('the largest first', () => sizes(page), (found) => found.length > 2 && found[0] >= found[1] && found[0] > found.at(-1));
+  await at(page, 'events-filter').click();
+  assert.ok(await at(page, 'filter-line').evaluate((field) => field === document.activeElement), 'what is typed goes into the field');
+  await page.tab.keyboard.type('train.py');
+  await press(page, 'Enter');
+  await says(page, 'events-count', / of /);
+  await until('the top', () => page.tab.locator('.events .virtual').evaluate((list) => list.scrollTop), (top) => top === 0);
+  // The first Esc closes the fields, and keeps what is selected.
+  await press(page, 'Escape');
+  await until('the fields are closed', () => at(page, 'events-filter-form').count(), (count) => count === 0);
+});
+
+test('a segment that the event at the cursor released is described as it was', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'events-segment_free').click();
+  await at(page, 'event-row').first().click();
+  await says(page, 'segment-released', /Released by the event at the cursor/);
+  assert.match(await at(page, 'detail-segment').innerText(), /segment/);
+});
+
+test('the menu of columns is whole, and tells which columns have no room', async (t) => {
+  const page = await openPage(t, { width: 1024, height: 700 });
+  await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'events-columns').click();
+  const list = await at(page, 'events-columns-list').boundingBox();
+  const view = await at(page, 'events').boundingBox();
+  assert.ok(list.x >= view.x && list.x + list.width <= view.x + view.width, JSON.stringify([list, view]));
+  const rows = await at(page, 'events-columns-list').locator('[role=menuitemcheckbox]').allInnerTexts();
+  const shown = await page.tab.getByRole('columnheader').count() - 1;
+  const crowded = rows.filter((row) => /no room/.test(row)).length;
+  assert.ok(crowded > 0 && crowded + shown === rows.length, `${crowded} of ${rows.length} have no room, ${shown} are shown`);
+});
+
 test('a step changes the totals by the size of the event', async (t) => {
   const page = await openPage(t);
   const { position } = await openSample(page);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openPage, pageUrl } from './page.mjs';
-import { address, addressSays, at, goTo, openSample, press, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, openSample, press, standsAt, until } from './workbench.mjs';
 
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 
@@ -150,6 +150,23 @@ test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
   assert.equal(await page.tab.evaluate(() => document.activeElement.value), 'a');
   assert.equal(await shown(page), 'segments');
   assert.ok((await step(page)) >= there);
+});
+
+test('Ctrl+Z never leaves the file, and Back does', async (t) => {
+  const page = await openPage(t);
+  await openWhole(page);
+  await press(page, 'Home');
+  await standsAt(page, 0);
+  const there = await step(page);
+  await press(page, 'Control+z');
+  await press(page, 'w');
+  await until('the zoom is in the address', () => visible(page));
+  await press(page, 'Control+z');
+  await addressSays(page, 'w', null);
+  assert.equal(await step(page), there);
+  assert.equal(await page.state(), 'ready');
+  await page.tab.evaluate(() => history.back());
+  await at(page, 'start').waitFor();
 });
 
 test('steps of a closed file are skipped, and a setting is not taken back', async (t) => {

@@ -35,6 +35,10 @@ test('the palette finds views, lines, files and jobs', async (t) => {
   await page.screenshot('palette');
   await press(page, 'Escape');
 
+  await find(page, '1,234', /Go to event 1,234/);
+  await press(page, 'Enter');
+  await addressSays(page, 'cur', '1234');
+
   await find(page, 'heatm', /heatmap/);
   await press(page, 'Enter');
   await addressSays(page, 'tab', 'heatmap');

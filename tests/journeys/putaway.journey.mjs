@@ -32,7 +32,7 @@ test('files that were not looked at lately are put away, and come back on a clic
   await until('the third event', () => status(page), (now) => now.position === 3);
   for (let i = 2; i <= 8; i += 1) await add(page, `${i}.pickle`);
   const said = await until('two are ready', () => rows(page), (found) => found.filter((row) => /page’s memory/.test(row)).length === 2);
-  assert.equal(said.filter((row) => /unloaded/.test(row)).length, 6, said.join('\n'));
+  assert.equal(said.filter((row) => /not loaded/.test(row)).length, 6, said.join('\n'));
   assert.equal(page.tab.workers().filter((worker) => /worker/.test(worker.url())).length, 2, 'workers have ended');
   await at(page, 'file-menu').click();
   await page.screenshot('putaway-menu');
@@ -50,7 +50,7 @@ test('Back leads to a file that was put away', async (t) => {
   await goTo(page, 'Flame');
   await addressSays(page, 'tab', 'flame');
   for (let i = 2; i <= 4; i += 1) await add(page, `${i}.pickle`);
-  await until('it is put away', () => rows(page), (found) => /unloaded/.test(found[0]));
+  await until('it is put away', () => rows(page), (found) => /not loaded/.test(found[0]));
   for (const name of ['3.pickle', '2.pickle', '1.pickle']) {
     await page.tab.evaluate(() => history.back());
     await until(`${name} is the file`, () => page.tab.title(), (title) => title.startsWith(name));
@@ -66,7 +66,7 @@ test('all files are closed at once, and a session is never put away', async (t) 
   await at(page, 'session-open').first().click();
   await page.reach('ready');
   for (let i = 1; i <= 4; i += 1) await add(page, `${i}.pickle`);
-  const said = await until('two are put away', () => rows(page), (found) => found.filter((row) => /unloaded/.test(row)).length === 2);
+  const said = await until('two are put away', () => rows(page), (found) => found.filter((row) => /not loaded/.test(row)).length === 2);
   assert.match(said[0], /live/, 'the session goes on');
   await at(page, 'file-menu').click();
   await at(page, 'menu-close-all').click();

@@ -1,5 +1,6 @@
 //! The workbench of a file: overview, tabs, one view or two, the details pane and the status line.
 
+use web_sys::Element;
 use yew::prelude::*;
 
 use super::detail_bar::{detail_bar, has_preview};
@@ -64,13 +65,23 @@ pub fn Workbench() -> Html {
             browser::focus_view(true);
         }
     });
+    let (bench, overview) = (use_node_ref(), use_node_ref());
+    {
+        let (bench, overview) = (bench.clone(), overview.clone());
+        // In a low page, the workbench scrolls: it begins with the verdict and the picture.
+        use_effect_with(is_read, move |is_read| {
+            if let (true, Some(bench)) = (is_read, bench.cast::<Element>()) {
+                bench.set_scroll_top(overview.cast::<Element>().map_or(0, |overview| overview.client_height()));
+            }
+        });
+    }
     html! {
-        <main class={classes!("workbench", (!is_read).then_some("is-unseen"))} oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
+        <main ref={bench} class={classes!("workbench", (!is_read).then_some("is-unseen"))} oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
             if !is_read || model.device().is_some() {
-                <div class="overview-pane"><Overview /></div>
+                <div ref={overview} class="overview-pane"><Overview /></div>
                 <OutsideCurves />
             }
             { tabs(&model) }
