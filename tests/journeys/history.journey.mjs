@@ -154,7 +154,7 @@ test('Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo', async (t) => {
 
 test('Ctrl+Z never leaves the file, and Back does', async (t) => {
   const page = await openPage(t);
-  await openWhole(page);
+  await page.load(fixture('protocol4.pickle'));
   await press(page, 'Home');
   await standsAt(page, 0);
   const there = await step(page);

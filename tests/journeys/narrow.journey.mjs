@@ -127,6 +127,17 @@ for (const theme of ['light', 'dark']) {
   }
 }
 
+test('on a phone on its side, the verdict and the picture come first, and a finger scrolls', async (t) => {
+  const page = await openPage(t, { width: 844, height: 390, touch: true });
+  await page.loadSample();
+  const scrolled = () => page.tab.evaluate(() => document.querySelector('.workbench').scrollTop);
+  await until('the overview is scrolled away', scrolled, (top) => top > 30);
+  const top = async (name) => (await at(page, name).boundingBox()).y;
+  assert.ok(await top('verdict') < await top('timeline-canvas'));
+  assert.ok(await top('timeline-canvas') < await page.tab.getByRole('toolbar', { name: 'Timeline' }).evaluate((bar) => bar.getBoundingClientRect().y));
+  assert.equal(await at(page, 'timeline-canvas').evaluate((canvas) => getComputedStyle(canvas).touchAction), 'pan-y');
+});
+
 test('a window that is turned draws its picture anew', async (t) => {
   const page = await openPage(t, { width: 720, height: 450 });
   await openSample(page);

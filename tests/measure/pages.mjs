@@ -1,10 +1,12 @@
 // Measures this page and PyTorch's in the same Chromium, and prints a table.
 //
-//   node tests/measure/pages.mjs [--peer FOLDER] [--runs N] [--patience SECONDS] [FILE...]
+//   node tests/measure/pages.mjs [--peer FOLDER] [--runs N] [--wait MS] [--patience SECONDS] [FILE...]
 //
 // FOLDER holds MemoryViz.js (from PyTorch: torch/utils/viz) and d3.js, a module with all of d3 5. Without FILE, files of
 // 1, 10, 100 MB and 1 GB are generated. It needs a built program: cargo build --release. Each run has its own browser;
-// the pages take turns, so that other work of the machine affects both. The figures are medians.
+// the pages take turns, so that other work of the machine affects both. The figures are medians. --wait is the time between
+// the page's appearance and the drop: a person who looks for the file takes a second or more. Without it, the file is dropped
+// at once.
 //
 // first picture   from the drop to the first whole picture (ours: `data-state` is `ready`; PyTorch's: two animation
 //                 frames after the first shape)
@@ -35,6 +37,7 @@ const { values: options, positionals } = parseArgs({
     peer: { type: 'string' },
     runs: { type: 'string', default: '3' },
     patience: { type: 'string', default: '200' },
+    wait: { type: 'string', default: '0' },
   },
 });
 const patience = Number(options.patience) * 1000;
@@ -65,6 +68,7 @@ async function measure(served, file) {
     await tab.addInitScript(install);
     await tab.goto(served.url);
     await served.page.open(tab);
+    await tab.waitForTimeout(Number(options.wait));
     resetPeak();
     const result = { picture: await patiently(served.page.load(tab, file)) };
     if (result.picture === null) return result;

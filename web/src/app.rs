@@ -13,7 +13,7 @@ use crate::hooks::{
 use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{FilePage, Notice, OfferDialog, announcer, failed, header, job_dialog, start_page, title};
+use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
 use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
@@ -107,14 +107,13 @@ fn App(props: &AppProps) -> Html {
 
     let body = match model.file().map(|file| &file.phase) {
         None => start_page(&model),
+        Some(Phase::Loading { .. } | Phase::Away) => loading(&model),
         Some(Phase::Failed { .. }) => failed(&model),
         Some(Phase::Sweep(sweep)) => {
             html! { <SweepView key={model.current.map_or(0, |key| key.0)} sweep={sweep.clone()} /> }
         }
         // Each file gets a new workbench: no state of a view carries over.
-        Some(Phase::Loading { .. } | Phase::Away | Phase::Ready { .. }) => {
-            html! { <FilePage key={model.current.map_or(0, |key| key.0)} /> }
-        }
+        Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
     let (header, announced) = (header(&model), announcer(&model));
     let dialog = match model.dialog {

@@ -10,7 +10,7 @@ use crate::source;
 use crate::worker::message::{Connection, Stage};
 
 /// Renders the progress and Cancel.
-pub(super) fn loading(model: &ModelHandle) -> Html {
+pub fn loading(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Loading { stage, done, total, bytes_per_second } = file.phase else { return Html::default() };
     let on_cancel = {

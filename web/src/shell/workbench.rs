@@ -1,4 +1,4 @@
-//! The workbench of a file: overview, tabs, one view or two, the details pane and the status line.
+//! The page of a file that has been read: overview, tabs, one view, the details pane and the status line.
 
 use web_sys::Element;
 use yew::prelude::*;
@@ -21,13 +21,12 @@ use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
 use crate::widgets::bytes_text::copy_exact;
 
-/// The workbench of the current file. It is unseen until the file has been read.
+/// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
     use_tab_in_view(model.view.tab);
     let shows = |tab| model.view.shows(tab);
-    let is_read = model.summary().is_some();
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -53,34 +52,33 @@ pub fn Workbench() -> Html {
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
-        use_effect_with(is_read, move |is_read| {
-            if *is_read {
-                after_next_frame(move || is_settled.set(true));
-            }
-        });
+        use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
     // What had the focus is gone with the page before: the next Tab goes on in the view.
-    use_effect_with(is_read, |is_read| {
-        if *is_read && browser::has_no_focus() {
+    use_effect_with((), |()| {
+        if browser::has_no_focus() {
             browser::focus_view(true);
         }
     });
     let (bench, overview) = (use_node_ref(), use_node_ref());
     {
         let (bench, overview) = (bench.clone(), overview.clone());
-        // In a low page, the workbench scrolls: it begins with the verdict and the picture.
-        use_effect_with(is_read, move |is_read| {
-            if let (true, Some(bench)) = (is_read, bench.cast::<Element>()) {
-                bench.set_scroll_top(overview.cast::<Element>().map_or(0, |overview| overview.client_height()));
-            }
+        // In a low page, the workbench scrolls: it begins with the verdict and the picture. What takes the focus first has
+        // scrolled by then.
+        use_effect_with((), move |()| {
+            after_next_frame(move || {
+                if let Some(bench) = bench.cast::<Element>() {
+                    bench.set_scroll_top(overview.cast::<Element>().map_or(0, |overview| overview.client_height()));
+                }
+            });
         });
     }
     html! {
-        <main ref={bench} class={classes!("workbench", (!is_read).then_some("is-unseen"))} oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
+        <main ref={bench} class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
             { detail_bar(&model) }
-            if !is_read || model.device().is_some() {
+            if model.device().is_some() {
                 <div ref={overview} class="overview-pane"><Overview /></div>
                 <OutsideCurves />
             }

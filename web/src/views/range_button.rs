@@ -9,8 +9,11 @@ use crate::render::scale::Scale;
 use crate::render::surface::Area;
 use crate::widgets::style::{pixels, set_style};
 
-/// The width of the button in pixels.
+/// The width of the button in pixels, and its height, which is larger on a narrow page.
 const WIDTH: f64 = 56.0;
+const HEIGHT: f64 = 20.0;
+/// Its distance from the top of a picture's plot in pixels.
+pub const TOP: f64 = 26.0;
 /// A range that takes more than this share of the window needs no button.
 const FILLS: f64 = 0.9;
 
@@ -40,6 +43,11 @@ pub fn place(range: Window, window: Window, plot: Area) -> Option<f64> {
     let (left, right) = (x.pixel(from), x.pixel(to));
     let at = if right - left >= WIDTH + 8.0 { right - WIDTH - 4.0 } else { right + 4.0 };
     Some(at.within(plot.x, plot.right() - WIDTH))
+}
+
+/// Returns the area of the button in a picture, which no label takes.
+pub fn area(range: Window, window: Window, plot: Area) -> Option<Area> {
+    Some(Area { x: place(range, window, plot)?, y: plot.y + TOP, width: WIDTH, height: HEIGHT })
 }
 
 /// The button.

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::Ground;
 use super::thresholds::{DRIVER_CALLS, DRIVER_CALLS_PER_THOUSAND, FEW_RETRIES, RELEASES, WARMUP_PART};
+use crate::analysis::oom;
 use crate::analysis::retries::{Reason, Release, releases};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::frames::StackId;
@@ -23,7 +24,7 @@ struct Calls {
     asked: FxHashMap<u32, u64>,
     asked_first: Option<u32>,
     asked_bytes: u64,
-    /// Releases for requests that failed all the same. `num_alloc_retries` counts them too.
+    /// Requests that failed. `num_alloc_retries` counts them too, whether or not there was something to release.
     in_vain: u64,
     /// Behind the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
     releases: u64,
@@ -35,7 +36,7 @@ struct Calls {
 impl Calls {
     fn of(ground: &Ground<'_>, warm: u32) -> Self {
         let (trace, replay) = (ground.case.trace, ground.case.replay);
-        let mut calls = Self::default();
+        let mut calls = Self { in_vain: oom::positions(trace).len() as u64, ..Self::default() };
         releases(trace, |release| calls.add(&release, warm));
         let (mut reserved, mut most) = (replay.reserved_at_start(), replay.reserved_at_start());
         for (position, bytes) in replay.reserved_changes(0, u32::MAX) {
@@ -53,7 +54,6 @@ impl Calls {
             *self.retried.entry(release.stack.0).or_default() += 1;
             self.retry = Some((self.retry.map_or(release.position, |(first, _)| first), release.position));
         }
-        self.in_vain += u64::from(release.reason == Reason::Failed);
         if release.position < warm || release.reason == Reason::Failed {
             return;
         }
@@ -101,7 +101,7 @@ fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
     let message = match calls.in_vain {
         0 => message,
         vain => format!(
-            "{message} With {} that failed all the same, that makes {}.",
+            "{message} With {} that failed, PyTorch counts {}.",
             counted(vain, "request"),
             counted_as(calls.retries + vain, "retry", "retries")
         ),
@@ -199,12 +199,12 @@ mod tests {
             )
         );
         assert!(retries(0).is_none());
-        // PyTorch and what-if count a request that failed in spite of a release.
+        // PyTorch and what-if count a request that failed, too.
         let failed = rounds(2, "f@/m/a.py:1", "f@/m/a.py:1")
             + "segment_alloc 0x10000000 41943040 f@/m/a.py:1\n\
              segment_free 0x10000000 g@/m/a.py:2\noom 100 83886080 g@/m/a.py:2";
         let messages = trace(&failed).messages(FindingCode::Retries);
-        let want = "With 1 request that failed all the same, that makes 3 retries.";
+        let want = "With 1 request that failed, PyTorch counts 3 retries.";
         assert!(messages.iter().any(|message| message.ends_with(want)), "{messages:?}");
         // Without stacks nothing tells them from other releases, unless they make room for something larger.
         assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);

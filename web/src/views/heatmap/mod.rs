@@ -23,7 +23,7 @@ use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
-use super::range_button::RangeButton;
+use super::range_button::{self, RangeButton};
 use super::timeline::gesture::{Gesture, PlotArea};
 use super::timeline::listen::{use_gestures, use_tip_until_moved};
 use super::timeline::marked::{drawn_failure, failures, use_marks};
@@ -152,7 +152,7 @@ pub fn HeatmapView() -> Html {
                 if let Some(sentence) = empty {
                     <p class="canvas-empty">{ sentence }</p>
                 }
-                <RangeButton {range} window={view.window} plot={plot_area.plot} top={26.0} test_id="picture-range-zoom" />
+                <RangeButton {range} window={view.window} plot={plot_area.plot} top={range_button::TOP} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} />
                 </div>

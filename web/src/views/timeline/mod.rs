@@ -42,7 +42,7 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use super::range_button::RangeButton;
+use super::range_button::{self, RangeButton};
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
@@ -199,7 +199,7 @@ pub fn Timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
                     <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
-                <RangeButton range={marks.range} {window} {plot} top={26.0} test_id="picture-range-zoom" />
+                <RangeButton range={marks.range} {window} {plot} top={range_button::TOP} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>

@@ -21,7 +21,7 @@ use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
 use crate::views::whatif::RunLines;
-use crate::views::{losses, range_band};
+use crate::views::{losses, range_band, range_button};
 
 /// What to draw, as set by the component.
 pub struct Scene {
@@ -199,6 +199,8 @@ impl Picture for TimelinePicture {
 fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>, mut labels: Labels) {
     let Scene { plot_area, palette, marks, .. } = scene;
     let (x, plot) = (plot_area.x(), plot_area.plot);
+    let button = range.and_then(|range| range_button::area(range, plot_area.window, plot));
+    button.into_iter().for_each(|area| labels.keep_out(area));
     let cursor = marks.cursor.map_or(f64::NAN, |cursor| x.pixel(cursor));
     if let Some(ghost) = &scene.ghost {
         let hides_nothing = |area: Area| {
