@@ -63,8 +63,7 @@ pub fn Workbench() -> Html {
     let (bench, overview) = (use_node_ref(), use_node_ref());
     {
         let (bench, overview) = (bench.clone(), overview.clone());
-        // In a low page, the workbench scrolls: it begins with the verdict and the picture. What takes the focus first has
-        // scrolled by then.
+        // In a low page, the workbench scrolls: it begins with the picture. What takes the focus first has scrolled by then.
         use_effect_with((), move |()| {
             after_next_frame(move || {
                 if let Some(bench) = bench.cast::<Element>() {
