@@ -75,6 +75,10 @@ fn path_there() -> (String, String) {
 /// Returns the fragment for what is shown; `None` while the link that the page was opened with is still pending.
 fn fragment(model: &Model) -> Option<String> {
     let Some(file) = model.file() else {
+        // A reload asks again about what is being offered.
+        if model.offer.is_some() {
+            return None;
+        }
         // The fragment of a file that was shown before must go, also of one that was closed. One that waits for its file stays.
         let was_shown = model.history.changes > 0 && model.link.is_none();
         return (was_shown || !model.files.is_empty()).then(String::new);
