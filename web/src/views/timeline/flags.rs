@@ -96,18 +96,10 @@ pub fn at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<&Oom>
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Window;
-
     use super::*;
-    use crate::render::canvas::Size;
     use crate::render::surface::log::SurfaceLog;
-    use crate::views::timeline::marks::{handle, plot};
-
-    fn plot_area() -> PlotArea {
-        let window = Window { start: 0.0, end: 1000.0 };
-        let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
-        PlotArea::at_rest(plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0), window, bytes)
-    }
+    use crate::views::timeline::marks::handle;
+    use crate::views::timeline::marks::tests::plot_area;
 
     #[test]
     fn labels_of_flags_never_overlap_and_many_flags_are_short() {

@@ -212,7 +212,7 @@ pub(super) fn handle(at: f64) -> Area {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use shared::query::{Class, Paint};
 
     use super::*;
@@ -221,7 +221,8 @@ mod tests {
     use crate::views::timeline::peak;
     use crate::views::timeline::peak::tests::{anywhere, nowhere};
 
-    fn plot_area() -> PlotArea {
+    /// A plot of 1,000 events and 4 GiB.
+    pub fn plot_area() -> PlotArea {
         let window = Window { start: 0.0, end: 1000.0 };
         let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
         PlotArea::at_rest(plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0), window, bytes)

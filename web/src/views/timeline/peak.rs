@@ -101,13 +101,8 @@ pub(super) mod tests {
     use super::*;
     use crate::render::canvas::Size;
     use crate::render::surface::log::SurfaceLog;
+    use crate::views::timeline::marks::tests::plot_area;
     use crate::views::timeline::marks::{GUTTER, RIGHT, plot};
-
-    fn plot_area() -> PlotArea {
-        let window = Window { start: 0.0, end: 1000.0 };
-        let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
-        PlotArea::at_rest(plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0), window, bytes)
-    }
 
     /// Everything is covered.
     pub fn nowhere(_: (f64, f64), _: (f64, f64)) -> Vec<Area> {
