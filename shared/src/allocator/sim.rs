@@ -9,8 +9,8 @@ use crate::units::{Address, Stream};
 pub const PLAIN_BASE: u64 = 0x7c00_0000_0000;
 /// First address of the ranges for expandable segments.
 pub const RANGE_BASE: u64 = 0x7400_0000_0000;
-/// Bytes of addresses in each of the two arenas: 1 TiB.
-const ARENA: u64 = 1 << 40;
+/// The end of all addresses: a process has 47 bits of them.
+const END: u64 = 1 << 47;
 /// The granule of memory and addresses: 2 MiB.
 const GRANULE: u64 = 2 << 20;
 
@@ -32,8 +32,8 @@ struct Arena {
 }
 
 impl Arena {
-    fn new(base: u64, placement: Placement) -> Self {
-        Self { free: BTreeMap::from([(base, ARENA)]), placement }
+    fn new(base: u64, end: u64, placement: Placement) -> Self {
+        Self { free: BTreeMap::from([(base, end - base)]), placement }
     }
 
     fn take(&mut self, size: u64) -> Option<u64> {
@@ -97,8 +97,8 @@ impl SimDriver {
             total: capacity,
             capacity,
             used: 0,
-            plain: Arena::new(PLAIN_BASE, placement),
-            ranges: Arena::new(RANGE_BASE, placement),
+            plain: Arena::new(PLAIN_BASE, END, placement),
+            ranges: Arena::new(RANGE_BASE, PLAIN_BASE, placement),
             streams: BTreeMap::new(),
             failures: 0,
         }

@@ -178,6 +178,18 @@ fn expandable_segments_reserve_the_addresses_that_the_settings_say() {
 }
 
 #[test]
+fn a_large_device_has_addresses_for_the_expandable_segments_of_many_streams() {
+    // A range for each stream and size of block, of 1.125 times the device's 180 GB.
+    let mut allocator = allocator(&TORCH_2_15, 180_000_000_000, "expandable_segments:True");
+    for stream in 0..20 {
+        for size in [MIB / 2, 3 * MIB] {
+            assert!(malloc(&mut allocator, size, stream).is_ok(), "stream {stream}, {size} bytes");
+        }
+    }
+    allocator.check().unwrap();
+}
+
+#[test]
 fn a_request_beyond_the_reserve_fails_with_a_message_about_it() {
     let mut allocator = allocator(&TORCH_2_15, 1 << 30, "expandable_segments:True,expandable_segments_reserve:0.1");
     for (mib, short_reserve) in [(110, None), (200, Some(107_374_182)), (1200, None)] {
