@@ -2,6 +2,7 @@
 //! the verdict.
 
 use crate::diagnosis::{Cause, FailedRequest};
+use crate::units::Bytes;
 
 /// From this percentage on, a device is full if memory was still rising to a new high.
 const NEARLY_FULL_PERCENT: u64 = 90;
@@ -12,6 +13,32 @@ const MOST_PERCENT: u64 = 50;
 /// Others hold far more than a request if they hold this many times as much.
 const FAR_MORE: u64 = 4;
 
+/// What a driver may be unable to give of the memory that it reports as free. An H200 with driver 580 refused 42 MiB of
+/// 43.1 MiB.
+const DRIVER_KEEPS: u64 = 16 << 20;
+/// The driver's page.
+const PAGE: u64 = 2 << 20;
+
+/// Returns whether a driver with so much free memory would have given what it was asked for, so that something else stood in
+/// the way.
+pub(super) const fn is_enough(driver_free: u64, asked: u64) -> bool {
+    driver_free >= asked.saturating_add(DRIVER_KEEPS)
+}
+
+/// Returns the free memory that a driver could give when it refused `asked` bytes.
+pub(super) const fn usable(driver_free: u64, asked: u64) -> u64 {
+    if driver_free < asked || is_enough(driver_free, asked) { driver_free } else { asked.saturating_sub(PAGE) }
+}
+
+/// Says that a driver refused what it reported as free, if it did; begins with a space.
+pub(super) fn refused_free(driver_free: u64, asked: u64) -> String {
+    if driver_free < asked {
+        return String::new();
+    }
+    let (asked, free) = (Bytes(asked), Bytes(driver_free));
+    format!(" The driver refused {asked}, though it reported {free} as free: it can't always give the last few MiB.")
+}
+
 /// Returns whether `part` is at least so many percent of `whole`.
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent) && part > 0
@@ -20,7 +47,7 @@ fn is_share(part: u64, whole: u64, percent: u64) -> bool {
 /// Returns the cause of a failure whose sizes are known.
 pub(super) fn of(failed: &FailedRequest) -> Cause {
     let FailedRequest { requested, asked_of_driver, driver_free, largest_servable, largest_gap, .. } = *failed;
-    if driver_free >= asked_of_driver {
+    if is_enough(driver_free, asked_of_driver) {
         return Cause::Limit;
     }
     let others = failed.held_by_others.zip(failed.capacity);
@@ -60,18 +87,21 @@ mod tests {
     fn the_cause_follows_from_what_was_free_where() {
         // Requested, asked of the driver, driver free, active, cached, the largest gaps in reach and in all, missing.
         type Sizes = (u64, u64, u64, u64, u64, u64, u64, u64);
-        let cases: [(Sizes, Cause); 9] = [
+        let cases: [(Sizes, Cause); 11] = [
             ((10, 10, 2, 100, 3, 3, 3, 5), Cause::Full),
             ((10, 10, 2, 100, 8, 7, 7, 0), Cause::Fragmented),
             // However little is left: perfect packing would have been enough.
             ((10, 10, 2, 900, 8, 7, 7, 0), Cause::Fragmented),
             ((10, 10, 2, 100, 30, 7, 12, 0), Cause::OutOfReach),
             ((10, 10, 2, 100, 30, 12, 12, 0), Cause::OutOfReach),
-            ((10, 10, 12, 100, 0, 0, 0, 0), Cause::Limit),
+            ((10, 10, 10 + DRIVER_KEEPS, 100, 0, 0, 0, 0), Cause::Limit),
+            // The driver may be unable to give the last few MiB.
+            ((10, 10, 12, 100, 0, 0, 0, 1), Cause::Full),
+            ((10, 10, 12, 100, 8, 7, 7, 0), Cause::Fragmented),
             // Enough for the request, but not for the segment or the page that it needs.
             ((4, 20, 12, 100, 0, 0, 0, 4), Cause::Full),
             ((4, 20, 12, 100, 8, 2, 2, 0), Cause::Fragmented),
-            ((4, 20, 20, 100, 0, 0, 0, 0), Cause::Limit),
+            ((4, 20, 20 + DRIVER_KEEPS, 100, 0, 0, 0, 0), Cause::Limit),
         ];
         for (sizes, want) in cases {
             let (requested, asked_of_driver, driver_free, active, cached, largest_servable, largest_gap, missing) =

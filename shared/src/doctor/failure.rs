@@ -101,7 +101,12 @@ impl<'a> Failures<'a> {
             reserved: totals.reserved,
             capacity,
             held_by_others: capacity.and_then(|bytes| bytes.checked_sub(in_use)),
-            missing: self.rules.missing(event.size, is_expandable, totals.cached, driver_free),
+            missing: self.rules.missing(
+                event.size,
+                is_expandable,
+                totals.cached,
+                cause::usable(driver_free, asked_of_driver),
+            ),
             stack: event.stack.0,
             line: self.line(event.stack),
             stream,

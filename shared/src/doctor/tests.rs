@@ -367,6 +367,22 @@ fn remedies_fit_the_case() {
 }
 
 #[test]
+fn beside_other_processes_a_setting_is_advised_if_the_own_gaps_would_do() {
+    // A gap of 27 MiB in a segment of 40 MiB, and what the driver has free; the device has 400 MiB.
+    let verdict = |free: u64| {
+        let lines = segment(40) + &alloc(10, 3, "a@/m/a.py:1") + &oom(free, 40);
+        diagnosis(&lines, Some(400 * MIB)).verdict
+    };
+    for (free, is_advised) in [(25, true), (12, false)] {
+        let Verdict { cause, remedies, .. } = verdict(free);
+        assert_eq!(cause, Cause::OtherProcess, "{free}");
+        let advises = remedies.iter().any(|remedy| remedy.copy.ends_with("expandable_segments:True"));
+        assert_eq!(advises, is_advised, "{free}: {remedies:?}");
+        assert_eq!(remedies[0].copy, "nvidia-smi", "others come first until the setting is checked");
+    }
+}
+
+#[test]
 fn rounding_is_the_first_remedy_if_less_of_it_would_have_made_room() {
     let blocks: String = (0..10).map(|i| alloc(i * 33, 33, "f@/m/a.py:1")).collect();
     let mut patient = Patient::new(&(segment(330) + &blocks + &oom(0, 50)));

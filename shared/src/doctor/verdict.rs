@@ -79,9 +79,17 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     let (line, stack) = about.unzip();
     // The verdict of a leak or a spike already has its bytes.
     let is_told = rise.is_some() || spike.is_some();
-    let sentence = sentence + &holder(failed, line.as_deref().filter(|_| is_told));
+    let refused = match cause {
+        Cause::Full | Cause::Fragmented | Cause::OtherProcess => {
+            cause::refused_free(failed.driver_free, failed.asked_of_driver)
+        }
+        _ => String::new(),
+    };
+    let sentence = sentence + &refused + &holder(failed, line.as_deref().filter(|_| is_told));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));
-    Verdict { cause, sentence, line, stack, position: Some(position), is_growing: false, remedies }
+    let is_in_pieces = cause == Cause::Fragmented || cause == Cause::OtherProcess && failed.fits_if_packed();
+    let position = Some(position);
+    Verdict { cause, sentence, line, stack, position, is_growing: false, is_in_pieces, remedies }
 }
 
 /// Adds to the verdict on a failure that the steps before it needed more and more, as a finding tells: whatever made room for
@@ -412,5 +420,6 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         .or_else(|| held.map(|held| (held.line, held.stack)));
     let remedies = remedies::before_failure(case, rise.as_ref(), retries);
     let (line, stack) = about.unzip();
-    Verdict { cause: Cause::None, sentence, line, stack, position: None, is_growing: rise.is_some(), remedies }
+    let is_growing = rise.is_some();
+    Verdict { sentence, line, stack, is_growing, remedies, ..Verdict::default() }
 }

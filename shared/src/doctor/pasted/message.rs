@@ -200,7 +200,8 @@ impl Message {
         if self.total.is_some_and(|total| self.tried > total) {
             return Cause::Full;
         }
-        if free >= self.tried || self.reserve.is_some() {
+        let is_limited = self.allowed.is_some() && free >= self.tried;
+        if is_limited || cause::is_enough(free, self.tried) || self.reserve.is_some() {
             return Cause::Limit;
         }
         let left = cached.saturating_add(free);
@@ -289,6 +290,12 @@ impl Message {
         }
     }
 
+    /// Says that the driver refused what it reported as free, if it did.
+    fn refused(&self, cause: Cause) -> String {
+        let free = self.free.filter(|_| matches!(cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess));
+        free.map(|free| cause::refused_free(free, self.tried)).unwrap_or_default()
+    }
+
     pub(super) fn explain(self) -> Explanation {
         let cause = self.cause();
         // Less than the figures are exact to is nothing.
@@ -317,7 +324,7 @@ impl Message {
             kind: TextKind::OutOfMemory,
             is_failure: true,
             cause,
-            sentence: self.sentence(cause),
+            sentence: self.sentence(cause) + &self.refused(cause),
             facts,
             remedies: remedies::by_cause(cause, self.is_expandable),
             next: NEXT,

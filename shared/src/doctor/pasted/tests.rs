@@ -124,6 +124,14 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
         Cause::Limit,
         "the process may use only 3.60 GiB of 4.00 GiB",
     ),
+    // An H200 at its end: 42 MiB of 43.12 MiB were refused.
+    (
+        "CUDA out of memory. Tried to allocate 42.00 MiB. GPU 0 has a total capacity of 9.00 GiB of which 43.12 MiB is free. \
+         Of the allocated memory 7.94 GiB is allocated by PyTorch, and 839.00 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "The driver refused 42.0 MiB, though it reported 43.1 MiB as free",
+    ),
     // With a CUDA graph's pool.
     (
         "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 500.00 MiB is free. \
