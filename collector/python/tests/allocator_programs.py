@@ -30,11 +30,15 @@ def history_entries():
 
 
 def segments():
-    """Returns the segments with their blocks, without addresses and stacks."""
-    names = ("device", "total_size", "allocated_size", "active_size", "requested_size", "stream", "segment_type")
+    """Returns the segments with their blocks, without addresses and stacks. Streams are numbered as they appear."""
+    names = ("device", "total_size", "allocated_size", "active_size", "requested_size", "segment_type")
     names += ("segment_pool_id", "is_expandable")
+    streams = {}
     return [
-        [[segment[name] for name in names], [[block["size"], block["state"]] for block in segment["blocks"]]]
+        [
+            [segment[name] for name in names] + [streams.setdefault(segment["stream"], len(streams))],
+            [[block["size"], block["state"]] for block in segment["blocks"]],
+        ]
         for segment in torch.cuda.memory_snapshot()
     ]
 
@@ -172,7 +176,7 @@ class Busy:
             self.hold(ctypes.c_void_p(self.stream.cuda_stream), 1)
         else:
             with torch.cuda.stream(self.stream):
-                torch.cuda._sleep(4_000_000_000)
+                torch.cuda._sleep(20_000_000_000)
 
     def __exit__(self, *_):
         if self.hold is not None:
@@ -184,6 +188,11 @@ def record_stream():
     """Checks that memory that another stream still uses is not reused."""
     result = {}
     stream = torch.cuda.Stream()
+    # A kernel's first use loads it, which waits for the whole device.
+    torch.ones(3 << 20, device="cuda").add(1)
+    torch.cuda._sleep(1)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
     for is_recorded in (True, False):
         tensor = torch.ones(3 << 20, device="cuda")
         address = tensor.data_ptr()

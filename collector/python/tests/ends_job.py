@@ -67,6 +67,15 @@ def killed():
     os.kill(os.getpid(), signal.SIGKILL if kept else 0)
 
 
+def waiting():
+    """Uses the GPU, and waits until it is told to go on."""
+    torch, agent = attached()
+    kept = torch.empty(1 << 20, device="cuda")
+    agent.flush()
+    print(json.dumps(kept.numel()), flush=True)
+    input()
+
+
 def second_device():
     """Uses the second device only, then the first one too."""
     torch, agent = attached()

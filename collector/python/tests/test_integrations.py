@@ -232,11 +232,15 @@ TESTS = """
 """
 
 
+# Of pytest's plugins, only the package's own, which is named on the command line and may be installed as well.
+PLUGINS = {"FAKECUDA_DEVICES": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 class PytestTest(unittest.TestCase):
     def pytest(self, *arguments, **variables):
         """Runs pytest. Returns its exit status, the names of the tests that failed, and its output."""
         command = ["-m", "pytest", "-q", "-p", "vramscope.integrations.pytest_plugin", "--rootdir", self.folder, self.folder]
-        done = torch_jobs.start([*command, *arguments], **{"FAKECUDA_DEVICES": "1", "MORE": "0", **variables})
+        done = torch_jobs.start([*command, *arguments], **{**PLUGINS, "MORE": "0", **variables})
         failed = [line.split("::")[1].split(" ")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")]
         return done.returncode, failed, done.stdout
 

@@ -17,6 +17,8 @@ LAUNCHER = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-ad
 @needs_torch
 class RanksTest(unittest.TestCase):
     def setUp(self):
+        if torch_jobs.gpus() < 2:
+            self.skipTest("each of two ranks needs a GPU")
         folder = tempfile.TemporaryDirectory(prefix="vramscope-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)

@@ -5,6 +5,7 @@ VRAMSCOPE_TORCH_PYTHON names that Python; it may be a command of several words. 
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -65,6 +66,12 @@ def environment(**more):
     found.setdefault("VRAMSCOPE_QUIET", "1")
     found.update(more)
     return found
+
+
+@functools.cache
+def gpus():
+    """Returns how many GPUs the Python with torch sees."""
+    return int(start(["-c", "import torch; print(torch.cuda.device_count())"]).stdout)
 
 
 def start(arguments, **more):

@@ -81,13 +81,14 @@ class ResNet(nn.Module):
 
 
 def gpt_step(model, optimizer, batch, length):
-    """Trains for one step on random words."""
+    """Trains for one step on random words and returns the loss."""
     tokens = torch.randint(0, model.words, (batch, length + 1), device=DEVICE)
     logits = model(tokens[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
     loss.backward()
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
 
 
 def resnet_step(model, optimizer, batch, side):
