@@ -91,6 +91,12 @@ torch-bench python:
     tests/measure/per_event.py "{{ python }}"
     VRAMSCOPE_LIBRARY=target/release/libvramscope_pluggable.so {{ python }} tests/measure/pluggable.py
 
+# On a GPU: training jobs recorded and on this allocator, failures and what avoids them. PYTHON has torch and this package
+gpu-bench python="python3":
+    {{ python }} tests/measure/gpu/recorded.py
+    {{ python }} tests/measure/gpu/swapped.py
+    {{ python }} tests/measure/gpu/remedy.py
+
 # The page while it watches a job: how late, how smooth, how much memory
 live-bench *arguments:
     cargo build --release
