@@ -128,6 +128,14 @@ test('two files at once are switched without loading again, each with its own vi
   await until('the one that is left', () => page.tab.title(), (title) => title.startsWith('protocol4.pickle'));
 });
 
+test('of several files, one that can not be opened is named beside the one that is shown', async (t) => {
+  const page = await openPage(t);
+  await page.drop(fixture('protocol4.pickle'), maker);
+  await page.reach('ready');
+  await says(page, 'notice', /^make_snapshot\.py can't be opened\. /);
+  await says(page, 'file-menu', /protocol4\.pickle/);
+});
+
 test('the devices of a file are switched without loading again', async (t) => {
   const page = await openPage(t);
   await page.load(fixture('two_devices.pickle'));

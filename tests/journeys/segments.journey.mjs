@@ -81,6 +81,29 @@ test('a click on a block selects its allocation, in the segment under the pointe
   await page.screenshot('segments-selected');
 });
 
+test('arrow keys walk from block to block and from segment to segment', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Segments');
+  await at(page, 'segments-canvas').focus();
+  /** Presses a key, and returns what the details say then. */
+  const heard = async (key, before) => {
+    await page.tab.keyboard.press(key);
+    return until(`something else after ${key}`, () => text(page, 'details'), (now) => now && now !== before);
+  };
+  const first = await heard('ArrowDown');
+  await at(page, 'detail-segment').waitFor();
+  const second = await heard('ArrowDown', first);
+  const block = await heard('ArrowRight', second);
+  await at(page, 'detail-allocation').waitFor();
+  const next = await heard('ArrowRight', block);
+  assert.equal(await heard('ArrowLeft', next), block);
+  await heard('ArrowDown', block);
+  await at(page, 'detail-segment').waitFor();
+  await press(page, 'Escape');
+  await at(page, 'detail-none').waitFor();
+});
+
 test('packed and to scale show the same segments', async (t) => {
   const page = await openPage(t);
   await openSample(page);

@@ -62,7 +62,7 @@ pub static GESTURES: &[Gestures] = &[
         place: "Mouse and touch: segments",
         tabs: &[Tab::Segments],
         rows: &[
-            row(&["Click"], "Select a block or a segment"),
+            row(&["Click"], "Select a block or a segment; then ← → go to the block beside it, ↑ ↓ to another segment"),
             row(&["Double-click"], "Magnify, or show everything again"),
             row(&["Ctrl+wheel"], "Magnify at the pointer"),
         ],

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
 use shared::query::Axis;
+use shared::units::counted;
 
 #[path = "update_live.rs"]
 mod sessions;
@@ -114,6 +115,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {
                 file.phase = Phase::Failed { message };
+                tell_of_failed(&mut next);
             }
         }
         Action::FileClosed(key) => close(&mut next, key),
@@ -279,6 +281,31 @@ fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     if is_idle || (model.files.last().is_some_and(is_linked) && !model.file().is_some_and(is_linked)) {
         select_file(model, key);
     }
+}
+
+/// Says which files can't be read while another one is shown, unless a notice waits for an answer. The one that is shown says
+/// it itself.
+fn tell_of_failed(model: &mut Model) {
+    if model.notice.as_ref().is_some_and(|notice| notice.is_waiting || notice.withheld.is_some()) {
+        return;
+    }
+    let others = model.files.iter().filter(|file| model.current != Some(file.key));
+    let failed: Vec<(&str, &str)> = others
+        .filter_map(|file| match &file.phase {
+            Phase::Failed { message } => Some((file.name.as_str(), message.as_str())),
+            _ => None,
+        })
+        .collect();
+    let said = match failed.as_slice() {
+        [] => return,
+        [(name, message)] => format!("{} can't be opened. {message}", links::shortened(name)),
+        [(name, _), rest @ ..] => format!(
+            "{} and {} can't be opened. The menu of files has them, and each says why.",
+            links::shortened(name),
+            counted(rest.len() as u64, "other file")
+        ),
+    };
+    model.notice = Some(said.into());
 }
 
 /// Keeps a diagnosis.

@@ -212,7 +212,7 @@ fn said(link: &Read, missing: &[&'static str], is_by_name: bool) -> Option<Strin
 }
 
 /// Returns a name as far as a notice has room for it: one in a link may be as long as the link.
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     const MOST: usize = 80;
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),

@@ -110,6 +110,18 @@ fn of_several_files_dropped_at_once_the_first_is_shown() {
 }
 
 #[test]
+fn a_file_that_fails_behind_another_one_is_named() {
+    let failed = |key| Action::FileFailed { key: FileKey(key), message: "It is a picture.".to_owned() };
+    let said = |actions: &[Action]| after(actions.to_vec()).notice.map(|notice| notice.text);
+    let files = [added(0, "a"), added(1, "b.png"), added(2, "c.png")];
+    let with = |more: &[Action]| [&files[..], more].concat();
+    assert_eq!(said(&with(&[failed(0)])), None, "the shown file says it itself");
+    assert_eq!(said(&with(&[failed(1)])).as_deref(), Some("b.png can't be opened. It is a picture."));
+    let both = "b.png and 1 other file can't be opened. The menu of files has them, and each says why.";
+    assert_eq!(said(&with(&[failed(1), failed(2)])).as_deref(), Some(both));
+}
+
+#[test]
 fn the_window_stays_in_the_trace() {
     for (wanted, got) in [
         (window(-5.0, 95.0), window(0.0, 100.0)),

@@ -6,6 +6,7 @@ mod ruler;
 mod spot;
 mod strip;
 pub(super) mod tooltip;
+mod walk;
 
 use std::rc::Rc;
 
@@ -15,13 +16,14 @@ use shared::query::{
 };
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, HtmlSelectElement, MouseEvent, WheelEvent};
+use web_sys::{Event, HtmlElement, HtmlSelectElement, KeyboardEvent, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture, TOP};
 use self::strip::Strip;
 use self::tooltip::Tooltip;
+use self::walk::Toward;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
@@ -121,12 +123,13 @@ pub fn Segments() -> Html {
         anchor,
     };
     use_listeners(&handler);
+    let onkeydown = Callback::from(move |event: KeyboardEvent| handler.walk(&event));
 
     let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
     html! {
         <section class="canvas-view segments" aria-label="Segments">
             { toolbar(&model, map.map(|map| &**map)) }
-            <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="application" aria-roledescription="chart"
+            <div ref={scroller} class="segments-scroll" {onscroll} {onkeydown} tabindex="0" role="application" aria-roledescription="chart"
                 aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
                 <div ref={canvas.host()} class="canvas-host segments-sticky">
                     { canvas.html() }
@@ -346,6 +349,29 @@ impl PointerHandler {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Selects what an arrow key leads to, and scrolls to it. At the end of the map, the key has no effect.
+    fn walk(&self, event: &KeyboardEvent) {
+        if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
+            return;
+        }
+        let Some(toward) = Toward::of_key(&event.key()) else { return };
+        event.prevent_default();
+        event.stop_propagation();
+        // The current model, since keys may come faster than renders.
+        let selection = self.model.now().view.selection;
+        let stop = self.canvas.read(|picture| {
+            let scene = picture.scene.as_ref()?;
+            walk::step(scene.map()?, selection, toward, scene.scroll as f32)
+        });
+        let (Some(stop), Some(element)) = (stop, self.scroller.cast::<HtmlElement>()) else { return };
+        self.model.dispatch(Action::Select(stop.selection));
+        let (above, below) = (f64::from(stop.y.0), f64::from(stop.y.1) + TOP + MARGIN);
+        let (first, height) = (f64::from(element.scroll_top()), f64::from(element.client_height()));
+        if above < first || below > first + height {
+            element.set_scroll_top((above - height / 3.0).max(0.0) as i32);
         }
     }
 
