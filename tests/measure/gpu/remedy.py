@@ -58,7 +58,7 @@ def run(name, capacity, out):
     stats = torch.cuda.memory_stats()
     lost = agent.detach()["lost"] if agent else 0
     found = {key: stats[counter] for key, counter in COUNTERS.items()}
-    print(json.dumps({**found, "why": why, "lost": lost, "free": torch.cuda.mem_get_info()[0]}))
+    print(json.dumps({**found, "why": why, "lost": lost}))
 
 
 def in_process(name, conf="", capacity=0, out=None):
@@ -77,6 +77,7 @@ def ask(program, *arguments):
 
 
 def told(run):
+    """Returns the counters of a run in a line."""
     numbers = (f"{run[key] / MIB:,.0f} MiB" if key.startswith("peak") else run[key] for key in COUNTERS)
     return ", ".join(f"{key} {number}" for key, number in zip(COUNTERS, numbers))
 
@@ -99,7 +100,7 @@ class Check:
         return ask(self.program, "whatif", self.whole, *limit, "--json", "--conf", conf)["runs"][-1]
 
     def run(self, what, conf="", capacity=0, out=None):
-        """Runs the job and prints what it came to. Returns whether it fitted."""
+        """Runs the job and prints what it came to."""
         if out:
             out.unlink(missing_ok=True)
         found = in_process(self.name, conf, capacity, out)
@@ -108,7 +109,6 @@ class Check:
         print(f"    counted:   {told(found)}; {found['lost']} events lost", flush=True)
         if capacity:
             print(f"    predicted: {told(self.predicted(conf, capacity))}", flush=True)
-        return not found["why"]
 
     def smallest(self, conf, what):
         """Runs the job with the smallest capacity that `whatif` names under a setting, and with less. Returns the latter."""
