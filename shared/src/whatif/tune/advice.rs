@@ -107,15 +107,18 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     let needed = Bytes(bounds.served);
+    // The other bound, which stands beside this one, is that of the requests that were served.
+    let with = if bounds.served > bounds.exact_fit { "with the request that failed, " } else { "" };
     if bounds.served > capacity {
         let (needed, had) = told_apart(Bytes(bounds.served), Bytes(capacity));
         return format!(
-            "No setting helps: the run needs {needed} in live tensors at once, and the process can have {had}."
+            "No setting helps: {with}the run needs {needed} in live tensors at once, and the process can have {had}."
         );
     }
     let on = if capacity < AMPLE { format!(" on {}", Bytes(capacity)) } else { String::new() };
     format!(
-        "None of the settings that were tried fits{on}, although the run needs no more than {needed} in live tensors at once."
+        "None of the settings that were tried fits{on}, although {with}the run needs no more than {needed} in live tensors at \
+         once."
     )
 }
 

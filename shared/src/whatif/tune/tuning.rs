@@ -182,6 +182,10 @@ mod tests {
             tuning.advice.text,
             "No setting helps: the run needs 10.0 GiB in live tensors at once, and the process can have 9.00 GiB."
         );
+        let more = Bounds { served: 11 * GIB, ..bounds };
+        let tuning = Tuning::of(Goal::Fit, &all[5..], ("", &failed), (&more, 9 * GIB));
+        let want = "No setting helps: with the request that failed, the run needs 11.0 GiB in live tensors at once";
+        assert!(tuning.advice.text.starts_with(want), "{}", tuning.advice.text);
         let tuning = Tuning::of(Goal::Fit, &all[5..], ("", &failed), (&bounds, 12 * GIB));
         assert!(tuning.advice.text.starts_with("None of the settings that were tried fits on 12.0 GiB"), "{tuning:?}");
     }
