@@ -64,9 +64,6 @@ pub struct Verdict {
     /// Whether memory grows: a line holds more at every step, though no request has failed, or the steps before the failure
     /// needed more and more.
     pub is_growing: bool,
-    /// Whether the free memory would have been enough in one piece, so that another setting may help: the cause is that it was
-    /// in pieces, or that others hold most of the device.
-    pub is_in_pieces: bool,
     /// What to try, best first: at most three.
     pub remedies: Vec<Remedy>,
 }
@@ -76,7 +73,7 @@ impl Verdict {
     /// setting, or one may help.
     pub fn can_be_proven(&self) -> bool {
         let names_setting = self.remedies.iter().any(|remedy| remedy.setting().is_some());
-        self.position.is_some() && (names_setting || self.is_in_pieces)
+        self.position.is_some() && (names_setting || self.cause == Cause::Fragmented)
     }
 }
 

@@ -139,12 +139,6 @@ pub(super) fn would_grow(case: &Case<'_>, state: &AllocatorState, requested: u64
     given.saturating_add(driver_free) >= requested.checked_next_multiple_of(page).unwrap_or(u64::MAX)
 }
 
-/// Returns the advice to use expandable segments, if a trace without them would have had room for a request with them.
-fn growing(case: &Case<'_>, failed: &FailedRequest) -> Option<Remedy> {
-    let state = case.replay.state_at(failed.position());
-    expandable(case).filter(|_| would_grow(case, &state, failed.requested, failed.driver_free))
-}
-
 /// Returns the advice to use few sizes, with rounding by the allocator unless the run has it.
 fn repeat(with_rounding: bool) -> Remedy {
     if !with_rounding {
@@ -229,9 +223,9 @@ fn less_of_something() -> Vec<Remedy> {
 }
 
 fn fragmented(case: &Case<'_>, failed: &FailedRequest, way: &Way) -> Vec<Remedy> {
-    let grow = growing(case, failed);
-    let grows = grow.is_some();
-    let mut remedies: Vec<Remedy> = grow.into_iter().collect();
+    let state = case.replay.state_at(failed.position());
+    let grows = would_grow(case, &state, failed.requested, failed.driver_free);
+    let mut remedies: Vec<Remedy> = expandable(case).filter(|_| grows).into_iter().collect();
     let block = way.block(failed);
     let is_young = |since: u32| failed.position().saturating_sub(since) < failed.position() / LONG_PART;
     let line = block.map_or("", |block| block.line.as_str());
@@ -302,10 +296,10 @@ fn limit(failed: &FailedRequest) -> Vec<Remedy> {
     ]
 }
 
-/// Returns what to try beside other processes. If this program's gaps would have been enough for the request, that is also
-/// to let segments grow.
+/// Returns what to try beside other processes. If what this program has in gaps would have been enough in one piece, that is
+/// also to let segments grow, which a run of the trace can check.
 fn beside_others(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
-    let own = growing(case, failed).filter(|_| failed.fits_if_packed());
+    let own = expandable(case).filter(|_| failed.fits_if_packed());
     other_process().into_iter().chain(own).collect()
 }
 

@@ -373,7 +373,7 @@ fn beside_other_processes_a_setting_is_advised_if_the_own_gaps_would_do() {
         let lines = segment(40) + &alloc(10, 3, "a@/m/a.py:1") + &oom(free, 40);
         diagnosis(&lines, Some(400 * MIB)).verdict
     };
-    for (free, is_advised) in [(25, true), (12, false)] {
+    for (free, is_advised) in [(25, true), (2, false)] {
         let Verdict { cause, remedies, .. } = verdict(free);
         assert_eq!(cause, Cause::OtherProcess, "{free}");
         let advises = remedies.iter().any(|remedy| remedy.copy.ends_with("expandable_segments:True"));

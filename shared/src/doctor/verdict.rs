@@ -87,9 +87,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     };
     let sentence = sentence + &refused + &holder(failed, line.as_deref().filter(|_| is_told));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));
-    let is_in_pieces = cause == Cause::Fragmented || cause == Cause::OtherProcess && failed.fits_if_packed();
     let position = Some(position);
-    Verdict { cause, sentence, line, stack, position, is_growing: false, is_in_pieces, remedies }
+    Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
 }
 
 /// Adds to the verdict on a failure that the steps before it needed more and more, as a finding tells: whatever made room for

@@ -6,7 +6,7 @@ use super::requests::Requests;
 use super::terms::Terms;
 use super::tune::{Goal, Search, Tried, merged};
 use crate::allocator::AllocatorConfig;
-use crate::diagnosis::Verdict;
+use crate::diagnosis::{Cause, Verdict};
 use crate::finding::{ALLOC_CONF, Remedy};
 use crate::units::{Bytes, compared, counted_as};
 
@@ -48,7 +48,8 @@ impl Requests {
                 None => advice.push(remedy),
             }
         }
-        if checked.is_empty() && verdict.is_in_pieces && self.asked.len() <= SEARCHED_REQUESTS {
+        let is_in_pieces = verdict.cause == Cause::Fragmented;
+        if checked.is_empty() && is_in_pieces && self.asked.len() <= SEARCHED_REQUESTS {
             checked.extend(self.searched(conf, baseline, (&recorded, capacity, verdict.is_growing)));
         }
         let most = kept.len().max(1);
