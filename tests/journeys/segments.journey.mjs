@@ -86,20 +86,20 @@ test('arrow keys walk from block to block and from segment to segment', async (t
   await openSample(page);
   await goTo(page, 'Segments');
   await at(page, 'segments-canvas').focus();
-  /** Presses a key, and returns what the details say then. */
-  const heard = async (key, before) => {
+  /** Presses a key, and returns the segment's address or the allocation's number that the details show then. */
+  const leadsTo = async (key, testid, before) => {
     await page.tab.keyboard.press(key);
-    return until(`something else after ${key}`, () => text(page, 'details'), (now) => now && now !== before);
+    await at(page, testid).waitFor();
+    const which = async () => (testid === 'detail-allocation' ? at(page, testid).getAttribute('data-id') : /0x[0-9a-f]+/.exec(await text(page, testid))?.[0]);
+    return until(`another place after ${key}`, which, (now) => now && now !== before);
   };
-  const first = await heard('ArrowDown');
-  await at(page, 'detail-segment').waitFor();
-  const second = await heard('ArrowDown', first);
-  const block = await heard('ArrowRight', second);
-  await at(page, 'detail-allocation').waitFor();
-  const next = await heard('ArrowRight', block);
-  assert.equal(await heard('ArrowLeft', next), block);
-  await heard('ArrowDown', block);
-  await at(page, 'detail-segment').waitFor();
+  const first = await leadsTo('ArrowDown', 'detail-segment');
+  const second = await leadsTo('ArrowDown', 'detail-segment', first);
+  assert.notEqual(first, second);
+  const block = await leadsTo('ArrowRight', 'detail-allocation');
+  const next = await leadsTo('ArrowRight', 'detail-allocation', block);
+  assert.equal(await leadsTo('ArrowLeft', 'detail-allocation', next), block);
+  await leadsTo('ArrowDown', 'detail-segment');
   await press(page, 'Escape');
   await at(page, 'detail-none').waitFor();
 });
