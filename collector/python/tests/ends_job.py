@@ -68,7 +68,7 @@ def killed():
 
 
 def waiting():
-    """Uses the GPU, and waits until it is told to go on."""
+    """Allocates a tensor on the GPU, then waits for a line on standard input."""
     torch, agent = attached()
     kept = torch.empty(1 << 20, device="cuda")
     agent.flush()

@@ -128,10 +128,12 @@ class Check:
         for remedy in remedies:
             print(f"    {'checked' if remedy['checked'] else 'try'}: {remedy['text']}  {remedy['copy']}")
         settings = [remedy["copy"].split("=", 1)[1] for remedy in remedies if remedy["copy"].startswith("PYTORCH_CUDA_ALLOC_CONF=")]
-        for conf in settings or ["expandable_segments:True"]:
+        if not settings:
+            print("  doctor recommends no setting")
+            return
+        for conf in settings:
             self.run(f"as little, {conf}", conf, less)
-        conf = (settings or ["expandable_segments:True"])[0]
-        self.smallest(conf, conf)
+        self.smallest(settings[0], settings[0])
 
 
 def main():

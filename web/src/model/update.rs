@@ -115,7 +115,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {
                 file.phase = Phase::Failed { message };
-                tell_of_failed(&mut next);
+                tell_of_failed(&mut next, key);
             }
         }
         Action::FileClosed(key) => close(&mut next, key),
@@ -283,27 +283,24 @@ fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     }
 }
 
-/// Says which files can't be read while another one is shown, unless a notice waits for an answer. The one that is shown says
+/// Names a file that can't be opened while another one is shown, unless a notice waits for an answer. The one that is shown says
 /// it itself.
-fn tell_of_failed(model: &mut Model) {
-    if model.notice.as_ref().is_some_and(|notice| notice.is_waiting || notice.withheld.is_some()) {
+fn tell_of_failed(model: &mut Model, key: FileKey) {
+    let is_asking = model.notice.as_ref().is_some_and(|notice| notice.is_waiting || notice.withheld.is_some());
+    if is_asking || model.current == Some(key) {
         return;
     }
-    let others = model.files.iter().filter(|file| model.current != Some(file.key));
-    let failed: Vec<(&str, &str)> = others
-        .filter_map(|file| match &file.phase {
-            Phase::Failed { message } => Some((file.name.as_str(), message.as_str())),
-            _ => None,
-        })
-        .collect();
-    let said = match failed.as_slice() {
-        [] => return,
-        [(name, message)] => format!("{} can't be opened. {message}", links::shortened(name)),
-        [(name, _), rest @ ..] => format!(
-            "{} and {} can't be opened. The menu of files has them, and each says why.",
-            links::shortened(name),
-            counted(rest.len() as u64, "other file")
-        ),
+    let Some(file) = model.entry(key) else { return };
+    let Phase::Failed { message } = &file.phase else { return };
+    let name = links::shortened(&file.name);
+    let is_failed = |other: &&FileEntry| matches!(other.phase, Phase::Failed { .. });
+    let all = model.files.iter().filter(is_failed).filter(|other| model.current != Some(other.key)).count();
+    let said = match all.saturating_sub(1) {
+        0 => format!("{name} can't be opened. {message}"),
+        more => {
+            let others = counted(more as u64, "other file");
+            format!("{name} and {others} can't be opened. The menu of files has them, and each says why.")
+        }
     };
     model.notice = Some(said.into());
 }

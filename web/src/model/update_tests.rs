@@ -117,7 +117,9 @@ fn a_file_that_fails_behind_another_one_is_named() {
     let with = |more: &[Action]| [&files[..], more].concat();
     assert_eq!(said(&with(&[failed(0)])), None, "the shown file says it itself");
     assert_eq!(said(&with(&[failed(1)])).as_deref(), Some("b.png can't be opened. It is a picture."));
-    let both = "b.png and 1 other file can't be opened. The menu of files has them, and each says why.";
+    let shown = [failed(1), Action::DismissNotice, Action::SelectFile(FileKey(2)), failed(2)];
+    assert_eq!(said(&with(&shown)), None, "an earlier one is not named again");
+    let both = "c.png and 1 other file can't be opened. The menu of files has them, and each says why.";
     assert_eq!(said(&with(&[failed(1), failed(2)])).as_deref(), Some(both));
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use raster::{Pixels, Shape, Style, Transform};
 use shared::link::Selection;
 use shared::query::{Answer, Paint, Quads, SegmentHeading, SegmentRow, Segments, Window};
-use shared::units::Bytes;
+use shared::units::{Address, Bytes};
 
 use super::ghost::Ghost;
 use super::ruler;
@@ -285,8 +285,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
             }
         }
         Selection::Segment(address) => {
-            let holds = |row: &SegmentRow| address >= row.address && address.0 - row.address.0 < row.size.max(1);
-            let number = map.segments.iter().position(holds);
+            let number = segment_at(map, address);
             for quad in iter(&map.outlines).filter(|quad| number == Some(quad.id as usize)) {
                 frame(area(quad.x, quad.y));
             }
@@ -300,8 +299,12 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
 /// Returns the selected segment, if it is visible.
 fn selected_row(map: &Segments, selection: Selection) -> Option<SegmentRow> {
     let Selection::Segment(address) = selection else { return None };
-    let holds = |row: &&SegmentRow| address >= row.address && address.0 - row.address.0 < row.size.max(1);
-    map.segments.iter().find(holds).copied()
+    segment_at(map, address).and_then(|number| map.segments.get(number)).copied()
+}
+
+/// Returns the number of the segment that has an address, if the answer has it.
+pub fn segment_at(map: &Segments, address: Address) -> Option<usize> {
+    map.segments.iter().position(|row| address >= row.address && address.0 - row.address.0 < row.size.max(1))
 }
 
 /// Formats the sums of a group: `12 segments · 3.2 GiB · 45 % free`.
@@ -316,7 +319,7 @@ pub(super) mod tests {
     use shared::diagnosis::FailedRequest;
     use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
     use shared::totals::Totals;
-    use shared::units::{Address, PoolId, Stream};
+    use shared::units::{PoolId, Stream};
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

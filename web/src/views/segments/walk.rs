@@ -1,8 +1,9 @@
 //! Arrow keys on the map: to the block beside the selected one, and to the segment before or after.
 
 use shared::link::Selection;
-use shared::query::{Quads, SegmentRow, Segments};
+use shared::query::{Quads, Segments};
 
+use super::picture::segment_at;
 use crate::render::shape::iter;
 
 /// Where an arrow key leads.
@@ -98,8 +99,7 @@ fn beside(stops: &[Stop], here: Option<usize>, toward: Toward, top: f32) -> Opti
 /// Returns the number of the selected segment, if the answer has it.
 fn selected(map: &Segments, selection: Selection) -> Option<u32> {
     let Selection::Segment(address) = selection else { return None };
-    let holds = |row: &SegmentRow| address >= row.address && address.0 - row.address.0 < row.size.max(1);
-    map.segments.iter().position(holds).and_then(|place| u32::try_from(place).ok())
+    segment_at(map, address).and_then(|number| u32::try_from(number).ok())
 }
 
 /// Returns the segments as the map shows them.
@@ -139,7 +139,7 @@ fn blocks(map: &Segments) -> Vec<Stop> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Paint;
+    use shared::query::{Paint, SegmentRow};
     use shared::units::{Address, PoolId, Stream};
 
     use super::Toward::{NextBlock, NextSegment, PreviousBlock, PreviousSegment};
