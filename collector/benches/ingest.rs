@@ -125,7 +125,8 @@ fn serve(folder: &str) -> Result<(), Failure> {
         println!("{address}");
         let (certificate, key) = (Path::new(folder).join(CERTIFICATE), Path::new(folder).join(KEY));
         let tls = if key.exists() { Some(Tls::load(&certificate, &key)?) } else { None };
-        server::run(listener, App::new(sessions, Hosts::new(address, &[])).encrypted(tls)).await;
+        let app = App::new(sessions, Hosts::new(address, &[])).encrypted(tls);
+        let _ = server::run(listener, app, std::future::pending()).await;
         Ok(())
     })
 }

@@ -106,7 +106,8 @@ fn serve(folder: &Path) -> Result<(), Failure> {
         println!("{address} {}", copier.local_addr()?);
         let route = post(move |body: Body| copy(plain, body)).layer(axum::extract::DefaultBodyLimit::disable());
         tokio::spawn(axum::serve(copier, Router::new().route("/", route)).into_future());
-        server::run(listener, App::new(sessions, Hosts::new(address, &[])).sharing(shares)).await;
+        let app = App::new(sessions, Hosts::new(address, &[])).sharing(shares);
+        let _ = server::run(listener, app, std::future::pending()).await;
         Ok(())
     })
 }

@@ -6,6 +6,8 @@ pub mod allocator;
 #[cfg(feature = "program")]
 pub mod announcement;
 #[cfg(feature = "program")]
+mod brief_lock;
+#[cfg(feature = "program")]
 pub mod bus;
 #[cfg(feature = "program")]
 pub mod cli;

@@ -3,23 +3,24 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
 
 use super::{Delivery, LiveBus, Published, Subscription};
+use crate::brief_lock::{BriefGuard, BriefLock};
 
 /// Passes batches to subscribers in this process. Each has its own queue, limited in bytes; a queue that overflows is
 /// emptied, and its subscriber gets a notice.
 #[derive(Debug)]
 pub struct LocalBus {
     bytes: usize,
-    sessions: Mutex<HashMap<String, Vec<Weak<Queue>>>>,
+    sessions: BriefLock<HashMap<String, Vec<Weak<Queue>>>>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    pending: Mutex<Pending>,
+    pending: BriefLock<Pending>,
     changed: Notify,
 }
 
@@ -33,17 +34,17 @@ struct Pending {
 impl LocalBus {
     /// Creates a bus whose queues hold up to `bytes` each.
     pub fn new(bytes: usize) -> Self {
-        Self { bytes, sessions: Mutex::default() }
+        Self { bytes, sessions: BriefLock::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Queue>>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BriefGuard<'_, HashMap<String, Vec<Weak<Queue>>>> {
+        self.sessions.lock()
     }
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BriefGuard<'_, Pending> {
+        self.pending.lock()
     }
 
     fn push(&self, batch: &Arc<Published>, limit: usize) {

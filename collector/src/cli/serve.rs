@@ -5,9 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
+use futures_util::FutureExt;
+use futures_util::future::{self, BoxFuture};
 use shared::limits::{ServerLimits, ShareLimits};
+
+use tokio::sync::watch;
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
@@ -160,8 +165,9 @@ impl Serve {
         };
         let listener = bound.map_err(|error| refused(address, &error))?;
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
-        let (sessions, shares) = self.sessions(&access)?;
-        runtime.block_on(async {
+        let (sessions, shares, refused) = self.sessions(&access)?;
+        runtime.spawn(end_in_time(sessions.stopping(), ServerLimits::default()));
+        let ended = runtime.block_on(async {
             let (is_encrypted, is_behind_proxy) = (tls.is_some(), !self.behind_proxy.is_empty());
             let listening = Listening { address, hosts: &self.host, is_encrypted, is_behind_proxy };
             if let Some(warning) = listening.warning() {
@@ -181,23 +187,24 @@ impl Serve {
             }
             let is_plain = !is_encrypted && !is_behind_proxy && !access.wants_token() && address.ip().is_loopback();
             let _announced = is_plain.then(|| announce(address));
-            server::run(listener, app).await;
-            Ok::<_, String>(())
-        })?;
+            server::run(listener, app, refused).await
+        });
         // A download that its client does not read must not keep the program running.
         runtime.shutdown_background();
-        Ok(())
+        ended
     }
 
     /// Opens the sessions of the folder, and the traces that are shared.
-    fn sessions(&self, access: &Arc<Access>) -> Result<(Sessions, Shares), String> {
+    /// The future ends, with a sentence for people, when the object store can't be used any more, or ever.
+    fn sessions(&self, access: &Arc<Access>) -> Result<(Sessions, Shares, BoxFuture<'static, String>), String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
-        let store = Arc::new(match &self.store {
-            Some(url) => SegmentStore::open_with_objects(&folder, url, std::env::vars(), self.keep_bytes)?,
-            None => SegmentStore::open(&folder, self.keep_bytes)?,
-        });
+        let (store, refused) = match &self.store {
+            Some(url) => SegmentStore::start_with_objects(&folder, url, std::env::vars(), self.keep_bytes)?,
+            None => (SegmentStore::open(&folder, self.keep_bytes)?, future::pending().boxed()),
+        };
+        let store = Arc::new(store);
         let terms = Terms {
             bytes: self.share_bytes,
             most_seconds: self.share_days.map(|days| u64::from(days) * 86_400),
@@ -209,7 +216,7 @@ impl Serve {
             Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access));
         let sessions =
             sessions.map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))?;
-        Ok((sessions, shares))
+        Ok((sessions, shares, refused))
     }
 
     /// Returns who may use the server.
@@ -246,6 +253,19 @@ impl Serve {
         let token = token.trim();
         access::check_token(token).map_err(|wrong| format!("The token in {place} is invalid: it {wrong}."))?;
         Ok(Some(token.to_owned()))
+    }
+}
+
+/// Ends the program when it was asked to stop and something, a disk that hangs, keeps it. What was acknowledged is stored.
+async fn end_in_time(mut stopping: watch::Receiver<bool>, limits: ServerLimits) {
+    if stopping.wait_for(|is_stopping| *is_stopping).await.is_ok() {
+        // Three times what each part of a stop may take.
+        let time = Duration::from_secs(3 * limits.drain_seconds);
+        std::thread::spawn(move || {
+            std::thread::sleep(time);
+            tracing::warn!("the server did not end in time, and is ended; the next start seals what is open");
+            std::process::exit(0);
+        });
     }
 }
 

@@ -103,7 +103,7 @@ fn is_damaged(health: &StoreResult<SessionHealth>) -> bool {
 fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, String> {
     let sessions = all(store, &store.catalogue())?;
     let aside = store.quarantine().map_err(|error| format!("The quarantine can't be listed: {error}."))?;
-    let old = store.old().sessions().unwrap_or_default().len() as u64;
+    let unfollowed = store.unfollowed();
     let damaged = sessions.iter().filter(|(_, health)| is_damaged(health)).count();
     let printed = print(|out| {
         for (session, health) in &sessions {
@@ -114,12 +114,8 @@ fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, 
         let bytes: u64 = sessions.iter().filter_map(|(_, health)| health.as_ref().ok()).map(bytes_of).sum();
         let total = counted(sessions.len() as u64, "session");
         writeln!(out, "{total}, {}, {damaged} damaged.", Bytes(bytes))?;
-        if old > 0 {
-            writeln!(
-                out,
-                "{} of an earlier version; the next start of the server takes over.",
-                counted(old, "session")
-            )?;
+        for link in &unfollowed {
+            writeln!(out, "{link} is a symbolic link, which is not followed: put the files themselves in its place.")?;
         }
         if !aside.is_empty() {
             let bytes: u64 = aside.iter().map(|(_, _, bytes)| bytes).sum();
@@ -133,7 +129,7 @@ fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, 
         }
         Ok(())
     });
-    Ok(if printed == ExitCode::SUCCESS { gate::code(damaged > 0) } else { printed })
+    Ok(if printed == ExitCode::SUCCESS { gate::code(damaged > 0 || !unfollowed.is_empty()) } else { printed })
 }
 
 fn bytes_of(health: &SessionHealth) -> u64 {
@@ -158,8 +154,11 @@ fn write_session(out: &mut dyn Write, session: &str, health: &StoreResult<Sessio
     if health.segments.is_empty() {
         return writeln!(out, "  all of it is missing");
     }
-    for number in &health.missing {
-        writeln!(out, "  segment {number} is missing")?;
+    for numbers in &health.missing {
+        match (numbers.start(), numbers.end()) {
+            (first, last) if first == last => writeln!(out, "  segment {first} is missing")?,
+            (first, last) => writeln!(out, "  segments {first} to {last} are missing")?,
+        }
     }
     for segment in health.segments.iter().filter(|segment| segment.is_damaged()) {
         let number = segment.found.number;

@@ -29,7 +29,7 @@ pub struct Conversation {
     pauses: Pauses,
     pipe: Option<Pipe>,
     /// A place of the collectors, from the hello on.
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<Arc<OwnedSemaphorePermit>>,
     /// It has one request, and the collector's next one is another conversation.
     is_request: bool,
 }
@@ -153,21 +153,23 @@ impl Conversation {
             if grant.check(Role::Ingest).is_ok() {
                 let free = Arc::clone(&self.sessions.collectors).try_acquire_owned();
                 let busy = |_| self.refused(IngestError::Busy("this server has as many collectors as it allows"));
-                place = Some(free.map_err(busy)?);
+                place = Some(Arc::new(free.map_err(busy)?));
             }
             self.caller = Caller::with(self.caller.peer, grant);
         }
         let (sessions, caller) = (Arc::clone(&self.sessions), self.caller.clone());
-        let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, &caller)).await;
-        let mut joined = joined.unwrap_or(Err(IngestError::Restart))?;
-        self.place = place;
+        // If this is dropped meanwhile, the place and the connection are given back when the collector was admitted.
+        let joined = tokio::task::spawn_blocking(move || (sessions.join(&hello, &caller), place)).await;
+        let (joined, place) = joined.unwrap_or((Err(IngestError::Restart), None));
+        let mut joined = joined?;
+        self.place.clone_from(&place);
         self.decoder.set_limit(WireLimits::default().frame_bytes);
         self.seat = joined.seat.take();
         joined.session.note_transport(self.is_request);
         let events = joined.session.look(|view| view.totals.events());
         self.charged = Some((Arc::clone(&joined.session), events));
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
-        self.pipe = Some(Pipe::new(&self.sessions, joined)?);
+        self.pipe = Some(Pipe::new(&self.sessions, joined, place)?);
         Ok(())
     }
 
@@ -182,7 +184,7 @@ impl Conversation {
     }
 
     /// Ends the conversation. Returns the place of the collectors that it had, for as long as the connection exists.
-    pub(crate) fn into_place(self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn into_place(self) -> Option<Arc<OwnedSemaphorePermit>> {
         self.place
     }
 

@@ -43,6 +43,9 @@ pub enum IngestError {
     /// A temporary limit is exceeded.
     #[error("{0}; try again later")]
     Busy(&'static str),
+    /// The session is being deleted, or was.
+    #[error("the session is being deleted; try again later")]
+    Removed,
     /// A newer connection took over the session.
     #[error("a newer connection took over this session")]
     Replaced,
@@ -65,9 +68,9 @@ impl IngestError {
             Self::Ended => Code::Ended,
             Self::Order { .. } => Code::Order,
             Self::Malformed(_) => Code::Malformed,
-            Self::TooMuch(_) | Self::Store(StoreError::Full) => Code::Full,
+            Self::TooMuch(_) | Self::Store(StoreError::Full | StoreError::DiskFull) => Code::Full,
             Self::Store(_) => Code::Store,
-            Self::Busy(_) | Self::Replaced => Code::Busy,
+            Self::Busy(_) | Self::Removed | Self::Replaced => Code::Busy,
             Self::Restart => Code::Restart,
         }
     }
@@ -76,7 +79,9 @@ impl IngestError {
     pub fn refused(&self) -> Refused {
         let retry = match self {
             Self::Denied(denied) => denied.is_temporary(),
-            Self::Order { .. } | Self::Busy(_) | Self::Replaced | Self::Restart | Self::Store(_) => true,
+            Self::Order { .. } | Self::Busy(_) | Self::Removed | Self::Replaced | Self::Restart | Self::Store(_) => {
+                true
+            }
             Self::Protocol(_) | Self::Key | Self::Session | Self::Ended | Self::Malformed(_) | Self::TooMuch(_) => {
                 false
             }

@@ -50,7 +50,7 @@ fn life(session: &str, key: &str) {
     chunks.drain(..PRELUDE_BYTES);
     joined.session.append(joined.number, (1, 0), &mut chunks, (&**first.bus(), &first.counters, 0)).unwrap();
     joined.session.sync(joined.number).unwrap();
-    joined.session.leave();
+    drop(joined.connection);
 
     let second = sessions(&store);
     let known = Caller::with(unknown.peer, second.access().check("server-secret", unknown.peer).unwrap());
@@ -59,7 +59,7 @@ fn life(session: &str, key: &str) {
     second.join(&hello("\u{1b}[31m\nforged line", key, ""), &known).unwrap_err();
     second.join(&hello(session, key, "\u{1b}[31m\nwrong token"), &unknown).unwrap_err();
     joined.session.end(joined.number, 1).unwrap();
-    joined.session.leave();
+    drop(joined.connection);
     second.note_store_error(session, &IngestError::Store(StoreError::Full));
     second.note_store_success();
     second.remove(&joined.session).unwrap();

@@ -29,7 +29,7 @@ pub use error::{IngestError, word};
 pub use gaps::DeviceGaps;
 pub use pipe::Reply;
 pub use retention::Retention;
-pub use session::Session;
+pub use session::{Session, Viewing};
 pub use sessions::Sessions;
 pub use view::View;
 pub use writer::{SegmentHealth, SessionHealth, inspect, repair};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use shared::wire::Refused;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
+use super::session::Connection;
 use super::sessions::Joined;
 use super::{IngestError, Session, Sessions, word};
 use crate::access::{Caller, audit};
@@ -42,14 +43,27 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new(sessions: &Arc<Sessions>, joined: Joined) -> Result<Self, IngestError> {
-        let Joined { session, number, caller, .. } = joined;
+    /// Starts the thread of a collector. `place` is its place among the collectors, which it has until everything it sent is
+    /// stored.
+    pub(super) fn new(
+        sessions: &Arc<Sessions>,
+        joined: Joined,
+        place: Option<Arc<OwnedSemaphorePermit>>,
+    ) -> Result<Self, IngestError> {
+        let Joined { session, connection, number, caller, .. } = joined;
         let (commands, received) = mpsc::unbounded_channel();
         let (reply, replies) = watch::channel(Reply::default());
-        let worker = Worker { sessions: Arc::clone(sessions), session: Arc::clone(&session), number, caller, reply };
+        let worker = Worker {
+            sessions: Arc::clone(sessions),
+            session: Arc::clone(&session),
+            number,
+            caller,
+            reply,
+            _connection: connection,
+            _place: place,
+        };
         let builder = thread::Builder::new().name("vramscope-ingest".to_owned());
         if builder.spawn(move || worker.run(received)).is_err() {
-            session.leave();
             let error = IngestError::Busy("this server can't start another thread");
             error.log_refusal(session.id());
             return Err(error);
@@ -106,6 +120,8 @@ struct Worker {
     number: u64,
     caller: Caller,
     reply: watch::Sender<Reply>,
+    _connection: Connection,
+    _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Worker {
@@ -117,7 +133,6 @@ impl Worker {
             self.reply.send_modify(|reply| reply.refused = Some(error.refused()));
             commands.close();
         }
-        self.session.leave();
     }
 
     fn serve(&self, commands: &mut mpsc::UnboundedReceiver<Command>) -> Result<(), IngestError> {
@@ -154,22 +169,27 @@ impl Worker {
     }
 
     /// Executes a command. Returns the bytes that are not synced yet.
-    fn execute(&self, command: Command) -> Result<u64, IngestError> {
+    fn execute(&self, mut command: Command) -> Result<u64, IngestError> {
+        match self.attempt(&mut command) {
+            Err(IngestError::Store(full @ (StoreError::Full | StoreError::DiskFull))) => {
+                // Old history gives way to new.
+                self.sessions.make_room_for(&full);
+                self.session.reopen(self.number, self.sessions.store(), *self.sessions.limits())?;
+                self.attempt(&mut command)
+            }
+            done => done,
+        }
+    }
+
+    fn attempt(&self, command: &mut Command) -> Result<u64, IngestError> {
         match command {
             Command::Goodbye(seq) => {
-                self.session.end(self.number, seq)?;
+                self.session.end(self.number, *seq)?;
+                self.sessions.outdate_catalogue();
                 audit::session_ended(&self.caller, self.session.id());
                 Ok(0)
             }
-            Command::Batch { seq, sent_us, mut chunks, .. } => match self.append((seq, sent_us), &mut chunks) {
-                Err(IngestError::Store(StoreError::Full)) => {
-                    // Old history gives way to new.
-                    self.sessions.free_space();
-                    self.session.reopen(self.number, self.sessions.store(), *self.sessions.limits())?;
-                    self.append((seq, sent_us), &mut chunks)
-                }
-                done => done,
-            },
+            Command::Batch { seq, sent_us, chunks, .. } => self.append((*seq, *sent_us), chunks),
         }
     }
 

@@ -1,17 +1,18 @@
 //! How long stored sessions are kept, and how much of them.
 //!
 //! A session that is too old is announced first, and deleted after a time of grace. Age is counted by a clock that never
-//! jumps ([`super::keep_clock`]). When space runs out, what is oldest of the producer with the most bytes makes room, so
-//! nobody can drive out the sessions of others; pinned sessions stay.
+//! jumps ([`super::keep_clock`]). When space runs out, by the quota or on the disk, what is oldest of the producer with the
+//! most bytes makes room, so nobody can drive out the sessions of others; pinned sessions stay.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use shared::wire::SessionState;
 
 use super::{IngestError, Session, Sessions, View};
 use crate::access::audit;
+use crate::store::StoreError;
 
 /// The limits of what is kept.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +44,13 @@ impl Retention {
     /// Returns the bytes to which the store is reduced once it exceeds its limit, so that the next sweep is not due at
     /// once.
     fn target(&self) -> u64 {
-        self.bytes - self.bytes / 10
+        less(self.bytes)
     }
+}
+
+/// Returns bytes without the tenth of them that is freed at once.
+fn less(bytes: u64) -> u64 {
+    bytes - bytes / 10
 }
 
 /// Returns who recorded a session: the name of the token, and the host.
@@ -80,7 +86,7 @@ impl Sessions {
             let age = now.saturating_sub(kept_us);
             if is_idle && !is_stored && last == 0 {
                 if age > EMPTY {
-                    self.forget(session.id());
+                    self.forget_empty(&session);
                 }
                 continue;
             }
@@ -95,7 +101,13 @@ impl Sessions {
         }
         self.free_quotas();
         if self.store().usage() > self.retention().bytes || self.is_crowded() {
-            self.free_space();
+            self.make_room_for(&StoreError::Full);
+        }
+        if self.is_disk_full() {
+            self.make_room_for(&StoreError::DiskFull);
+        }
+        if self.store().uploads().copies > 0 {
+            self.outdate_catalogue();
         }
         self.save_catalogue();
     }
@@ -110,32 +122,50 @@ impl Sessions {
 
     /// Announces that a session is too old, or deletes it if that was announced long enough ago.
     fn expire(&self, session: &Arc<Session>, now: i64) {
-        let Ok(mut marks) = self.store().marks(session.id()) else { return };
-        // An announcement from before its latest batch is void.
-        let kept_us = session.look(|view| view.record.kept_us);
-        match marks.announced_us.filter(|announced| *announced > kept_us) {
-            _ if marks.is_pinned => {}
-            Some(announced) if now.saturating_sub(announced) >= self.retention().grace_micros => {
-                self.evict(session, "age");
-            }
-            Some(announced) => session.announce(announced.saturating_add(self.retention().grace_micros)),
-            None => {
-                marks.announced_us = Some(now);
-                match self.store().set_marks(session.id(), &marks) {
-                    Ok(()) => {
-                        let days = self.retention().micros / DAY;
-                        audit::session_announced(session.id(), days);
-                        session.announce(now.saturating_add(self.retention().grace_micros));
-                    }
-                    Err(error) => self.note_store_error(session.id(), &error.into()),
-                }
-            }
+        let announced = match session.announced(self.store(), now) {
+            Ok(Some(announced)) => announced,
+            Ok(None) => return,
+            Err(error) => return self.note_store_error(session.id(), &error.into()),
+        };
+        if announced == now {
+            audit::session_announced(session.id(), self.retention().micros / DAY);
+        }
+        if now.saturating_sub(announced) >= self.retention().grace_micros {
+            self.evict(session, "age");
+        } else {
+            session.announce(announced.saturating_add(self.retention().grace_micros));
         }
     }
 
-    /// Makes room: deletes the oldest session or segment of the producer with the most bytes, again and again, until the store
-    /// is below its target, as far as possible. Sessions that are over go before parts of live ones.
-    pub fn free_space(&self) {
+    /// Makes room after the store refused a write because of its quota or because its disk is full: old history gives way to
+    /// new.
+    pub(super) fn make_room_for(&self, refusal: &StoreError) {
+        // Only those who need room wait for each other.
+        let _alone = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(refusal, StoreError::DiskFull) {
+            return self.free_space(self.retention().target(), "space");
+        }
+        if !self.store().is_local() {
+            // What has ended is in the object store. Deleting it makes no room here, and what waits for its upload is nowhere
+            // else.
+            tracing::error!("the disk of the folder of data is full; free space on it, or let the object store answer");
+            return;
+        }
+        let before = self.store().usage();
+        self.free_space(less(before), "disk full");
+        let bytes = before.saturating_sub(self.store().usage());
+        if bytes > 0 {
+            tracing::warn!(bytes, "the disk of the folder of data is full: old sessions made room");
+        } else {
+            tracing::error!(
+                "the disk of the folder of data is full, and no session may be deleted: they are live or pinned; free space"
+            );
+        }
+    }
+
+    /// Deletes the oldest session or segment of the producer with the most bytes, again and again, until the store has at most
+    /// `target` bytes, as far as possible. Sessions that are over go before parts of live ones.
+    fn free_space(&self, target: u64, reason: &'static str) {
         // The bytes of each producer, and its sessions that may be deleted.
         let mut producers: BTreeMap<String, (u64, Vec<Arc<Session>>)> = BTreeMap::new();
         for session in self.all() {
@@ -147,12 +177,12 @@ impl Sessions {
             }
         }
         producers.values_mut().for_each(|(_, sessions)| oldest_last(sessions));
-        while self.store().usage() > self.retention().target() || self.is_crowded() {
+        while self.store().usage() > target || self.is_crowded() {
             let most = producers.iter().max_by_key(|(_, (bytes, _))| *bytes).map(|(producer, _)| producer.clone());
             let Some((bytes, sessions)) = most.as_ref().and_then(|producer| producers.get_mut(producer)) else {
                 return;
             };
-            match self.make_room(sessions, "space") {
+            match self.delete_oldest(sessions, reason) {
                 0 => drop(most.and_then(|producer| producers.remove(&producer))),
                 freed => *bytes = bytes.saturating_sub(freed),
             }
@@ -168,7 +198,7 @@ impl Sessions {
             sessions.retain(|session| !session.is_pinned(self.store()));
             oldest_last(&mut sessions);
             while bytes > most {
-                match self.make_room(&mut sessions, "quota") {
+                match self.delete_oldest(&mut sessions, "quota") {
                     0 => break,
                     freed => bytes = bytes.saturating_sub(freed),
                 }
@@ -178,7 +208,7 @@ impl Sessions {
 
     /// Deletes the oldest of a producer's sessions that is over, or the oldest segment of a live one. Returns the bytes; 0 if
     /// nothing can be deleted.
-    fn make_room(&self, sessions: &mut Vec<Arc<Session>>, reason: &'static str) -> u64 {
+    fn delete_oldest(&self, sessions: &mut Vec<Arc<Session>>, reason: &'static str) -> u64 {
         while let Some(at) = sessions.iter().rposition(|session| session.state(self.limits()) != SessionState::Live) {
             let session = sessions.remove(at);
             let bytes = session.look(View::bytes);
@@ -206,7 +236,7 @@ impl Sessions {
 
     /// Deletes a session's oldest segment for a reason; whether there was one to delete.
     fn evict_oldest(&self, session: &Arc<Session>, reason: &'static str) -> bool {
-        match session.drop_oldest(self.store(), *self.limits()) {
+        match session.drop_oldest(self.store()) {
             Ok(0) => false,
             Ok(bytes) => {
                 let first = session.look(|view| view.segments.first().map_or(0, |segment| segment.first));
@@ -230,18 +260,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// Pins a session, so that retention keeps it, or unpins it. Waits for the disk.
+    /// Pins a session, so that retention keeps it, or unpins it. Waits for the store.
     pub fn pin(&self, session: &Arc<Session>, is_pinned: bool) -> Result<(), IngestError> {
-        let mut marks = self.store().marks(session.id())?;
-        (marks.is_pinned, marks.announced_us) = (is_pinned, None);
-        self.store().set_marks(session.id(), &marks)?;
-        session.set_pinned(is_pinned);
-        Ok(())
+        Ok(session.pin(self.store(), is_pinned)?)
     }
 
     fn discard(&self, session: &Arc<Session>) -> Result<(), IngestError> {
         session.remove(&**self.store()).inspect_err(|error| self.note_store_error(session.id(), error))?;
-        self.forget(session.id());
+        self.forget(session);
         // Otherwise it would seem to be missing if the server ended now.
         self.outdate_catalogue();
         Ok(())

@@ -1,7 +1,7 @@
 //! One session, shared by collectors, viewers and routes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use shared::limits::ServerLimits;
@@ -16,8 +16,9 @@ use super::memory::Memory;
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::{Secret, audit};
+use crate::brief_lock::BriefLock;
 use crate::bus::{LiveBus, Published};
-use crate::store::{Record, SessionTotals, StoreError, TraceStore};
+use crate::store::{Found, Marks, Record, SessionTotals, StoreError, TraceStore};
 
 /// The most questions that wait for a collector. There are only two different ones.
 const ASKS: usize = 4;
@@ -26,23 +27,28 @@ const ASKS: usize = 4;
 #[derive(Debug)]
 pub struct Session {
     id: String,
+    /// Held while its segments are sealed, read back or written: by its own collector, and by whoever closes it.
     writer: Mutex<Option<SessionWriter>>,
+    /// Held while it is pinned, announced, shortened or deleted, which may take as long as the store needs: each of these
+    /// reads what another one writes.
+    upkeep: Mutex<()>,
     /// The budget for what its writer keeps in memory.
     memory: Arc<Memory>,
     /// The last segment of a writer that was closed after an error.
     growing: Mutex<Option<Growing>>,
-    view: Mutex<View>,
+    view: BriefLock<View>,
     gaps: Mutex<Gaps>,
     /// The number of the connection that may append; each new one gets the next.
     holder: watch::Sender<u64>,
-    presence: Mutex<Presence>,
-    asks: Mutex<Vec<String>>,
+    presence: BriefLock<Presence>,
+    asks: BriefLock<Vec<String>>,
     /// Notified when there is something to ask the collector.
     pub asked: Notify,
-    /// The number of viewers.
-    pub viewers: AtomicUsize,
+    viewers: AtomicUsize,
     /// Whether retention keeps it; unknown until somebody asks.
     pinned: OnceLock<AtomicBool>,
+    /// Whether it was begun before the store could be looked through.
+    is_unlooked: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +57,38 @@ struct Presence {
     last: Option<Instant>,
     /// Its collector sends single requests, so that a closed connection says nothing.
     uses_requests: bool,
+    /// It is being deleted, or was: nobody may join it.
     is_removed: bool,
+}
+
+/// A collector that is connected to a session, or about to be: the session counts it until this is dropped.
+#[derive(Debug)]
+pub(super) struct Connection(Arc<Session>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut presence = self.0.presence.lock();
+        presence.connections = presence.connections.saturating_sub(1);
+        presence.last = Some(Instant::now());
+    }
+}
+
+/// A viewer of a session, which counts it until this is dropped.
+#[derive(Debug)]
+pub struct Viewing(Arc<Session>);
+
+impl Viewing {
+    /// Counts a viewer.
+    pub fn begin(session: &Arc<Session>) -> Self {
+        session.viewers.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(session))
+    }
+}
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,16 +101,18 @@ impl Session {
         Self {
             id: view.record.id.clone(),
             writer: Mutex::new(None),
+            upkeep: Mutex::new(()),
             memory: Arc::clone(memory),
             growing: Mutex::new(None),
-            view: Mutex::new(view),
+            view: BriefLock::new(view),
             gaps: Mutex::default(),
             holder: watch::Sender::new(0),
-            presence: Mutex::default(),
-            asks: Mutex::default(),
+            presence: BriefLock::default(),
+            asks: BriefLock::default(),
             asked: Notify::new(),
             viewers: AtomicUsize::new(0),
             pinned: OnceLock::new(),
+            is_unlooked: AtomicBool::new(false),
         }
     }
 
@@ -84,24 +123,34 @@ impl Session {
 
     /// Returns a copy of what is shown of it.
     pub fn view(&self) -> View {
-        lock(&self.view).clone()
+        self.view.lock().clone()
     }
 
     /// Reads from what is shown of it, without copying everything.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
-        look(&lock(&self.view))
+        look(&self.view.lock())
     }
 
     /// Returns the gaps of its devices' memory as of its newest batch, or of one shortly before: see
-    /// [`ServerLimits::gap_pause`]. Waits for the disk.
+    /// [`ServerLimits::gap_pause`]. While the session waits for the disk, those of an earlier batch.
     pub fn gaps(&self, limits: &ServerLimits) -> Vec<DeviceGaps> {
         let mut gaps = lock(&self.gaps);
         if gaps.is_due(self.look(|view| view.last))
-            && let Some(writer) = lock(&self.writer).as_ref()
+            && let Some(held) = self.try_writer()
+            && let Some(writer) = held.as_ref()
         {
             gaps.take(writer, limits.gap_pause);
         }
         gaps.devices()
+    }
+
+    /// Returns the writer unless somebody has it.
+    fn try_writer(&self) -> Option<MutexGuard<'_, Option<SessionWriter>>> {
+        match self.writer.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Returns whether it is live, ended or lost.
@@ -109,7 +158,7 @@ impl Session {
         if self.look(|view| view.record.ended_us.is_some() || view.has_end) {
             return SessionState::Ended;
         }
-        let presence = lock(&self.presence);
+        let presence = self.presence.lock();
         let seconds = if presence.uses_requests { limits.lost_seconds } else { limits.resume_seconds };
         let is_near = presence.last.is_some_and(|last| last.elapsed() < Duration::from_secs(seconds));
         if presence.connections > 0 || is_near { SessionState::Live } else { SessionState::Lost }
@@ -117,7 +166,7 @@ impl Session {
 
     /// Whether a collector is connected.
     pub fn is_connected(&self) -> bool {
-        lock(&self.presence).connections > 0
+        self.presence.lock().connections > 0
     }
 
     /// Takes the description of a collector for a session whose own can't be read any more, its key included: otherwise
@@ -125,40 +174,53 @@ impl Session {
     pub(super) fn adopt(&self, described: impl FnOnce() -> Result<Record, IngestError>) -> Result<(), IngestError> {
         if self.look(|view| view.record.key_hash.is_empty()) {
             let new = described()?;
-            let mut view = lock(&self.view);
+            let mut view = self.view.lock();
             let Record { notes, damaged_bytes, kept_us, .. } = std::mem::take(&mut view.record);
             view.record = Record { notes, damaged_bytes, kept_us: kept_us.max(new.kept_us), ..new };
         }
         Ok(())
     }
 
-    /// Admits a collector in place of any earlier one. Returns its number and the batch that is expected next. Waits
-    /// for the disk.
+    /// Counts a collector; fails if the session is being deleted.
+    fn connect(self: &Arc<Self>) -> Result<Connection, IngestError> {
+        let mut presence = self.presence.lock();
+        if presence.is_removed {
+            return Err(IngestError::Removed);
+        }
+        presence.connections += 1;
+        Ok(Connection(Arc::clone(self)))
+    }
+
+    /// Admits a collector in place of any earlier one. Returns its connection, its number and the batch that is expected next.
+    /// Of a new session, nothing is looked for in the store. Waits for the disk.
     pub(super) fn join(
-        &self,
+        self: &Arc<Self>,
         store: &Arc<dyn TraceStore>,
         limits: ServerLimits,
         hello: &Hello,
-    ) -> Result<(u64, u64), IngestError> {
+        is_new: bool,
+    ) -> Result<(Connection, u64, u64), IngestError> {
         if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(&hello.key) {
             return Err(IngestError::Key);
         }
+        // From here on nobody forgets, closes or deletes it.
+        let connection = self.connect()?;
         // At once, so that the earlier connection releases the writer.
         self.holder.send_modify(|holder| *holder += 1);
         let number = *self.holder.borrow();
         let mut writer = lock(&self.writer);
-        if lock(&self.presence).is_removed {
-            return Err(IngestError::Busy("the session is being deleted"));
-        }
         let was_open = writer.is_some();
+        if is_new && !was_open {
+            *writer = Some(self.begun(store, limits)?);
+        }
         // Batches that are not requested again count as acknowledged, so they must be durable: the earlier connection
         // may have ended without a sync.
         let opened = self.opened(&mut writer, store, limits)?;
         opened.welcome(hello.first, &hello.header);
         // What is recorded again is not too old.
-        lock(&self.view).delete_us = None;
+        self.view.lock().delete_us = None;
         let synced = opened.sync();
-        lock(&self.view).update(opened);
+        self.view.lock().update(opened);
         if synced.is_err() {
             *writer = None;
         }
@@ -171,10 +233,14 @@ impl Session {
         } else {
             tracing::info!(session = self.id, seq, bytes, "session begun");
         }
-        let mut presence = lock(&self.presence);
-        presence.connections += 1;
-        presence.last = Some(Instant::now());
-        Ok((number, next))
+        Ok((connection, number, next))
+    }
+
+    /// Returns the writer of a session of which nothing is stored.
+    fn begun(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<SessionWriter, IngestError> {
+        let mut writer = SessionWriter::new(store, self.look(|view| view.record.clone()), limits);
+        writer.count_in(&self.memory)?;
+        Ok(writer)
     }
 
     /// Returns the writer, opened or created if necessary.
@@ -186,12 +252,15 @@ impl Session {
     ) -> Result<&'a mut SessionWriter, IngestError> {
         if writer.is_none() {
             let growing = lock(&self.growing).take();
-            let opened = SessionWriter::open(store, &self.id, limits, growing)?;
-            let new = || SessionWriter::new(store, self.look(|view| view.record.clone()), limits);
-            let mut opened = opened.unwrap_or_else(new);
-            opened.count_in(&self.memory)?;
+            let mut opened = match SessionWriter::open(store, &self.id, limits, growing)? {
+                Some(mut opened) => {
+                    opened.count_in(&self.memory)?;
+                    opened
+                }
+                None => self.begun(store, limits)?,
+            };
             opened.adopt(&self.look(|view| view.record.clone()));
-            lock(&self.view).update(&opened);
+            self.view.lock().update(&opened);
             *writer = Some(opened);
         }
         writer.as_mut().ok_or(IngestError::Restart)
@@ -199,14 +268,7 @@ impl Session {
 
     /// Notes whether its collector sends single requests, or uses a socket.
     pub(super) fn note_transport(&self, uses_requests: bool) {
-        lock(&self.presence).uses_requests = uses_requests;
-    }
-
-    /// Notes that a collector disconnected.
-    pub(super) fn leave(&self) {
-        let mut presence = lock(&self.presence);
-        presence.connections = presence.connections.saturating_sub(1);
-        presence.last = Some(Instant::now());
+        self.presence.lock().uses_requests = uses_requests;
     }
 
     /// Watches the number of the connection that may append.
@@ -252,7 +314,7 @@ impl Session {
                     counters.bytes.add(chunks.len() as u64);
                     counters.events.add(writer.totals().events().saturating_sub(before.0));
                     counters.ooms.add(writer.totals().ooms().saturating_sub(before.1));
-                    let mut view = lock(&self.view);
+                    let mut view = self.view.lock();
                     view.sample_rate();
                     view.update(writer);
                     drop(view);
@@ -282,7 +344,7 @@ impl Session {
     fn end_with(&self, writer: &mut SessionWriter, seq: u64) -> Result<(), IngestError> {
         let was_ended = writer.record().ended_us.is_some();
         writer.end(seq)?;
-        let mut view = lock(&self.view);
+        let mut view = self.view.lock();
         view.update(writer);
         if !was_ended {
             tracing::info!(session = self.id, seq = view.last, bytes = view.bytes(), "session ended");
@@ -311,24 +373,47 @@ impl Session {
         if held.is_none()
             && let Some(writer) = SessionWriter::open(store, &self.id, limits, None)?
         {
-            let mut view = lock(&self.view);
+            let mut view = self.view.lock();
             view.update(&writer);
             view.lighten();
         }
         Ok(())
     }
 
+    /// Notes that it was begun before the store could be looked through, which may have segments of the same name.
+    pub(super) fn note_unlooked(&self) {
+        self.is_unlooked.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns which of these stored segments are not its own. Waits for the disk.
+    pub(super) fn strangers(&self, found: &[Found]) -> Vec<Found> {
+        if !self.is_unlooked.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        // What is sealed at this moment is shown once the writer is free.
+        let _held = lock(&self.writer);
+        let own = self.look(|view| view.segments.clone());
+        let is_own = |found: &Found| {
+            own.iter().enumerate().any(|(at, segment)| {
+                // A segment that could not be sealed, or not be seen to be, has no hash; only the last one grows.
+                let may_be_sealed = segment.hash.is_empty() && at + 1 < own.len();
+                segment.number == found.number && (may_be_sealed || segment.found().hash == found.hash)
+            })
+        };
+        found.iter().filter(|found| found.hash.is_some() && !is_own(found)).copied().collect()
+    }
+
     /// Replaces what is shown of it, unless its writer is open.
     pub(super) fn show(&self, record: Record) {
         let held = lock(&self.writer);
         if held.is_none() {
-            *lock(&self.view) = View::of_record(record);
+            *self.view.lock() = View::of_record(record);
         }
     }
 
     /// Adds a note that is shown with the session.
     pub(super) fn note(&self, sentence: String) {
-        lock(&self.view).record.notes.push(sentence);
+        self.view.lock().record.notes.push(sentence);
     }
 
     /// Whether retention keeps it. Waits for the disk.
@@ -343,21 +428,21 @@ impl Session {
         self.pinned.get().is_some_and(|pinned| pinned.load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_pinned(&self, is_pinned: bool) {
+    fn set_pinned(&self, is_pinned: bool) {
         self.pinned.get_or_init(AtomicBool::default).store(is_pinned, Ordering::Relaxed);
-        lock(&self.view).delete_us = None;
+        self.view.lock().delete_us = None;
     }
 
     /// Notes when it will be deleted, by the clock of retention.
     pub(super) fn announce(&self, delete_us: i64) {
-        lock(&self.view).delete_us = Some(delete_us);
+        self.view.lock().delete_us = Some(delete_us);
     }
 
     /// Returns its totals with their series over time. Reads them from the store if the session is not open.
     pub fn totals(&self, store: &Arc<dyn TraceStore>) -> SessionTotals {
-        if lock(&self.writer).is_none() {
-            let segments = store.segments(&self.id).unwrap_or_default();
-            let label = segments.iter().rev().find_map(|segment| last_label(store, &self.id, segment));
+        if self.try_writer().is_some_and(|held| held.is_none()) {
+            let segments = self.look(|view| view.segments.clone());
+            let label = segments.iter().rev().find_map(|segment| last_label(store, &self.id, segment.found()));
             if let Some(label) = label {
                 return label.record.totals;
             }
@@ -371,7 +456,7 @@ impl Session {
             "{} of part {number} of this recording are damaged on the server's disk. Their events are counted as lost.",
             Bytes(bytes).exact()
         );
-        let mut view = lock(&self.view);
+        let mut view = self.view.lock();
         if !view.record.notes.contains(&note) {
             audit::segment_damaged(&self.id, (number, bytes), "kept");
             view.record.damaged_bytes += bytes;
@@ -397,7 +482,12 @@ impl Session {
         let Some(mut writer) = held.take() else { return };
         let is_empty = writer.is_empty();
         let closed = if is_empty {
-            store.remove(&self.id).map_err(IngestError::from)
+            // Nothing but the head of its only segment.
+            writer
+                .segments()
+                .iter()
+                .try_for_each(|segment| store.remove_open(&self.id, segment.number))
+                .map_err(IngestError::from)
         } else if writer.has_end() {
             let last = writer.last();
             self.end_with(&mut writer, last)
@@ -408,7 +498,7 @@ impl Session {
             // The segment stays in the log, and is sealed when the session is opened again.
             tracing::error!(session = self.id, seq = writer.last(), "the session could not be sealed: {error}");
         }
-        let mut view = lock(&self.view);
+        let mut view = self.view.lock();
         view.update(&writer);
         view.lighten();
         if is_empty {
@@ -416,35 +506,114 @@ impl Session {
         }
     }
 
-    /// Deletes the oldest segment. Returns its bytes; 0 if only one is left.
-    pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<u64, IngestError> {
-        let mut held = lock(&self.writer);
-        let writer = self.opened(&mut held, store, limits)?;
-        let bytes = writer.drop_oldest()?;
-        lock(&self.view).update(writer);
-        Ok(bytes)
+    /// Returns the marks of the session to change them, for as long as nobody else does. Waits for whoever has them, and for
+    /// the store.
+    fn change_marks<T>(
+        &self,
+        store: &Arc<dyn TraceStore>,
+        change: impl FnOnce(&mut Marks) -> T,
+    ) -> Result<T, StoreError> {
+        let _upkeep = lock(&self.upkeep);
+        let mut marks = store.marks(&self.id)?;
+        let before = marks.clone();
+        let changed = change(&mut marks);
+        if marks != before {
+            store.set_marks(&self.id, &marks)?;
+        }
+        Ok(changed)
     }
 
-    /// Deletes it from the store; fails while a collector is connected that may append to it.
-    pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
-        let mut held = lock(&self.writer);
-        let has_ended = self.look(|view| view.record.ended_us.is_some());
-        let mut presence = lock(&self.presence);
-        if presence.connections > 0 && !has_ended {
-            return Err(IngestError::Busy("the session is live"));
-        }
-        match store.remove(&self.id) {
-            Ok(()) | Err(StoreError::Missing) => {}
-            Err(error) => return Err(error.into()),
-        }
-        presence.is_removed = true;
-        (*held, *lock(&self.growing)) = (None, None);
+    /// Pins the session, or unpins it. Waits for the store.
+    pub(super) fn pin(&self, store: &Arc<dyn TraceStore>, is_pinned: bool) -> Result<(), StoreError> {
+        self.change_marks(store, |marks| (marks.is_pinned, marks.announced_us) = (is_pinned, None))?;
+        self.set_pinned(is_pinned);
         Ok(())
+    }
+
+    /// Notes that retention announces its deletion at a time, unless it is pinned or was announced since its latest batch.
+    /// Returns when it was announced; `None` if it is pinned. Waits for the store.
+    pub(super) fn announced(&self, store: &Arc<dyn TraceStore>, now_us: i64) -> Result<Option<i64>, StoreError> {
+        let kept_us = self.look(|view| view.record.kept_us);
+        self.change_marks(store, |marks| {
+            let announced = marks.announced_us.filter(|announced| *announced > kept_us).unwrap_or(now_us);
+            if !marks.is_pinned {
+                marks.announced_us = Some(announced);
+            }
+            (!marks.is_pinned).then_some(announced)
+        })
+    }
+
+    /// Deletes the oldest segment. Returns its bytes; 0 if only one is left. Its collector goes on meanwhile.
+    pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>) -> Result<u64, IngestError> {
+        let _upkeep = lock(&self.upkeep);
+        let oldest = self.look(|view| match &view.segments[..] {
+            [oldest, next, ..] => Some((oldest.found(), next.number)),
+            _ => None,
+        });
+        let Some((oldest, next)) = oldest else { return Ok(0) };
+        if self.presence.lock().is_removed {
+            return Ok(0);
+        }
+        // The marks first: they tell a segment that was deleted from one that was lost.
+        let mut marks = store.marks(&self.id)?;
+        marks.first_segment = next;
+        match store.set_marks(&self.id, &marks) {
+            // The segment makes the room that the marks need.
+            Err(StoreError::DiskFull) => {
+                store.remove_segment(&self.id, oldest)?;
+                store.set_marks(&self.id, &marks)?;
+            }
+            marked => {
+                marked?;
+                store.remove_segment(&self.id, oldest)?;
+            }
+        }
+        let mut held = lock(&self.writer);
+        if let Some(writer) = held.as_mut() {
+            writer.forget_segment(oldest.number);
+        }
+        let mut view = self.view.lock();
+        view.segments.retain(|segment| segment.number != oldest.number);
+        view.record.is_shortened = true;
+        Ok(oldest.bytes)
+    }
+
+    /// Makes it a session that nobody can join, unless somebody is connected or something of it is stored.
+    pub(super) fn retire(&self) -> bool {
+        let mut presence = self.presence.lock();
+        let is_empty = self.look(|view| view.segments.is_empty() && view.last == 0);
+        let is_retired = is_empty && presence.connections == 0;
+        presence.is_removed |= is_retired;
+        is_retired
+    }
+
+    /// Deletes it from the store; fails while a collector is connected that may append to it. Only requests for this session
+    /// wait meanwhile.
+    pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
+        let _upkeep = lock(&self.upkeep);
+        let has_ended = self.look(|view| view.record.ended_us.is_some());
+        {
+            let mut presence = self.presence.lock();
+            if presence.connections > 0 && !has_ended {
+                return Err(IngestError::Busy("the session is live"));
+            }
+            // From here on nobody joins it.
+            presence.is_removed = true;
+        }
+        let closed = (lock(&self.writer).take(), lock(&self.growing).take());
+        drop(closed);
+        match store.remove(&self.id) {
+            Ok(()) | Err(StoreError::Missing) => Ok(()),
+            Err(error) => {
+                self.presence.lock().is_removed = false;
+                Err(error.into())
+            }
+        }
     }
 
     /// Asks the collector for something, as soon as it is connected.
     pub fn ask(&self, what: &str) {
-        let mut asks = lock(&self.asks);
+        let mut asks = self.asks.lock();
         if asks.len() < ASKS && !asks.iter().any(|ask| ask == what) {
             asks.push(what.to_owned());
         }
@@ -454,7 +623,7 @@ impl Session {
 
     /// Removes and returns the waiting questions.
     pub(super) fn drain_asks(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.asks))
+        std::mem::take(&mut *self.asks.lock())
     }
 
     /// Returns the number of viewers.

@@ -1,30 +1,32 @@
 //! All sessions of a server.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use shared::format::Header;
 use shared::limits::{ServerLimits, WireLimits};
 use shared::wire::{Hello, PROTOCOL, is_session};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::keep_clock::KeepClock;
 use super::memory::Memory;
 use super::retention::producer;
-use super::session::record;
+use super::session::{Connection, record};
 use super::view::View;
-use super::writer::{describe, upgrade};
+use super::writer::describe;
 use super::{Counters, IngestError, Retention, Session};
-use crate::access::{Access, Caller, Role, Seat, audit};
+use crate::access::{Access, Caller, Grant, Role, Seat, audit};
+use crate::brief_lock::{BriefGuard, BriefLock};
 use crate::bus::LiveBus;
 use crate::clock::now_us;
 use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResult, TraceStore};
 
 /// Bytes written to check that the store accepts writes.
 const PROBE_BYTES: usize = 4_096;
+/// How often a collector is admitted to a session that is forgotten at the same moment.
+const ATTEMPTS: usize = 3;
 
 /// All sessions of a server, with the store, the bus and the limits that they share.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub struct Sessions {
     access: Arc<Access>,
     /// The memory of the sessions that are being recorded.
     memory: Arc<Memory>,
-    known: Mutex<HashMap<String, Arc<Session>>>,
+    known: BriefLock<HashMap<String, Arc<Session>>>,
     /// Free places for collectors.
     pub(crate) collectors: Arc<Semaphore>,
     /// Free places for viewers.
@@ -44,11 +46,17 @@ pub struct Sessions {
     /// Counters for the metrics.
     pub counters: Counters,
     is_full: AtomicBool,
+    /// Whether the disk was full when something was written last.
+    is_disk_full: AtomicBool,
+    /// Held by whoever makes room, so that others who need room don't delete as much again.
+    pub(super) room: Mutex<()>,
+    /// Notified when room is needed before the next sweep.
+    pub(crate) wants_sweep: Notify,
     /// Whether everything that is stored was looked through.
     is_loaded: AtomicBool,
-    clock: Mutex<(KeepClock, Instant)>,
+    clock: BriefLock<(KeepClock, Instant)>,
     /// What was in the catalogue when it was saved last, in short, and when that was.
-    saved: Mutex<Option<(u64, Instant)>>,
+    saved: BriefLock<Option<(u64, Instant)>>,
     stop: watch::Sender<bool>,
 }
 
@@ -56,6 +64,8 @@ pub struct Sessions {
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) session: Arc<Session>,
+    /// What counts it among the session's connections.
+    pub(super) connection: Connection,
     /// Its number among the session's connections.
     pub(super) number: u64,
     /// The batch that is expected next.
@@ -88,14 +98,17 @@ impl Sessions {
             retention,
             access,
             memory,
-            known: Mutex::new(known),
+            known: BriefLock::new(known),
             collectors: Arc::new(Semaphore::new(limits.live_sessions)),
             viewers: Arc::new(Semaphore::new(limits.viewers)),
             counters: Counters::default(),
             is_full: AtomicBool::new(false),
+            is_disk_full: AtomicBool::new(false),
+            room: Mutex::new(()),
+            wants_sweep: Notify::new(),
             is_loaded: AtomicBool::new(false),
-            clock: Mutex::new((clock, Instant::now())),
-            saved: Mutex::new(None),
+            clock: BriefLock::new((clock, Instant::now())),
+            saved: BriefLock::new(None),
             stop: watch::Sender::new(false),
         })
     }
@@ -124,32 +137,10 @@ impl Sessions {
         for session in self.all() {
             session.is_pinned(&self.store);
         }
-        self.take_over_old();
         self.ask_witnesses();
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())
-    }
-
-    /// Takes over the sessions of earlier versions. What fails stays as it is, and is tried again at the next start.
-    fn take_over_old(&self) {
-        let sessions = self.store.old().sessions().unwrap_or_else(|error| {
-            tracing::error!("cannot list the sessions of an earlier version: {error}");
-            Vec::new()
-        });
-        for id in sessions {
-            if *self.stop.borrow() {
-                return;
-            }
-            let taken = upgrade(&self.store, &id, self.limits).and_then(|()| Ok(self.store.segments(&id)?));
-            match taken {
-                Ok(segments) if segments.is_empty() => {}
-                Ok(segments) => self.look_at(&id, &segments),
-                Err(error) => {
-                    tracing::error!(session = id, "cannot take over a session of an earlier version: {error}");
-                }
-            }
-        }
     }
 
     /// Whether everything that is stored was looked through.
@@ -160,9 +151,10 @@ impl Sessions {
     /// Compares what is known of a session with its segments, and reads them if they differ.
     fn look_at(&self, id: &str, segments: &[Found]) {
         let known = self.get(id);
-        let is_known =
-            |session: &Arc<Session>| session.is_connected() || session.look(|view| is_same(&view.segments, segments));
-        if known.as_ref().is_some_and(is_known) {
+        if let Some(session) = known.as_ref().filter(|session| session.is_connected()) {
+            return self.set_strangers_aside(session, segments);
+        }
+        if known.as_ref().is_some_and(|session| session.look(|view| is_same(&view.segments, segments))) {
             return;
         }
         let described = describe(&self.store, id, segments);
@@ -192,10 +184,24 @@ impl Sessions {
         {
             self.note_missing(&session, &before, session.look(View::to_record));
         }
-        let is_gone = || self.store.segments(id).is_ok_and(|segments| segments.is_empty());
-        if is_growing && !session.is_connected() && is_gone() {
+        if is_growing && self.store.segments(id).is_ok_and(|segments| segments.is_empty()) {
             // Nothing of it could be read, and it was set aside.
-            self.forget(id);
+            self.forget_empty(&session);
+        }
+    }
+
+    /// Sets stored segments of a session aside that its writer doesn't know: it was begun anew before the store could be
+    /// looked through. Its collector has sent everything again that is in them.
+    fn set_strangers_aside(&self, session: &Arc<Session>, segments: &[Found]) {
+        for found in session.strangers(segments) {
+            tracing::error!(
+                session = session.id(),
+                number = found.number,
+                "a segment of an earlier attempt is set aside"
+            );
+            if let Err(error) = self.store.set_aside(session.id(), found) {
+                tracing::error!(session = session.id(), number = found.number, "it can't be set aside: {error}");
+            }
         }
     }
 
@@ -216,12 +222,12 @@ impl Sessions {
         }
         let witness_us = self.all().iter().map(|session| session.look(|view| view.record.kept_us)).max();
         let clock = KeepClock::start(None, witness_us, now_us());
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = (clock, Instant::now());
+        *self.clock.lock() = (clock, Instant::now());
     }
 
     /// Lets the clock of retention go on, and stores how far it came. Returns its time.
     pub(super) fn advance_keep_clock(&self) -> i64 {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clock = self.clock.lock();
         let passed = i64::try_from(clock.1.elapsed().as_micros()).unwrap_or(i64::MAX);
         clock.1 = Instant::now();
         if clock.0.advance(now_us(), passed) {
@@ -237,23 +243,20 @@ impl Sessions {
 
     /// Returns the time of the clock of retention, as of the last sweep.
     pub(crate) fn kept_now_us(&self) -> i64 {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner).0.now_us()
+        self.clock.lock().0.now_us()
     }
 
     /// Saves the catalogue if it has changed and the last time is long ago.
     pub(super) fn save_catalogue(&self) {
-        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = self.limits.catalogue_seconds;
-        if saved.as_ref().is_some_and(|(_, when)| when.elapsed().as_secs() < pause) {
-            return;
+        if self.saved.lock().as_ref().is_none_or(|(_, when)| when.elapsed().as_secs() >= pause) {
+            self.save_catalogue_now();
         }
-        drop(saved);
-        self.save_catalogue_now();
     }
 
     /// Makes the next [`Self::save_catalogue`] save it, however short ago the last time was.
     pub(super) fn outdate_catalogue(&self) {
-        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.saved.lock() = None;
     }
 
     /// Saves the catalogue if it has changed.
@@ -261,7 +264,6 @@ impl Sessions {
         if !self.is_loaded() {
             return;
         }
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let sessions = self.all();
         let closed = sessions.iter().filter(|session| !session.is_connected());
         let records = closed
@@ -269,12 +271,13 @@ impl Sessions {
             .filter(|record| !record.segments.is_empty() || record.last > 0);
         let catalogue = Catalogue { records: records.map(|record| (record.id.clone(), record)).collect() };
         let short = catalogue.short();
-        if saved.as_ref().is_none_or(|(saved, _)| *saved != short)
-            && let Err(error) = self.store.save_catalogue(&catalogue)
-        {
-            tracing::error!("cannot save the catalogue: {error}");
+        if self.saved.lock().as_ref().is_some_and(|(saved, _)| *saved == short) {
+            return;
         }
-        *saved = Some((short, Instant::now()));
+        match self.store.save_catalogue(&catalogue) {
+            Ok(()) => *self.saved.lock() = Some((short, Instant::now())),
+            Err(error) => tracing::error!("cannot save the catalogue: {error}"),
+        }
     }
 
     /// Whether there are more sessions than the limit, so that old ones make room.
@@ -282,8 +285,8 @@ impl Sessions {
         self.lock().len() > self.limits.sessions
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BriefGuard<'_, HashMap<String, Arc<Session>>> {
+        self.known.lock()
     }
 
     /// Returns all sessions, in no particular order.
@@ -296,8 +299,20 @@ impl Sessions {
         self.lock().get(id).cloned()
     }
 
-    pub(super) fn forget(&self, id: &str) {
-        self.lock().remove(id);
+    /// Forgets a session that nobody can join any more.
+    pub(super) fn forget(&self, session: &Arc<Session>) {
+        let mut known = self.lock();
+        // A new one may have its name.
+        if known.get(session.id()).is_some_and(|found| Arc::ptr_eq(found, session)) {
+            known.remove(session.id());
+        }
+    }
+
+    /// Forgets a session of which nothing is stored, unless a collector is about to join it.
+    pub(super) fn forget_empty(&self, session: &Arc<Session>) {
+        if session.retire() {
+            self.forget(session);
+        }
     }
 
     /// Returns who may use the server.
@@ -329,86 +344,118 @@ impl Sessions {
             return Err(IngestError::Restart);
         }
         let seat = grant.seat(&hello.session, Duration::from_secs(self.limits.lost_seconds))?;
-        if !self.is_loaded() {
-            // Before anything is appended to it.
-            upgrade(&self.store, &hello.session, self.limits)?;
+        for _ in 0..ATTEMPTS {
+            match self.enter(hello, &grant) {
+                // It was forgotten or deleted just now: the next attempt begins another one.
+                Err(IngestError::Removed) => {}
+                Err(error) => return Err(error),
+                Ok((session, (connection, number, next), is_new)) => {
+                    let caller = Caller::with(caller.peer, grant);
+                    let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
+                    note(&caller, &hello.session);
+                    return Ok(Joined { session, connection, number, next, caller, seat: Some(seat) });
+                }
+            }
         }
+        Err(IngestError::Removed)
+    }
+
+    /// Lets a collector enter its session, begun if necessary. Also returns whether it was.
+    #[expect(clippy::type_complexity, reason = "it is taken apart by its only caller")]
+    fn enter(&self, hello: &Hello, grant: &Grant) -> Result<(Arc<Session>, (Connection, u64, u64), bool), IngestError> {
         let found = self.get(&hello.session);
-        let (session, is_new) = match found {
+        let is_known = found.is_some();
+        let (session, is_empty) = match found {
             Some(session) => (session, false),
             None => {
                 let mut record = described(hello, &self.limits)?;
                 grant.begin_session()?;
                 record.producer = producer(grant.name(), &record.host);
                 record.kept_us = self.kept_now_us();
-                if !self.is_loaded() {
-                    // It may be stored, and not looked at yet.
-                    let segments = self.store.segments(&hello.session)?;
-                    if !segments.is_empty() {
-                        record = describe(&self.store, &hello.session, &segments)?.0;
-                    }
+                let segments = self.stored(hello)?;
+                if !segments.is_empty() {
+                    record = describe(&self.store, &hello.session, &segments)?.0;
                 }
-                let mut known = self.lock();
-                match known.entry(hello.session.clone()) {
-                    // Another connection was faster.
-                    Entry::Occupied(found) => (Arc::clone(found.get()), false),
-                    Entry::Vacant(place) => {
-                        let session = Session::new(View::of_record(record), &self.memory);
-                        (Arc::clone(place.insert(Arc::new(session))), true)
-                    }
+                let session = Arc::new(Session::new(View::of_record(record), &self.memory));
+                if segments.is_empty() && !self.is_loaded() {
+                    session.note_unlooked();
                 }
+                // Another connection may have been faster.
+                let session = Arc::clone(self.lock().entry(hello.session.clone()).or_insert(session));
+                (session, segments.is_empty())
             }
         };
         session.adopt(|| described(hello, &self.limits))?;
-        match session.join(&self.store, self.limits, hello) {
-            Ok((number, next)) => {
-                let caller = Caller::with(caller.peer, grant);
-                let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
-                note(&caller, &hello.session);
-                Ok(Joined { session, number, next, caller, seat: Some(seat) })
-            }
+        match session.join(&self.store, self.limits, hello, is_empty) {
+            Ok(joined) => Ok((session, joined, !is_known)),
             Err(error) => {
-                if is_new && !matches!(error, IngestError::Key) {
-                    self.forget(&hello.session);
+                if !is_known && !matches!(error, IngestError::Key) {
+                    self.forget_empty(&session);
                 }
                 Err(error)
             }
         }
     }
 
+    /// Returns what is stored of a session that isn't known. Once the store was looked through, that is nothing. Before that,
+    /// a collector that still has its first batch begins anew: whatever was stored of it, it sends again.
+    fn stored(&self, hello: &Hello) -> Result<Vec<Found>, IngestError> {
+        if self.is_loaded() {
+            return Ok(Vec::new());
+        }
+        if hello.first == 1 && self.store.local_segments(&hello.session)?.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.store.segments(&hello.session)?)
+    }
+
     /// Logs an error of the store, and remembers whether it refuses writes. Other errors are ignored.
     pub(super) fn note_store_error(&self, session: &str, error: &IngestError) {
         let IngestError::Store(cause) = error else { return };
         tracing::error!(session, "store error: {cause}");
-        if let StoreError::Full | StoreError::Io(_) = cause {
+        self.note_refusal(cause);
+    }
+
+    fn note_refusal(&self, cause: &StoreError) {
+        if let StoreError::Full | StoreError::DiskFull | StoreError::Io(_) = cause {
             self.is_full.store(true, Ordering::Relaxed);
+        }
+        if let StoreError::DiskFull = cause
+            && !self.is_disk_full.swap(true, Ordering::Relaxed)
+        {
+            self.wants_sweep.notify_one();
         }
     }
 
     /// Remembers that the store accepts writes.
     pub(super) fn note_store_success(&self) {
+        self.is_disk_full.store(false, Ordering::Relaxed);
         if self.is_full.swap(false, Ordering::Relaxed) {
             tracing::info!(bytes = self.store.usage(), "the store accepts writes again");
         }
     }
 
-    /// Checks that the store can be written now. Waits for the disk.
+    /// Whether the disk was full when something was written last.
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.is_disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Checks that what is recorded can be written now, and that the store can be reached. Waits for the disk.
     pub fn check_store(&self) -> StoreResult {
         // A store that refused a batch has recovered when it has space for one.
         let bytes = if self.is_full() { WireLimits::default().batch_bytes } else { PROBE_BYTES };
         match self.store.probe(bytes) {
-            Ok(()) => {
-                self.note_store_success();
-                Ok(())
-            }
+            Ok(()) => self.note_store_success(),
             Err(cause) => {
                 // Health checks come every few seconds: one line for each change.
-                if !self.is_full.swap(true, Ordering::Relaxed) {
+                if !self.is_full.load(Ordering::Relaxed) {
                     tracing::error!(bytes = self.store.usage(), "store error: {cause}");
                 }
-                Err(cause)
+                self.note_refusal(&cause);
+                return Err(cause);
             }
         }
+        self.store.check_reachable()
     }
 
     /// Whether the store refused the last write.

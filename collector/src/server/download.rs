@@ -61,7 +61,7 @@ impl Download {
             let mut damaged = 0;
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;
-                let bytes = self.store.read(self.session.id(), segment.number, at, most)?;
+                let bytes = self.store.read(self.session.id(), segment.found(), at, most)?;
                 if bytes.is_empty() {
                     damaged += segment.bytes - at;
                     break;
@@ -76,7 +76,7 @@ impl Download {
                         Piece::Damage(damage) => {
                             damaged += damage.bytes;
                             let most = usize::try_from(damage.bytes).unwrap_or(usize::MAX);
-                            let bytes = self.store.read(self.session.id(), segment.number, damage.byte, most)?;
+                            let bytes = self.store.read(self.session.id(), segment.found(), damage.byte, most)?;
                             output.append(&bytes);
                         }
                     }
@@ -86,7 +86,7 @@ impl Download {
             if let Some(damage) = scanner.finish() {
                 damaged += damage.bytes;
                 let most = usize::try_from(damage.bytes).unwrap_or(usize::MAX);
-                output.append(&self.store.read(self.session.id(), segment.number, damage.byte, most)?);
+                output.append(&self.store.read(self.session.id(), segment.found(), damage.byte, most)?);
                 send(std::mem::take(&mut output.bytes))?;
             }
             if damaged > 0 {

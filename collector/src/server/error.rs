@@ -107,6 +107,9 @@ impl From<StoreError> for ApiError {
             StoreError::Full => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", "The store is full.").caused_by(error)
             }
+            StoreError::DiskFull => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", "The server's disk is full.").caused_by(error)
+            }
             error => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store", format!("{}.", capitalized(&error.to_string())))
                     .caused_by(error)
@@ -137,7 +140,7 @@ impl From<IngestError> for ApiError {
         match error {
             IngestError::Store(error) => error.into(),
             IngestError::Denied(denied) => denied.into(),
-            IngestError::Busy(_) => Self::new(StatusCode::CONFLICT, "busy", sentence(&error)),
+            IngestError::Busy(_) | IngestError::Removed => Self::new(StatusCode::CONFLICT, "busy", sentence(&error)),
             error => Self::new(StatusCode::BAD_REQUEST, word(error.code()), sentence(&error)),
         }
     }

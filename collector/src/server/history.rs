@@ -118,7 +118,7 @@ impl History {
                 self.scanner = ChunkScanner::at_chunk(next.head);
                 continue;
             }
-            let bytes = self.store.read(self.session.id(), self.number, self.at, most as usize)?;
+            let bytes = self.store.read(self.session.id(), here.found(), self.at, most as usize)?;
             if bytes.is_empty() {
                 return Err(StoreError::Damaged(format!("segment {} is shorter than it was", self.number)));
             }

@@ -63,8 +63,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use crate::ingest::Sessions;
 use crate::shares::Shares;
 
-/// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM.
-pub async fn run(listener: TcpListener, app: App) {
+/// The shortest and the longest pause before a store that could not be looked through is asked again.
+const LOAD_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM; or until `refused` resolves, whose sentence is returned. Ends within
+/// some seconds then ([`ServerLimits::drain_seconds`](shared::limits::ServerLimits::drain_seconds)), whatever the disk or the
+/// object store does: everything that was acknowledged is on the disk already.
+pub async fn run(listener: TcpListener, app: App, refused: impl Future<Output = String>) -> Result<(), String> {
     // Before anybody can learn that the server has started, and stop it.
     let stop = stop_signal();
     tracing::info!(
@@ -75,42 +80,70 @@ pub async fn run(listener: TcpListener, app: App) {
         sessions = app.sessions.all().len(),
         "server started"
     );
-    let (loading, shares) = (Arc::clone(&app.sessions), app.shares.clone());
-    tokio::task::spawn_blocking(move || {
-        if let Some(Err(error)) = shares.map(|shares| shares.load()) {
-            tracing::error!("the shared traces can't be looked through: {error}");
-        }
-        if let Err(error) = loading.load() {
-            tracing::error!("the store can't be looked through: {error}");
-        }
-    });
+    let loading = tokio::spawn(load(Arc::clone(&app.sessions), app.shares.clone()));
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions), app.shares.clone()));
     let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
     let tls = app.tls.clone();
     let watch = tls.clone().map(|tls| tokio::spawn(tls.watch()));
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
+    let (mut stopped, mut sentence) = (Instant::now(), None);
     let stop = async {
-        stop.await;
+        sentence = tokio::select! {
+            () = stop => None,
+            sentence = refused => Some(sentence),
+        };
+        stopped = Instant::now();
         tracing::info!("server stopping");
         demo.stop();
         // Sockets end by themselves.
         sessions.stop();
     };
     connections::serve(listener, router(app), limits, tls, stop).await;
+    loading.abort();
     janitor.abort();
     tokens.abort();
     watch.inspect(tokio::task::JoinHandle::abort);
     // What collectors sent may still be on its way to the disk.
-    let until = Instant::now() + Duration::from_secs(limits.drain_seconds);
-    while Instant::now() < until && is_busy(&sessions) {
+    let drain = Duration::from_secs(limits.drain_seconds);
+    while stopped.elapsed() < drain && is_busy(&sessions) {
         sleep(Duration::from_millis(10)).await;
     }
-    sessions.close_all();
-    if is_busy(&sessions) {
-        tracing::warn!("server stopped before every session was stored");
+    // What is sealed now is uploaded after the next start.
+    sessions.store().stop();
+    let closing = Arc::clone(&sessions);
+    let closed = tokio::time::timeout(drain, tokio::task::spawn_blocking(move || closing.close_all())).await;
+    if closed.is_err() || is_busy(&sessions) {
+        tracing::warn!("server stopped before every session was sealed; the next start seals them");
     } else {
         tracing::info!("server stopped");
+    }
+    sentence.map_or(Ok(()), Err)
+}
+
+/// Looks through what is stored. A store that doesn't answer is asked again until it does.
+async fn load(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
+    let mut pause = LOAD_PAUSES.0;
+    loop {
+        let (loading, shares) = (Arc::clone(&sessions), shares.clone());
+        let load = move || {
+            // The sessions of a store that belongs to another server are not this one's to seal. The log tells why already.
+            if loading.store().check_reachable().is_err() {
+                return Err(String::new());
+            }
+            if let Some(Err(error)) = shares.map(|shares| shares.load()) {
+                return Err(format!("can't be looked through for shared traces: {error}"));
+            }
+            loading.load().map_err(|error| format!("can't be looked through: {error}"))
+        };
+        match tokio::task::spawn_blocking(load).await {
+            Ok(Ok(())) => return,
+            Ok(Err(reason)) if reason.is_empty() => {}
+            Ok(Err(reason)) => tracing::warn!("the store {reason}; trying again"),
+            Err(error) => tracing::error!(%error, "looking through the store failed"),
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LOAD_PAUSES.1);
     }
 }
 
@@ -122,12 +155,15 @@ fn is_busy(sessions: &Sessions) -> bool {
         || sessions.all().iter().any(|session| session.is_connected())
 }
 
-/// Drops at intervals what exceeds the limits of age and size.
+/// Drops at intervals what exceeds the limits of age and size, and at once when the disk is full.
 async fn sweep(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
     let mut times = interval(Duration::from_secs(sessions.limits().janitor_seconds.max(1)));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        times.tick().await;
+        tokio::select! {
+            _ = times.tick() => {}
+            () = sessions.wants_sweep.notified() => {}
+        }
         let (sessions, shares) = (Arc::clone(&sessions), shares.clone());
         let sweep = move || {
             sessions.sweep();

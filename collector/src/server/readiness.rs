@@ -65,7 +65,7 @@ impl Readiness {
 
 impl NotReady {
     fn of(error: &StoreError) -> Self {
-        let code = if matches!(error, StoreError::Full) { "full" } else { "store" };
+        let code = if matches!(error, StoreError::Full | StoreError::DiskFull) { "full" } else { "store" };
         Self { code, reason: error.to_string() }
     }
 }

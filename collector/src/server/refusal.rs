@@ -48,6 +48,7 @@ mod tests {
     fn only_a_full_store_is_called_full() {
         for (error, code) in [
             (StoreError::Full, Code::Full),
+            (StoreError::DiskFull, Code::Full),
             (StoreError::Damaged("a segment".to_owned()), Code::Store),
             (StoreError::Io(io::Error::other("a disk")), Code::Store),
             (StoreError::Missing, Code::Store),

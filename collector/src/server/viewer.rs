@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
@@ -22,7 +21,7 @@ use super::socket::{Received, Socket, closed, stopped};
 use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
 use crate::clock::now_us;
-use crate::ingest::{IngestError, Session, View};
+use crate::ingest::{IngestError, Session, View, Viewing};
 use crate::store::{StoreError, StoreResult};
 
 /// The time between two checks of a session's state.
@@ -63,9 +62,9 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
             if let Some(place) = &place {
                 place.give_up();
             }
-            session.viewers.fetch_add(1, Ordering::Relaxed);
+            let viewing = Viewing::begin(&session);
             let end = Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await;
-            session.viewers.fetch_sub(1, Ordering::Relaxed);
+            drop(viewing);
             (Some((session, permit)), end)
         }
         Err(end) => (None, end),

@@ -88,7 +88,7 @@ pub enum ShareError {
 impl From<StoreError> for ShareError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full => Self::Full,
+            StoreError::Full | StoreError::DiskFull => Self::Full,
             error => Self::Store(error),
         }
     }

@@ -12,9 +12,10 @@ impl Hash {
         Self(blake3::hash(bytes))
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Reads 64 hexadecimal digits, as they are written: a file whose name has capital letters is another file.
     pub fn parse(text: &str) -> Option<Self> {
-        blake3::Hash::from_hex(text).ok().map(Self)
+        let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+        blake3::Hash::from_hex(text).ok().map(Self).filter(|_| text.bytes().all(is_digit))
     }
 }
 

@@ -9,9 +9,10 @@
 //! segments/{session}/{number}.{hash}.vramscope       sealed segments, unless they are in an object store
 //! segments/{session}/marks.json                      what people and retention decided about the session
 //! quarantine/{session}/{number}.{time}.vramscope     damaged segments, set aside and never deleted by the server
+//! owner                                              what tells this folder from others that use the same object store
 //! *.new                                              files that were not complete when the server ended
 //! ```
-//! A number has eight digits. A hash is the BLAKE3 hash of the whole file in hexadecimal digits. Every path is built here,
+//! A number has eight digits, or more if it needs them. A hash is the BLAKE3 hash of the whole file in hexadecimal digits. Every path is built here,
 //! from a session's valid name, a number and a hash, so no name from outside can leave the folder.
 
 use shared::format::EXTENSION;
@@ -29,11 +30,12 @@ pub(super) const QUARANTINE: &str = "quarantine";
 pub(super) const CATALOGUE: &str = "catalogue";
 /// The clock of retention.
 pub(super) const CLOCK: &str = "clock.json";
+/// What tells this folder from others that use the same object store.
+pub(super) const OWNER: &str = "owner";
+/// The lease of a server, in an object store.
+pub(super) const LEASE: &str = "lease.json";
 /// The marks of a session, in its folder.
 pub(super) const MARKS: &str = "marks.json";
-/// The ending of files that are not complete.
-pub(super) const NEW: &str = ".new";
-
 /// Returns a session's name if it is valid.
 pub(super) fn checked(session: &str) -> StoreResult<&str> {
     if is_session(session) { Ok(session) } else { Err(StoreError::Missing) }
@@ -93,8 +95,9 @@ pub(super) fn parse_log(name: &str) -> Option<(&str, u32, Option<Hash>)> {
     (extension == EXTENSION).then_some((session, parse_number(number)?, None))
 }
 
+/// Reads a number as [`sealed_name`] writes it.
 fn parse_number(text: &str) -> Option<u32> {
-    (text.len() == 8 && text.bytes().all(|digit| digit.is_ascii_digit())).then(|| text.parse().ok())?
+    text.parse().ok().filter(|number: &u32| format!("{number:08}") == text)
 }
 
 #[cfg(test)]
@@ -106,12 +109,24 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_written() {
         let hash = Hash::of(b"x");
+        for number in [0, 1, 99_999_999, 100_000_000, u32::MAX] {
+            assert_eq!(parse_sealed(&sealed_name(number, hash)), Some((number, hash)));
+        }
         let name = |path: StoreResult<String>| path.unwrap().rsplit_once('/').unwrap().1.to_owned();
         assert_eq!(parse_log(&name(open_path(SESSION, 7))), Some((SESSION, 7, None)));
         assert_eq!(parse_log(&name(pending_path(SESSION, 7, hash))), Some((SESSION, 7, Some(hash))));
         assert_eq!(parse_sealed(&name(sealed_path(SESSION, 7, hash))), Some((7, hash)));
         for name in ["", "x", "marks.json", "00000001.vramscope", "0000001.aa.vramscope", "00000001.zz.vramscope"] {
             assert_eq!(parse_sealed(name), None, "{name}");
+        }
+        // A disk that ignores the case of letters would open another file by its name in small letters.
+        let capitals = hash.to_string().to_uppercase();
+        for name in [
+            format!("00000001.{capitals}.vramscope"),
+            format!("000000001.{hash}.vramscope"),
+            format!("4294967296.{hash}.vramscope"),
+        ] {
+            assert_eq!(parse_sealed(&name), None, "{name}");
         }
         for name in ["", "x.00000001.vramscope", "abcdefghijklmnopqrstuvwxyz.00000001.vramscope.new", "lock"] {
             assert_eq!(parse_log(name), None, "{name}");

@@ -20,7 +20,6 @@ mod hash;
 mod label;
 mod layout;
 mod marks;
-mod old;
 mod quota;
 mod record;
 mod segment_store;
@@ -29,13 +28,13 @@ mod shelf;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 pub use archive::{Archive, FolderArchive, ObjectArchive, Sealed};
 pub use catalogue::Catalogue;
 pub use hash::{Hash, Hasher};
 pub use label::Label;
 pub use marks::Marks;
-pub use old::OldFolder;
 pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, SessionTotals};
 pub use segment_store::SegmentStore;
 pub use shelf::{FolderShelf, ObjectShelf, Shelf};
@@ -43,9 +42,12 @@ pub use shelf::{FolderShelf, ObjectShelf, Shelf};
 /// Why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk is full, or the store's quota of it.
-    #[error("the store is full; free disk space or raise --keep-bytes")]
+    /// The store has as many bytes as it may keep.
+    #[error("the store is full: what may be deleted was deleted; delete or unpin sessions, or raise --keep-bytes")]
     Full,
+    /// The disk that has the folder of data has no room left, or no room for another file.
+    #[error("the disk of the server's folder of data is full; free space on it")]
+    DiskFull,
     /// There is no session or segment of this name, or the name is malformed.
     #[error("there is no such session in the store")]
     Missing,
@@ -60,7 +62,7 @@ pub enum StoreError {
 impl From<io::Error> for StoreError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::Full,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::DiskFull,
             io::ErrorKind::NotFound => Self::Missing,
             _ => Self::Io(error),
         }
@@ -70,7 +72,7 @@ impl From<io::Error> for StoreError {
 /// The result of an operation of a store.
 pub type StoreResult<T = ()> = Result<T, StoreError>;
 
-/// A segment, as it was found.
+/// A segment, as it was found. Its number and its hash tell it from all others of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its number within the session.
@@ -81,26 +83,42 @@ pub struct Found {
     pub hash: Option<Hash>,
 }
 
+/// Segments that are sealed and not in their object store yet. A store without one has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uploads {
+    /// How many there are.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long the oldest has waited since it was sealed, or since the server started.
+    pub oldest: Duration,
+    /// Uploaded segments whose local files are kept until the catalogue knows their sessions.
+    pub copies: u64,
+}
+
 /// Stores sessions. Names that [`shared::wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait
-/// for a disk or a network: never call them on an async task.
+/// for a disk or a network: never call them on an async task, or with a lock that a route takes. No wait is without end.
 pub trait TraceStore: Send + Sync + fmt::Debug {
     /// Returns the segments of all sessions, in the order of their numbers.
     fn list(&self) -> StoreResult<BTreeMap<String, Vec<Found>>>;
     /// Returns the segments of one session, in the order of their numbers; none if there is no such session. A segment that
     /// was being sealed when the server crashed is there twice.
     fn segments(&self, session: &str) -> StoreResult<Vec<Found>>;
+    /// Returns the segments of one session that are on the local disk, in the order of their numbers. Asks no network.
+    fn local_segments(&self, session: &str) -> StoreResult<Vec<Found>>;
     /// Begins a segment. Nobody sees it before [`SegmentWriter::publish`] or [`SegmentWriter::seal`].
     fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<Box<dyn SegmentWriter>>;
-    /// Reads up to `most` bytes of a segment from the offset `from`; fewer only at its end.
-    fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>>;
+    /// Reads up to `most` bytes of a segment from the offset `from`; fewer only at its end. A segment that was growing when
+    /// it was found may be sealed by now.
+    fn read(&self, session: &str, found: Found, from: u64, most: usize) -> StoreResult<Vec<u8>>;
     /// Reads up to `most` bytes of the growing segment of a number, even if a sealed one has the same number.
     fn read_open(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>>;
     /// Deletes the growing segment of a number, whose content is sealed elsewhere. Does nothing if there is none.
     fn remove_open(&self, session: &str, number: u32) -> StoreResult;
     /// Sets a damaged segment aside, where the server never deletes it.
     fn set_aside(&self, session: &str, found: Found) -> StoreResult;
-    /// Deletes a segment, sealed or growing. Does nothing if there is none.
-    fn remove_segment(&self, session: &str, number: u32) -> StoreResult;
+    /// Deletes a segment. Does nothing if there is none.
+    fn remove_segment(&self, session: &str, found: Found) -> StoreResult;
     /// Deletes a session with everything that is kept of it, except for what was set aside.
     fn remove(&self, session: &str) -> StoreResult;
     /// Returns what was decided about a session; the default if nothing was, or if it can't be read.
@@ -109,7 +127,7 @@ pub trait TraceStore: Send + Sync + fmt::Debug {
     fn set_marks(&self, session: &str, marks: &Marks) -> StoreResult;
     /// Returns the catalogue as it was saved last; empty if it is missing or damaged.
     fn catalogue(&self) -> Catalogue;
-    /// Saves the catalogue.
+    /// Saves the catalogue. From then on, no local copy of an uploaded segment is needed to know that there is a session.
     fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult;
     /// Returns the time of the clock of retention that was saved last, in microseconds since the epoch.
     fn kept_us(&self) -> Option<i64>;
@@ -117,12 +135,21 @@ pub trait TraceStore: Send + Sync + fmt::Debug {
     fn set_kept_us(&self, time_us: i64) -> StoreResult;
     /// Returns what was set aside: for each file the session, the file's name and its length in bytes.
     fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>>;
-    /// Returns what earlier versions stored in the same folder.
-    fn old(&self) -> OldFolder;
+    /// Returns the paths of symbolic links in the folder that are not followed, as far as they were met.
+    fn unfollowed(&self) -> Vec<String>;
     /// Returns the bytes of all segments.
     fn usage(&self) -> u64;
+    /// Whether deleting a session that has ended makes room on the local disk. With an object store it doesn't.
+    fn is_local(&self) -> bool;
     /// Checks that so many bytes can be written.
     fn probe(&self, bytes: usize) -> StoreResult;
+    /// Fails with the reason if sealed segments can't be reached at all: their object store has not answered yet, or belongs
+    /// to another server.
+    fn check_reachable(&self) -> StoreResult;
+    /// Returns what waits to be uploaded.
+    fn uploads(&self) -> Uploads;
+    /// Gives up every request that waits for a network, and each later one: for a program that ends.
+    fn stop(&self);
 }
 
 /// Appends to one segment. A writer that is dropped before [`Self::publish`] and [`Self::seal`] leaves nothing behind.

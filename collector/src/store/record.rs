@@ -7,6 +7,8 @@ use shared::limits::ServerLimits;
 use shared::lod::Series;
 use shared::units::{Bytes, counted};
 
+use super::{Found, Hash};
+
 /// What is known of a session. Each [label](super::Label) holds the record as of its place; everything after it is found in
 /// the segment that follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -136,6 +138,13 @@ pub struct DeviceTotals {
     pub last_us: Option<i64>,
     /// Allocated, active and reserved bytes over time.
     pub series: Series,
+}
+
+impl SegmentInfo {
+    /// Returns how its file is found.
+    pub fn found(&self) -> Found {
+        Found { number: self.number, bytes: self.bytes, hash: Hash::parse(&self.hash) }
+    }
 }
 
 impl SessionTotals {

@@ -1,20 +1,23 @@
 //! The store of a server: a local log for segments that grow, and an archive for sealed ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
 use super::archive::{Archive, FolderArchive, ObjectArchive, Sealed};
-use super::files::{DiskFiles, Files, MemoryFiles, OpenFile, replace};
+use super::files::{DiskFiles, Files, MemoryFiles, NEW, OpenFile, new_name, replace};
 use super::hash::Hasher;
 use super::layout::{
-    CATALOGUE, CLOCK, LOG, NEW, QUARANTINE, checked, open_path, parse_log, pending_path, quarantine_path,
+    CATALOGUE, CLOCK, LOG, QUARANTINE, SEGMENTS, checked, open_path, parse_log, pending_path, quarantine_path,
 };
 use super::quota::Quota;
 use super::shelf::{FolderShelf, Shelf};
-use super::{Catalogue, Found, Hash, Marks, OldFolder, Purpose, SegmentWriter, StoreError, StoreResult, TraceStore};
+use super::{Catalogue, Found, Hash, Marks, Purpose, SegmentWriter, StoreError, StoreResult, TraceStore, Uploads};
 
 /// Stores sessions in a folder, and sealed segments there or in an object store.
 #[derive(Debug)]
@@ -42,10 +45,33 @@ impl SegmentStore {
         variables: impl Iterator<Item = (String, String)>,
         quota: u64,
     ) -> Result<Self, String> {
+        let (store, archive) = Self::start(folder, url, variables, quota)?;
+        archive.wait_until_open()?;
+        Ok(store)
+    }
+
+    /// Does the same without waiting for the object store: what is recorded until it answers stays in the folder. Also
+    /// returns a future that ends, with a sentence for people, when the object store can't be used any more, or ever.
+    pub fn start_with_objects(
+        folder: &Path,
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        quota: u64,
+    ) -> Result<(Self, BoxFuture<'static, String>), String> {
+        let (store, archive) = Self::start(folder, url, variables, quota)?;
+        Ok((store, archive.refused().boxed()))
+    }
+
+    fn start(
+        folder: &Path,
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        quota: u64,
+    ) -> Result<(Self, Arc<ObjectArchive>), String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::open(folder)?);
-        let archive = ObjectArchive::open(url, variables, Arc::clone(&files))?;
+        let archive = Arc::new(ObjectArchive::open(url, variables, Arc::clone(&files))?);
         let shelf = Arc::new(archive.shelf());
-        Ok(Self::new(files, Arc::new(archive), shelf, quota))
+        Ok((Self::new(files, Arc::<ObjectArchive>::clone(&archive), shelf, quota), archive))
     }
 
     /// Creates an empty store in memory.
@@ -78,8 +104,11 @@ impl SegmentStore {
     /// Creates the store of a folder whose sealed segments are kept in an archive, and shared traces on a shelf.
     pub fn new(files: Arc<dyn Files>, archive: Arc<dyn Archive>, shelf: Arc<dyn Shelf>, quota: u64) -> Self {
         // Nobody saw what was not complete when the server ended.
-        for entry in files.list(LOG).unwrap_or_default().into_iter().filter(|entry| entry.name.ends_with(NEW)) {
-            let _ = files.remove(&format!("{LOG}/{}", entry.name));
+        for folder in [LOG, SEGMENTS, QUARANTINE] {
+            let entries = files.list(folder).unwrap_or_default().into_iter();
+            for entry in entries.filter(|entry| !entry.is_folder && entry.name.ends_with(NEW)) {
+                let _ = files.remove(&format!("{folder}/{}", entry.name));
+            }
         }
         Self { files, archive, shelf, quota: Arc::new(Quota::new(quota)), probes: AtomicU64::new(0) }
     }
@@ -110,61 +139,62 @@ impl SegmentStore {
         T: IntoIterator<Item = (String, Vec<Sealed>)>,
     {
         let mut before = Vec::new();
-        let mut all: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+        // The bytes of each segment, by what tells it from others: a session may have thousands.
+        let mut all: BTreeMap<String, HashMap<(u32, Option<Hash>), u64>> = BTreeMap::new();
         self.log(|session, found| {
             if wants(session) {
                 before.push((session.to_owned(), found));
             }
         })?;
         for (session, segments) in archived()? {
-            all.entry(session).or_default().extend(segments.into_iter().map(Found::from));
+            all.entry(session).or_default().extend(segments.into_iter().map(Found::from).map(Found::entry));
         }
         // A segment that was uploaded just before a crash is in both places.
-        let is_known = |known: &[Found], found: &Found| known.iter().any(|other| other.name() == found.name());
         self.log(|session, found| {
             if wants(session) {
-                let known = all.entry(session.to_owned()).or_default();
-                if !is_known(known, &found) {
-                    known.push(found);
-                }
+                let (key, bytes) = found.entry();
+                all.entry(session.to_owned()).or_default().entry(key).or_insert(bytes);
             }
         })?;
         for (session, found) in before {
             let known = all.entry(session).or_default();
-            let is_sealed_now = found.hash.is_none() && known.iter().any(|other| other.number == found.number);
-            if !is_sealed_now && !is_known(known, &found) {
-                known.push(found);
+            let is_sealed_now = found.hash.is_none() && known.keys().any(|(number, _)| *number == found.number);
+            if !is_sealed_now {
+                let (key, bytes) = found.entry();
+                known.entry(key).or_insert(bytes);
             }
         }
-        for segments in all.values_mut() {
-            // A sealed segment comes before a growing one of its number.
-            segments.sort_by_key(|found| (found.number, found.hash.is_none()));
+        Ok(all.into_iter().map(|(session, segments)| (session, in_order(segments))).collect())
+    }
+
+    /// Reads a sealed segment, which may still be in the log.
+    fn read_sealed(&self, session: &str, sealed: Sealed, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+        let path = pending_path(session, sealed.number, sealed.hash)?;
+        match self.files.read(&path, from, most).map_err(StoreError::from) {
+            // It never moves from the archive to the log.
+            Err(StoreError::Missing) => self.archive.read(session, sealed, from, most),
+            read => read,
         }
-        Ok(all)
-    }
-
-    fn sealed(&self, session: &str, number: u32) -> StoreResult<Sealed> {
-        let found = self.archive.segments(checked(session)?)?.into_iter().find(|sealed| sealed.number == number);
-        found.ok_or(StoreError::Missing)
-    }
-
-    /// Returns the path of a sealed segment that waits to be uploaded.
-    fn pending(&self, session: &str, number: u32) -> StoreResult<Option<String>> {
-        let mut found = None;
-        self.log(|name, segment| {
-            if name == session && segment.number == number {
-                found = segment.hash.or(found);
-            }
-        })?;
-        found.map(|hash| pending_path(session, number, hash)).transpose()
     }
 }
 
 impl Found {
-    /// Returns what tells a segment from all others of its session.
-    fn name(&self) -> (u32, Option<Hash>) {
-        (self.number, self.hash)
+    /// Returns what tells a segment from all others of its session, and its bytes.
+    fn entry(self) -> ((u32, Option<Hash>), u64) {
+        ((self.number, self.hash), self.bytes)
     }
+
+    fn sealed(&self) -> Option<Sealed> {
+        self.hash.map(|hash| Sealed { number: self.number, hash, bytes: self.bytes })
+    }
+}
+
+/// Returns segments in the order of their numbers. A sealed segment comes before a growing one of its number.
+fn in_order(segments: impl IntoIterator<Item = ((u32, Option<Hash>), u64)>) -> Vec<Found> {
+    let found = segments.into_iter().map(|((number, hash), bytes)| Found { number, bytes, hash });
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|found| (found.number, found.hash.is_none()));
+    found
 }
 
 impl TraceStore for SegmentStore {
@@ -180,9 +210,18 @@ impl TraceStore for SegmentStore {
         Ok(self.with_log(archived, |name| name == session)?.remove(session).unwrap_or_default())
     }
 
+    fn local_segments(&self, session: &str) -> StoreResult<Vec<Found>> {
+        let mut segments = Vec::new();
+        self.log(|name, found| {
+            if name == session {
+                segments.push(found.entry());
+            }
+        })?;
+        Ok(in_order(segments))
+    }
+
     fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<Box<dyn SegmentWriter>> {
-        let path = open_path(session, number)?;
-        let new = format!("{path}{NEW}");
+        let new = new_name(&open_path(session, number)?);
         let file = self.files.create(&new)?;
         Ok(Box::new(Writer {
             file: Some(file),
@@ -200,19 +239,19 @@ impl TraceStore for SegmentStore {
         }))
     }
 
-    fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        // A segment may be sealed between two looks, but never the other way round.
-        match self.read_open(session, number, from, most) {
-            Err(StoreError::Missing) => {}
-            other => return other,
+    fn read(&self, session: &str, found: Found, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+        if let Some(sealed) = found.sealed() {
+            return self.read_sealed(checked(session)?, sealed, from, most);
         }
-        if let Some(path) = self.pending(session, number)? {
-            match self.files.read(&path, from, most).map_err(StoreError::from) {
-                Err(StoreError::Missing) => {}
-                other => return other,
+        match self.read_open(session, found.number, from, most) {
+            // It was sealed since it was found.
+            Err(StoreError::Missing) => {
+                let is_it = |other: &Found| other.number == found.number;
+                let sealed = self.segments(session)?.into_iter().filter(is_it).find_map(|found| found.sealed());
+                self.read_sealed(session, sealed.ok_or(StoreError::Missing)?, from, most)
             }
+            read => read,
         }
-        self.archive.read(session, self.sealed(session, number)?, from, most)
     }
 
     fn read_open(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
@@ -235,18 +274,15 @@ impl TraceStore for SegmentStore {
     fn set_aside(&self, session: &str, found: Found) -> StoreResult {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let aside = quarantine_path(session, found.number, i64::try_from(now.as_micros()).unwrap_or(i64::MAX))?;
-        match found.hash {
+        match found.sealed() {
             None => self.files.rename(&open_path(session, found.number)?, &aside)?,
-            Some(hash) => {
-                let sealed = Sealed { number: found.number, hash, bytes: found.bytes };
-                let moved = match self.pending(session, found.number)? {
-                    Some(path) => self.files.rename(&path, &aside).map_err(StoreError::from),
-                    None => Err(StoreError::Missing),
-                };
-                match moved {
-                    // It was uploaded, perhaps just now.
+            Some(sealed) => {
+                let pending = pending_path(session, sealed.number, sealed.hash)?;
+                match self.files.rename(&pending, &aside).map_err(StoreError::from) {
+                    // It is in the archive alone.
                     Err(StoreError::Missing) => self.archive.give_back(session, sealed, &aside)?,
-                    other => other?,
+                    // It may be there as well.
+                    moved => moved.and_then(|()| self.archive.remove(session, &[sealed]))?,
                 }
             }
         }
@@ -254,15 +290,20 @@ impl TraceStore for SegmentStore {
         Ok(())
     }
 
-    fn remove_segment(&self, session: &str, number: u32) -> StoreResult {
-        for found in self.segments(session)?.into_iter().filter(|found| found.number == number) {
-            match found.hash {
-                None => self.files.remove(&open_path(session, number)?)?,
-                Some(hash) => {
-                    self.files.remove(&pending_path(session, number, hash)?)?;
-                    self.archive.remove(session, Sealed { number, hash, bytes: found.bytes })?;
-                }
+    fn remove_segment(&self, session: &str, found: Found) -> StoreResult {
+        let is_there = match found.sealed() {
+            None => {
+                let is_there = self.local_segments(session)?.contains(&found);
+                self.files.remove(&open_path(session, found.number)?)?;
+                is_there
             }
+            Some(sealed) => {
+                self.files.remove(&pending_path(session, sealed.number, sealed.hash)?)?;
+                self.archive.remove(session, &[sealed])?;
+                true
+            }
+        };
+        if is_there {
             self.quota.release(found.bytes);
         }
         Ok(())
@@ -270,11 +311,20 @@ impl TraceStore for SegmentStore {
 
     fn remove(&self, session: &str) -> StoreResult {
         let segments = self.segments(session)?;
-        let mut numbers: Vec<u32> = segments.iter().map(|found| found.number).collect();
-        numbers.dedup();
-        for &number in &numbers {
-            self.remove_segment(session, number)?;
+        let mut sealed = Vec::new();
+        for found in &segments {
+            self.files.remove(&match found.hash {
+                None => open_path(session, found.number)?,
+                Some(hash) => pending_path(session, found.number, hash)?,
+            })?;
+            sealed.extend(found.sealed());
         }
+        let removed = self.archive.remove(session, &sealed);
+        // What could not be deleted is there, and counts.
+        let left = if removed.is_err() { self.segments(session).unwrap_or_default() } else { Vec::new() };
+        let bytes = |segments: &[Found]| segments.iter().map(|found| found.bytes).sum::<u64>();
+        self.quota.release(bytes(&segments).saturating_sub(bytes(&left)));
+        removed?;
         self.archive.set_marks(session, None)
     }
 
@@ -293,7 +343,9 @@ impl TraceStore for SegmentStore {
     }
 
     fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult {
-        Ok(replace(&*self.files, CATALOGUE, &catalogue.to_bytes())?)
+        replace(&*self.files, CATALOGUE, &catalogue.to_bytes())?;
+        self.archive.settle(catalogue);
+        Ok(())
     }
 
     fn kept_us(&self) -> Option<i64> {
@@ -315,8 +367,8 @@ impl TraceStore for SegmentStore {
         Ok(aside)
     }
 
-    fn old(&self) -> OldFolder {
-        OldFolder::new(Arc::clone(&self.files))
+    fn unfollowed(&self) -> Vec<String> {
+        self.files.unfollowed()
     }
 
     fn usage(&self) -> u64 {
@@ -325,13 +377,29 @@ impl TraceStore for SegmentStore {
 
     fn probe(&self, bytes: usize) -> StoreResult {
         self.quota.check(bytes as u64)?;
-        let path = format!("{LOG}/probe-{}{NEW}", self.probes.fetch_add(1, Ordering::Relaxed));
+        let path = new_name(&format!("{LOG}/probe-{}", self.probes.fetch_add(1, Ordering::Relaxed)));
         let written = self.files.create(&path).and_then(|mut file| {
             file.append(&vec![0; bytes])?;
             file.sync()
         });
         self.files.remove(&path)?;
         Ok(written?)
+    }
+
+    fn is_local(&self) -> bool {
+        self.archive.is_local()
+    }
+
+    fn check_reachable(&self) -> StoreResult {
+        self.archive.check_reachable()
+    }
+
+    fn uploads(&self) -> Uploads {
+        self.archive.uploads()
+    }
+
+    fn stop(&self) {
+        self.archive.stop();
     }
 }
 

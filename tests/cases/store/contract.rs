@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use tests::s3;
 use vramscope::store::files::{DiskFiles, Files, MemoryFiles};
-use vramscope::store::{Catalogue, Found, Hash, Marks, Purpose, Record, SegmentStore, StoreError, TraceStore};
+use vramscope::store::{
+    Catalogue, Found, Hash, Marks, Purpose, Record, SegmentInfo, SegmentStore, StoreError, TraceStore, Uploads,
+};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
+/// A first segment as it is found while it grows.
+const GROWING: Found = Found { number: 1, bytes: 11, hash: None };
 
 /// Checks where a store keeps shared traces.
 fn shelf(store: &SegmentStore) {
@@ -66,7 +70,10 @@ fn names(store: &dyn TraceStore) {
     for name in ["", "..", ".", "/etc", "../abcdefghijklmnopqrstuvwx", &"A".repeat(26), &"a".repeat(27)] {
         assert!(matches!(store.segments(name), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.begin(name, 1, Purpose::Grow), Err(StoreError::Missing)), "{name}");
-        assert!(matches!(store.read(name, 1, 0, 1), Err(StoreError::Missing)), "{name}");
+        for found in [GROWING, Found { hash: Some(Hash::of(b"")), ..GROWING }] {
+            assert!(matches!(store.read(name, found, 0, 1), Err(StoreError::Missing)), "{name}");
+            assert!(matches!(store.remove_segment(name, found), Err(StoreError::Missing)), "{name}");
+        }
         assert!(matches!(store.remove(name), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.marks(name), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.set_marks(name, &Marks::default()), Err(StoreError::Missing)), "{name}");
@@ -84,22 +91,27 @@ fn segments(store: &dyn TraceStore) {
     first.append(b"world").unwrap();
     first.sync().unwrap();
     assert_eq!((first.length(), first.is_usable()), (11, true));
-    let growing = Found { number: 1, bytes: 11, hash: None };
-    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![growing], 11));
+    assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![GROWING], 11));
+    assert_eq!(store.local_segments(SESSION).unwrap(), [GROWING]);
     for (from, most, want) in [(0, 5, "hello"), (6, 99, "world"), (11, 9, ""), (50, 9, "")] {
-        assert_eq!(store.read(SESSION, 1, from, most).unwrap(), want.as_bytes());
+        assert_eq!(store.read(SESSION, GROWING, from, most).unwrap(), want.as_bytes());
     }
     let hash = first.seal().unwrap();
     assert_eq!(hash, Hash::of(b"hello world"));
-    assert_eq!(store.segments(SESSION).unwrap(), [Found { hash: Some(hash), ..growing }]);
+    let sealed = Found { hash: Some(hash), ..GROWING };
+    assert_eq!(store.segments(SESSION).unwrap(), [sealed]);
     assert!(matches!(store.read_open(SESSION, 1, 0, 9), Err(StoreError::Missing)));
-    assert_eq!(store.read(SESSION, 1, 6, 99).unwrap(), b"world");
+    assert_eq!(store.read(SESSION, sealed, 6, 99).unwrap(), b"world");
+    assert_eq!(store.read(SESSION, GROWING, 6, 99).unwrap(), b"world", "it was sealed since it was found");
     store.remove_open(SESSION, 1).unwrap();
-    assert_eq!(store.read(SESSION, 1, 6, 99).unwrap(), b"world", "a sealed segment is another one");
-    store.remove_segment(SESSION, 1).unwrap();
-    store.remove_segment(SESSION, 1).unwrap();
+    store.remove_segment(SESSION, GROWING).unwrap();
+    assert_eq!(store.read(SESSION, sealed, 6, 99).unwrap(), b"world", "a sealed segment is another one");
+    store.remove_segment(SESSION, sealed).unwrap();
+    store.remove_segment(SESSION, sealed).unwrap();
     assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![], 0));
-    assert!(matches!(store.read(SESSION, 1, 0, 9), Err(StoreError::Missing)));
+    for found in [GROWING, sealed] {
+        assert!(matches!(store.read(SESSION, found, 0, 9), Err(StoreError::Missing)));
+    }
 }
 
 fn sealed_segments_are_found_by_looking(store: &dyn TraceStore) {
@@ -143,16 +155,17 @@ fn a_sealed_segment_is_never_missing(store: &dyn TraceStore) {
     let mut want = Vec::new();
     for number in 1..=50 {
         want.push((number, Some(sealed(store, SESSION, number, &[1; 100]))));
+        let first = Found { number: 1, bytes: 100, hash: want[0].1 };
         // It may be on its way to where sealed segments are kept.
-        let listed: fn(&dyn TraceStore) -> Vec<Found> = match number % 3 {
-            0 => |store| store.segments(SESSION).unwrap(),
-            1 => |store| store.list().unwrap().remove(SESSION).unwrap(),
-            _ => |store| {
-                assert_eq!(store.read(SESSION, 1, 99, 9).unwrap(), [1]);
+        let listed = match number % 3 {
+            0 => store.segments(SESSION).unwrap(),
+            1 => store.list().unwrap().remove(SESSION).unwrap(),
+            _ => {
+                assert_eq!(store.read(SESSION, first, 99, 9).unwrap(), [1]);
                 store.segments(SESSION).unwrap()
-            },
+            }
         };
-        assert_eq!(listed(store).iter().map(|found| (found.number, found.hash)).collect::<Vec<_>>(), want);
+        assert_eq!(listed.iter().map(|found| (found.number, found.hash)).collect::<Vec<_>>(), want);
     }
 }
 
@@ -173,7 +186,7 @@ fn quota(store: &dyn TraceStore) {
     segment.append(&[1; 90]).unwrap();
     assert!(matches!(segment.append(&[2; 11]), Err(StoreError::Full)));
     assert!(segment.is_usable());
-    assert_eq!((segment.length(), store.usage(), store.read(SESSION, 1, 0, 999).unwrap().len()), (90, 90, 90));
+    assert_eq!((segment.length(), store.usage(), store.read(SESSION, GROWING, 0, 999).unwrap().len()), (90, 90, 90));
     segment.append(&[2; 10]).unwrap();
     assert!(matches!(store.probe(1), Err(StoreError::Full)));
     // A copy may exceed it: what it replaces is removed.
@@ -227,11 +240,82 @@ fn a_folder_is_a_store() {
 #[test]
 fn a_start_removes_only_what_nobody_saw() {
     let files = MemoryFiles::default();
-    for path in ["wal/abcdefghijklmnopqrstuvwxyz.00000001.vramscope.new", "wal/other", "segments/x.new", "else"] {
+    for path in ["wal/abcdefghijklmnopqrstuvwxyz.00000001.vramscope.new", "wal/other", "segments/x.new", "else.new"] {
         drop(files.create(path).unwrap());
     }
     SegmentStore::in_folder(Arc::new(files.clone()), 1 << 20);
-    assert_eq!(files.paths(), ["else", "segments/x.new", "wal/other"]);
+    assert_eq!(files.paths(), ["else.new", "wal/other"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_linked_folder_at_the_top_is_a_store() {
+    let folders = tempfile::tempdir().unwrap();
+    let next = std::cell::Cell::new(0);
+    let open = |quota| {
+        next.set(next.get() + 1);
+        let (folder, disk) =
+            (folders.path().join(next.get().to_string()), folders.path().join(format!("{}disk", next.get())));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["wal", "segments", "quarantine", "shares"] {
+            std::fs::create_dir_all(disk.join(name)).unwrap();
+            std::os::unix::fs::symlink(disk.join(name), folder.join(name)).unwrap();
+        }
+        SegmentStore::open(&folder, quota).unwrap()
+    };
+    check(&|quota| Box::new(open(quota)));
+    shelf(&open(1 << 20));
+}
+
+/// What is written through a link must be found again, so a link either is read as it is written, or refused.
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_by_every_operation_or_by_none() {
+    let folders = tempfile::tempdir().unwrap();
+    let (store, disk) = (folders.path().join("store"), folders.path().join("disk"));
+    for folder in [&store, &disk] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let link = |target: &std::path::Path, name: &str| std::os::unix::fs::symlink(target, store.join(name)).unwrap();
+    // One that leads nowhere: the disk is not mounted.
+    link(&folders.path().join("none"), "segments");
+    let refused = DiskFiles::open(&store).unwrap_err();
+    assert!(refused.contains("segments is a symbolic link") && refused.contains("Mount the disk"), "{refused}");
+    std::fs::remove_file(store.join("segments")).unwrap();
+
+    link(&disk, "wal");
+    let files = DiskFiles::open(&store).unwrap();
+    files.create("wal/a").unwrap().append(b"a").unwrap();
+    assert_eq!((files.list("wal").unwrap().len(), files.read("wal/a", 0, 9).unwrap()), (1, b"a".to_vec()));
+    assert!(disk.join("a").exists());
+    files.rename("wal/a", "segments/s/a").unwrap();
+    assert_eq!((files.list("wal").unwrap().len(), files.read("segments/s/a", 0, 9).unwrap()), (0, b"a".to_vec()));
+    // Another store with the same disk.
+    let second = folders.path().join("second");
+    std::fs::create_dir_all(&second).unwrap();
+    std::os::unix::fs::symlink(&disk, second.join("wal")).unwrap();
+    let refused = DiskFiles::open(&second).unwrap_err();
+    assert!(refused.starts_with("Another server uses the folder") && refused.contains("second/wal leads"), "{refused}");
+    // Further down, no operation follows a link.
+    std::fs::create_dir_all(disk.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(disk.join("elsewhere"), store.join("segments/linked")).unwrap();
+    assert!(files.list("segments/linked").unwrap().is_empty());
+    assert!(files.create("segments/linked/a").unwrap_err().to_string().contains("symbolic link"));
+    assert!(files.rename("segments/s/a", "segments/linked/a").is_err());
+    assert_eq!(files.list("segments").unwrap().len(), 1);
+    assert_eq!(files.unfollowed(), [store.join("segments/linked").display().to_string()]);
+    assert!(std::fs::read_dir(disk.join("elsewhere")).unwrap().next().is_none());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_deleted_lock_file_lets_no_second_server_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = DiskFiles::open(folder.path()).unwrap();
+    std::fs::remove_file(folder.path().join("lock")).unwrap();
+    assert!(DiskFiles::open(folder.path()).unwrap_err().starts_with("Another server uses the folder"));
+    drop(files);
+    DiskFiles::open(folder.path()).unwrap();
 }
 
 #[cfg(unix)]
@@ -273,14 +357,30 @@ fn an_s3_server_is_a_store() {
     let hash = sealed(&store, SESSION, 1, &big);
     let object = folders.path().join(format!("s3/traces/a/segments/{SESSION}/00000001.{hash}.vramscope"));
     let begun = std::time::Instant::now();
-    while !object.exists() || std::fs::read_dir(folder.join("wal")).unwrap().next().is_some() {
-        assert!(begun.elapsed().as_secs() < 60, "it was not uploaded");
+    let uploaded = Found { number: 1, bytes: 20_000_000, hash: Some(hash) };
+    while store.uploads() != (Uploads { copies: 1, ..Uploads::default() }) {
+        assert!(begun.elapsed().as_secs() < 60, "it was not uploaded: {:?}", store.uploads());
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert_eq!(store.read(SESSION, 1, 19_999_990, 99).unwrap(), big[19_999_990..]);
+    assert!(object.exists());
+    // Before, nothing on this machine would tell that the session exists if the object were lost.
+    assert_eq!(store.local_segments(SESSION).unwrap(), [uploaded]);
+    let segment = SegmentInfo { number: 1, bytes: 20_000_000, hash: hash.to_string(), ..SegmentInfo::default() };
+    let record = Record { id: SESSION.to_owned(), segments: vec![segment], ..Record::default() };
+    store.save_catalogue(&Catalogue { records: [(SESSION.to_owned(), record)].into_iter().collect() }).unwrap();
+    assert_eq!((store.local_segments(SESSION).unwrap(), store.uploads()), (vec![], Uploads::default()));
+    assert_eq!(store.read(SESSION, uploaded, 19_999_990, 99).unwrap(), big[19_999_990..]);
+    // A second server on the same prefix would take these sessions for its own.
+    let second = SegmentStore::open_with_objects(
+        &folders.path().join("second"),
+        "s3://traces/a",
+        variables.clone().into_iter(),
+        1 << 30,
+    );
+    assert!(second.unwrap_err().starts_with("Another server, on "));
     drop(store);
     let again = open().unwrap();
-    assert_eq!(again.list().unwrap()[SESSION], [Found { number: 1, bytes: 20_000_000, hash: Some(hash) }]);
+    assert_eq!(again.list().unwrap()[SESSION], [uploaded]);
     let wrong = variables.iter().map(|(name, value)| (name.clone(), value.replace("secret", "guess")));
     let refused = SegmentStore::open_with_objects(&folders.path().join("x"), "s3://traces/a", wrong, 1).unwrap_err();
     assert!(refused.contains("s3://traces/a") && refused.contains("credentials"), "{refused}");

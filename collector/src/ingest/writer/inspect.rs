@@ -1,5 +1,6 @@
 //! Examines and repairs what is stored, for people who look after a store.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use shared::limits::ServerLimits;
@@ -39,8 +40,9 @@ pub struct SessionHealth {
     pub record: Record,
     /// Its segments, in order.
     pub segments: Vec<SegmentHealth>,
-    /// The numbers of segments that are missing. Empty if the whole session was already known to be missing.
-    pub missing: Vec<u32>,
+    /// The numbers of segments that are missing, as ranges in order: a name may claim any number. Empty if the whole session
+    /// was already known to be missing.
+    pub missing: Vec<RangeInclusive<u32>>,
 }
 
 impl SessionHealth {
@@ -62,7 +64,7 @@ pub fn inspect(
         // Its label tells what was before it only.
         let mut writer = SessionWriter::new(store, record, ServerLimits::default());
         // What can't be read is found below.
-        let _ = writer.load(last.number, last.bytes, &mut |at, most| store.read(session, last.number, at, most));
+        let _ = writer.load(last.number, last.bytes, &mut |at, most| store.read(session, *last, at, most));
         record = Record { totals: writer.totals, ..writer.record };
     }
     let segments = found.iter().map(|segment| inspect_segment(store, session, *segment)).collect::<StoreResult<_>>()?;
@@ -72,15 +74,27 @@ pub fn inspect(
     if let Some(before) = before {
         record.miss(before, first);
     }
-    let missing = (first..=last).filter(|number| found.iter().all(|segment| segment.number != *number)).collect();
+    let missing = missing_between(first, last, found.iter().map(|segment| segment.number));
     Ok(SessionHealth { record, segments, missing })
+}
+
+/// Returns which numbers from `first` to `last` are not among those that were found, which are in order.
+fn missing_between(first: u32, last: u32, found: impl Iterator<Item = u32>) -> Vec<RangeInclusive<u32>> {
+    let (mut missing, mut next) = (Vec::new(), first);
+    for number in found.chain([last.saturating_add(1)]).filter(|number| *number >= first) {
+        if number > next {
+            missing.push(next..=number - 1);
+        }
+        next = next.max(number.saturating_add(1));
+    }
+    missing
 }
 
 fn inspect_segment(store: &Arc<dyn TraceStore>, session: &str, found: Found) -> StoreResult<SegmentHealth> {
     let mut hasher = Hasher::default();
     let mut hashed = 0;
     let seen = Survey::of(session, found.number, &mut |at, most| {
-        let bytes = store.read(session, found.number, at, most)?;
+        let bytes = store.read(session, found, at, most)?;
         // A survey may read a part twice.
         if at == hashed {
             hasher.update(&bytes);
@@ -113,4 +127,24 @@ pub fn repair(
         }
     }
     Ok(repaired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_segments_are_ranges_whatever_numbers_names_claim() {
+        for (first, last, found, want) in [
+            (1, 0, &[][..], &[][..]),
+            (1, 3, &[1, 2, 3], &[]),
+            (1, 3, &[], &[1..=3]),
+            (1, 5, &[2, 2, 4], &[1..=1, 3..=3, 5..=5]),
+            (3, 4, &[1, 2, 4], &[3..=3]),
+            (1, 99_999_999, &[1, 99_999_999], &[2..=99_999_998]),
+            (1, u32::MAX, &[u32::MAX], &[1..=u32::MAX - 1]),
+        ] {
+            assert_eq!(missing_between(first, last, found.iter().copied()), want, "{first} to {last}, {found:?}");
+        }
+    }
 }

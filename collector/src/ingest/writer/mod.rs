@@ -12,7 +12,6 @@ mod open;
 mod recover;
 mod roll;
 mod survey;
-mod upgrade;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +28,6 @@ use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore
 
 pub(super) use describe::{describe, last_label};
 pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
-pub(super) use upgrade::upgrade;
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,18 +208,10 @@ impl SessionWriter {
         self.last = first - 1;
     }
 
-    /// Deletes the oldest segment, unless it is the only one. Returns its bytes.
-    pub(in crate::ingest) fn drop_oldest(&mut self) -> Result<u64, IngestError> {
-        let [oldest, next, ..] = &self.record.segments[..] else { return Ok(0) };
-        let (number, bytes, next) = (oldest.number, oldest.bytes, next.number);
-        // The marks first: they tell a segment that was deleted from one that was lost.
-        let mut marks = self.store.marks(&self.record.id)?;
-        marks.first_segment = next;
-        self.store.set_marks(&self.record.id, &marks)?;
-        self.store.remove_segment(&self.record.id, number)?;
-        self.record.segments.remove(0);
+    /// Forgets a segment that was deleted from the store.
+    pub(in crate::ingest) fn forget_segment(&mut self, number: u32) {
+        self.record.segments.retain(|segment| segment.number != number);
         self.record.is_shortened = true;
-        Ok(bytes)
     }
 
     /// Returns the last segment if it still grows and can be written on.

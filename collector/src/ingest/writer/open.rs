@@ -39,7 +39,7 @@ impl SessionWriter {
         }
         let to = growing.as_ref().map_or(last.bytes, |growing| growing.log.length());
         let (said, ended) = (writer.totals.clone(), writer.last);
-        let has_label = writer.load(last.number, to, &mut |at, most| store.read(session, last.number, at, most))?;
+        let has_label = writer.load(last.number, to, &mut |at, most| store.read(session, *last, at, most))?;
         writer.check_limits()?;
         if !has_label || ended > writer.last {
             // What the last label says of the end holds, whatever can be read of the segment.

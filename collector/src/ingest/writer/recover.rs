@@ -34,7 +34,7 @@ impl SessionWriter {
         }
         let read = &mut |at, most| match is_growing {
             true => store.read_open(session, number, at, most),
-            false => store.read(session, number, at, most),
+            false => store.read(session, found, at, most),
         };
         let seen = Survey::of(session, number, read)?;
         if !is_growing && seen.is_whole() && seen.last_label.is_some() {

@@ -6,7 +6,7 @@ use shared::format::{BatchEnd, Kind, Writer, prelude, seal};
 
 use super::SessionWriter;
 use crate::ingest::IngestError;
-use crate::store::{Label, Purpose, SegmentInfo, SegmentWriter, StoreError};
+use crate::store::{Found, Label, Purpose, SegmentInfo, SegmentWriter, StoreError};
 
 /// Bytes copied at once.
 pub(super) const COPY_BYTES: u64 = 1 << 20;
@@ -27,8 +27,10 @@ impl SessionWriter {
     /// Begins the next segment. The one before it is sealed once the new one is there.
     pub(super) fn begin_next(&mut self) -> Result<(), IngestError> {
         self.sync()?;
-        let before = self.record.segments.last().map(|segment| segment.number);
-        let number = before.map_or(1, |before| before.saturating_add(1));
+        let before = self.record.segments.last().map(SegmentInfo::found);
+        let next = before.map_or(Some(1), |before| before.number.checked_add(1));
+        // Only the name of a stray file can claim the last number.
+        let number = next.ok_or_else(|| StoreError::Damaged("the last number of a segment is taken".to_owned()))?;
         let latest_us = self.latest_us();
         let last = self.last;
         if let Some(before) = self.record.segments.last_mut().filter(|before| before.hash.is_empty()) {
@@ -69,7 +71,8 @@ impl SessionWriter {
             && let Err(error) = self.seal()
         {
             // It stays in the log, complete, and is sealed when the session is opened again.
-            tracing::error!(session = self.record.id, number = before, "cannot seal a segment: {error}");
+            let number = before.map(|before| before.number);
+            tracing::error!(session = self.record.id, number, "cannot seal a segment: {error}");
         }
         self.record.segments.push(segment);
         (self.log, self.header, self.symbols) = (Some(log), header, symbols);
@@ -135,7 +138,7 @@ impl SessionWriter {
     /// Copies parts of a segment to the end of another. Returns their range there.
     pub(super) fn copy(
         &self,
-        from: u32,
+        from: Found,
         parts: &[Range<u64>],
         to: &mut dyn SegmentWriter,
     ) -> Result<Range<u64>, IngestError> {
@@ -145,7 +148,7 @@ impl SessionWriter {
             while at < part.end {
                 let bytes = self.store.read(&self.record.id, from, at, (part.end - at).min(COPY_BYTES) as usize)?;
                 if bytes.is_empty() {
-                    return Err(StoreError::Damaged(format!("segment {from} ends before its names do")).into());
+                    return Err(StoreError::Damaged(format!("segment {} ends before its names do", from.number)).into());
                 }
                 to.append(&bytes)?;
                 at += bytes.len() as u64;

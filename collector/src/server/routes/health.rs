@@ -25,7 +25,8 @@ pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Whether sessions can be stored.
+/// Whether sessions can be stored and found again: the disk can be written, and the object store, if there is one, belongs to
+/// this server.
 ///
 /// Requests that come at the same time share one check of the store.
 #[utoipa::path(
@@ -33,13 +34,13 @@ pub(crate) async fn live() -> &'static str {
     path = "/api/v1/health/ready",
     operation_id = "health_ready",
     responses(
-        (status = 200, description = "The store can be written.", content_type = "text/plain", body = String, example = "ok\n"),
-        (status = 503, description = "The store can't be written; the message says why.", body = ErrorJson),
+        (status = 200, description = "The store can be used.", content_type = "text/plain", body = String, example = "ok\n"),
+        (status = 503, description = "The store can't be used; the message says why.", body = ErrorJson),
     )
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     app.readiness.check(&app.sessions).await.map_err(|error| {
-        let message = format!("Nothing can be stored: {}.", error.reason);
+        let message = format!("The store can't be used: {}.", error.reason);
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.code, message).caused_by(error.reason)
     })?;
     Ok("ok\n".into_response())

@@ -85,6 +85,14 @@ impl Collector for SessionMetrics {
         let full = u64::from(self.0.is_full());
         metrics.one("store_bytes", "Bytes of all log segments.", &gauge(self.0.store().usage()))?;
         metrics.one("store_full", "Whether the store refused the last write.", &ConstGauge::new(full))?;
+        let uploads = self.0.store().uploads();
+        for (name, help, value) in [
+            ("uploads_waiting", "Complete segments that wait to be uploaded to the object store.", uploads.count),
+            ("uploads_waiting_bytes", "Bytes of these segments.", uploads.bytes),
+            ("uploads_oldest_seconds", "How long the first of these segments has waited.", uploads.oldest.as_secs()),
+        ] {
+            metrics.one(name, help, &gauge(value))?;
+        }
         let states = [SessionState::Live, SessionState::Ended, SessionState::Lost];
         let by_state = states.map(|state| ([("state", state.name())], gauge(sums.states[state as usize])));
         metrics.family("sessions", "Sessions kept, by state.", by_state)?;
@@ -224,6 +232,15 @@ mod tests {
         # HELP vramscope_store_full Whether the store refused the last write.
         # TYPE vramscope_store_full gauge
         vramscope_store_full 0
+        # HELP vramscope_uploads_waiting Complete segments that wait to be uploaded to the object store.
+        # TYPE vramscope_uploads_waiting gauge
+        vramscope_uploads_waiting 0
+        # HELP vramscope_uploads_waiting_bytes Bytes of these segments.
+        # TYPE vramscope_uploads_waiting_bytes gauge
+        vramscope_uploads_waiting_bytes 0
+        # HELP vramscope_uploads_oldest_seconds How long the first of these segments has waited.
+        # TYPE vramscope_uploads_oldest_seconds gauge
+        vramscope_uploads_oldest_seconds 0
         # HELP vramscope_sessions Sessions kept, by state.
         # TYPE vramscope_sessions gauge
         vramscope_sessions{state="live"} 0

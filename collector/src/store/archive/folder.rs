@@ -57,8 +57,10 @@ impl Archive for FolderArchive {
         Ok(self.files.read(&sealed_path(session, sealed.number, sealed.hash)?, from, most)?)
     }
 
-    fn remove(&self, session: &str, sealed: Sealed) -> StoreResult {
-        self.files.remove(&sealed_path(session, sealed.number, sealed.hash)?)?;
+    fn remove(&self, session: &str, sealed: &[Sealed]) -> StoreResult {
+        for sealed in sealed {
+            self.files.remove(&sealed_path(session, sealed.number, sealed.hash)?)?;
+        }
         Ok(self.files.remove_folder(&session_folder(session)?)?)
     }
 

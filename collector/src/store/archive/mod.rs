@@ -1,7 +1,9 @@
 //! Where sealed segments are kept: a folder, or an object store.
 
 mod folder;
+mod lease;
 mod objects;
+mod uploads;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +12,7 @@ pub use folder::FolderArchive;
 pub use objects::ObjectArchive;
 pub(in crate::store) use objects::{Objects, error_of};
 
-use super::{Hash, StoreResult};
+use super::{Catalogue, Hash, StoreResult, Uploads};
 
 /// A sealed segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +36,28 @@ pub trait Archive: Send + Sync + fmt::Debug {
     fn take(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult;
     /// Reads up to `most` bytes from the offset `from`; fewer only at the end.
     fn read(&self, session: &str, sealed: Sealed, from: u64, most: usize) -> StoreResult<Vec<u8>>;
-    /// Deletes a segment. Does nothing if there is none.
-    fn remove(&self, session: &str, sealed: Sealed) -> StoreResult;
+    /// Deletes segments of a session; those that are not there count as deleted.
+    fn remove(&self, session: &str, sealed: &[Sealed]) -> StoreResult;
     /// Moves a segment into the store's folder, to `path`.
     fn give_back(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult;
     /// Returns the marks of a session; `None` if it has none.
     fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>>;
     /// Replaces the marks of a session; `None` deletes them.
     fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult;
+    /// Whether it is on the local disk.
+    fn is_local(&self) -> bool {
+        true
+    }
+    /// Fails with the reason if it can't be reached at all.
+    fn check_reachable(&self) -> StoreResult {
+        Ok(())
+    }
+    /// Returns what waits to be uploaded.
+    fn uploads(&self) -> Uploads {
+        Uploads::default()
+    }
+    /// Removes local copies of uploaded segments that this catalogue knows.
+    fn settle(&self, _catalogue: &Catalogue) {}
+    /// Gives up every request, and each later one.
+    fn stop(&self) {}
 }

@@ -1,62 +1,69 @@
 //! Sealed segments in an object store: S3, Google Cloud Storage or Azure.
 //!
 //! A sealed segment is durable in the local folder before anything is uploaded, so recording never waits for a network. A
-//! thread uploads one after the other and removes each local file when the object store has it. Objects are never changed:
-//! an upload that is repeated writes the same bytes under the same name. One server uses a prefix of a bucket at a time.
+//! thread uploads one after the other ([`super::uploads`]). Objects are never changed: an upload that is repeated writes the
+//! same bytes under the same name. One server uses a prefix of a bucket at a time ([`super::lease`]). No request is waited
+//! for without end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use shared::limits::ObjectLimits;
+use shared::wire::{SESSION_CHARS, session_id};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle as JoinTask;
+use tokio::time::timeout;
 use url::Url;
 
+use super::lease::{Holder, Lease};
+use super::uploads::{Upload, UploadQueue};
 use super::{Archive, Sealed};
-use crate::store::files::Files;
+use crate::announcement::host;
+use crate::brief_lock::{BriefLock, assert_none_held};
+use crate::store::files::{Files, replace};
 use crate::store::layout::{
-    LOG, MARKS, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
+    LEASE, LOG, MARKS, OWNER, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
 };
 use crate::store::shelf::ObjectShelf;
-use crate::store::{StoreError, StoreResult};
+use crate::store::{Catalogue, StoreError, StoreResult, Uploads};
 
 /// Bytes of one part of an upload. Object stores take at least 5 MiB.
 const PART_BYTES: usize = 8 << 20;
-/// The shortest and the longest pause after an upload that failed.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// How often a thread that waits looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// Objects that are deleted at once: as many as S3 deletes by one request, and other stores in some seconds.
+const DELETED_AT_ONCE: usize = 1_000;
 /// Sessions whose segments are remembered, so that reading one needn't list them each time.
 const REMEMBERED: usize = 1_000;
 
 /// Keeps sealed segments in an object store.
 pub struct ObjectArchive {
     objects: Arc<Objects>,
-    /// Where uploads are sent, and the thread that makes them; `None` if the store is only looked at.
-    uploader: Option<(Sender<Upload>, JoinHandle<()>)>,
+    /// The thread that uploads; `None` if the store is only looked at.
+    uploader: Option<JoinHandle<()>>,
 }
 
 /// The object store, and what is known of it.
 pub(in crate::store) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    files: Arc<dyn Files>,
+    pub(super) files: Arc<dyn Files>,
+    limits: ObjectLimits,
     /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
     runtime: Option<Runtime>,
-    known: Mutex<Known>,
-    marked: Mutex<Marked>,
-    /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
-    /// when the upload is over.
-    uploading: Mutex<Option<Upload>>,
-    is_stopped: AtomicBool,
+    /// What permits changes; `None` if the store is only looked at.
+    lease: Option<Arc<Lease>>,
+    known: BriefLock<Known>,
+    marked: BriefLock<Marked>,
+    pub(super) queue: UploadQueue,
 }
 
 /// The segments of the sessions that were asked for last.
@@ -85,85 +92,70 @@ impl Marked {
     }
 }
 
-/// A sealed segment in the local folder.
-#[derive(Clone, Debug, PartialEq)]
-struct Upload {
-    session: String,
-    sealed: Sealed,
-}
-
 impl ObjectArchive {
-    /// Opens a prefix of a bucket, such as `s3://bucket/prefix`, `gs://…` or `az://…`. `variables` are those that the vendors'
-    /// own tools read, with credentials and endpoints. The error is a sentence for people.
+    /// Opens a prefix of a bucket, such as `s3://bucket/prefix`, `gs://…` or `az://…`, without waiting for it: see
+    /// [`Self::opened`]. `variables` are those that the vendors' own tools read, with credentials and endpoints. The error is a
+    /// sentence for people.
     pub fn open(
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
         files: Arc<dyn Files>,
     ) -> Result<Self, String> {
         let failed = |error: &dyn fmt::Display| failure(url, error);
-        let mut archive = Self::look(url, variables, files)?;
-        let objects = Arc::clone(&archive.objects);
-        let left_over = objects.left_over().map_err(|error| failed(&error))?;
-        let (uploads, received) = channel();
+        let own = Holder {
+            folder: owner_of(&*files).map_err(|error| failed(&error))?,
+            run: random_id().map_err(|error| failed(&error))?,
+            host: host(),
+            pid: std::process::id(),
+            renewals: 0,
+        };
+        let mut objects = Objects::new(url, variables, files)?;
+        let lease = Lease::new(objects.store(), objects.place(LEASE), url, own, objects.limits);
+        let lease = Arc::new(lease);
+        objects.lease = Some(Arc::clone(&lease));
+        if let Some(runtime) = &objects.runtime {
+            runtime.spawn(async move { lease.keep().await });
+        }
+        objects.find_left_over().map_err(|error| failed(&error))?;
+        let objects = Arc::new(objects);
+        let uploading = Arc::clone(&objects);
         let builder = thread::Builder::new().name("vramscope-upload".to_owned());
-        let thread = builder.spawn(move || objects.run(&received)).map_err(|error| failed(&error))?;
-        archive.uploader = Some((uploads, thread));
-        left_over.into_iter().for_each(|upload| archive.upload(upload));
-        Ok(archive)
+        let thread = builder.spawn(move || uploading.run_uploads()).map_err(|error| failed(&error))?;
+        Ok(Self { objects, uploader: Some(thread) })
     }
 
-    /// Opens a prefix of a bucket to look at: nothing is uploaded.
+    /// Opens a prefix of a bucket to look at: nothing is changed. Fails unless it answers.
     pub fn look(
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
         files: Arc<dyn Files>,
     ) -> Result<Self, String> {
-        let failed = |error: &dyn fmt::Display| failure(url, error);
-        // The library for HTTP has no cryptography of its own. Fails if it is set already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let parsed = Url::parse(url).map_err(|error| failed(&error))?;
-        let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&parsed, variables).map_err(|error| failed(&error))?;
-        let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = builder.map_err(|error| failed(&error))?;
-        let objects = Arc::new(Objects {
-            store: store.into(),
-            prefix,
-            files,
-            runtime: Some(runtime),
-            known: Mutex::default(),
-            marked: Mutex::default(),
-            uploading: Mutex::default(),
-            is_stopped: AtomicBool::new(false),
-        });
-        // Wrong credentials should be told now, and not when the first segment is sealed.
-        objects.check().map_err(|error| failed(&error))?;
-        Ok(Self { objects, uploader: None })
+        let objects = Objects::new(url, variables, files)?;
+        objects.ask().map_err(|error| failure(url, &error))?;
+        Ok(Self { objects: Arc::new(objects), uploader: None })
+    }
+
+    /// Waits until this server can't use the store any more, or ever. Returns a sentence for people.
+    pub fn refused(&self) -> impl Future<Output = String> + Send + use<> {
+        let refused = self.objects.lease.as_ref().map(|lease| lease.refused());
+        async move {
+            match refused {
+                Some(refused) => refused.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Waits until the store can be used. Fails with a sentence for people if it can't be, or does not answer.
+    pub fn wait_until_open(&self) -> Result<(), String> {
+        let Some(lease) = self.objects.lease.clone() else { return Ok(()) };
+        let held = self.objects.wait_unless_stopped(async move { Ok(lease.held().await) });
+        held.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Returns the shelf of the same object store.
     pub fn shelf(&self) -> ObjectShelf {
         ObjectShelf::new(Arc::clone(&self.objects))
-    }
-
-    fn upload(&self, upload: Upload) {
-        if let Some((uploads, _)) = &self.uploader {
-            // The thread lives as long as this value.
-            let _ = uploads.send(upload);
-        }
-    }
-}
-
-impl Drop for ObjectArchive {
-    fn drop(&mut self) {
-        if let Some((uploads, thread)) = self.uploader.take() {
-            // What is not uploaded stays in the folder for the next start.
-            self.objects.is_stopped.store(true, Ordering::Relaxed);
-            drop(uploads);
-            thread.thread().unpark();
-            // A panic of the thread was printed already.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -179,9 +171,17 @@ impl fmt::Debug for Objects {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every value is consistent at every moment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for ObjectArchive {
+    fn drop(&mut self) {
+        // What is not uploaded stays in the folder for the next start.
+        self.objects.stop();
+        if let Some(thread) = self.uploader.take() {
+            thread.thread().unpark();
+            // A panic of the thread was printed already.
+            let _ = thread.join();
+        }
+        self.objects.release();
+    }
 }
 
 impl Drop for Objects {
@@ -194,25 +194,63 @@ impl Drop for Objects {
 }
 
 impl Objects {
+    /// Creates the clients of an object store, without asking it.
+    fn new(
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+        files: Arc<dyn Files>,
+    ) -> Result<Self, String> {
+        let failed = |error: &dyn fmt::Display| failure(url, error);
+        // The library for HTTP has no cryptography of its own. Fails if it is set already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let parsed = Url::parse(url).map_err(|error| failed(&error))?;
+        let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let (store, prefix) = object_store::parse_url_opts(&parsed, variables).map_err(|error| failed(&error))?;
+        let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let (runtime, limits) = (builder.map_err(|error| failed(&error))?, ObjectLimits::default());
+        Ok(Self {
+            store: store.into(),
+            prefix,
+            files,
+            limits,
+            runtime: Some(runtime),
+            lease: None,
+            known: BriefLock::default(),
+            marked: BriefLock::default(),
+            queue: UploadQueue::new(&limits),
+        })
+    }
+
     /// Returns the object store.
     pub(in crate::store) fn store(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }
 
-    /// Waits for a request.
+    /// Fails with the reason unless this server may change objects now.
+    pub(in crate::store) fn check(&self) -> StoreResult {
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.check())
+    }
+
+    /// Waits for a request, but not for ever.
     pub(in crate::store) fn wait<T: Send + 'static>(
         &self,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
-        self.wait_unless(&AtomicBool::new(false), request)
+        let most = self.limits.request;
+        self.wait_unless_stopped(async move {
+            timeout(most, request).await.unwrap_or_else(|_| {
+                let reason = format!("the object store has not answered for {} s", most.as_secs());
+                Err(StoreError::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+            })
+        })
     }
 
-    /// Waits for a request, or until it is not wanted any more.
-    fn wait_unless<T: Send + 'static>(
+    /// Waits for a request that ends by itself, or until the program ends.
+    fn wait_unless_stopped<T: Send + 'static>(
         &self,
-        is_stopped: &AtomicBool,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
+        assert_none_held();
         let (done, waited) = channel();
         let task = self.runtime.as_ref().map(|runtime| {
             runtime.spawn(async move {
@@ -223,7 +261,7 @@ impl Objects {
         loop {
             match waited.recv_timeout(LOOK) {
                 Ok(result) => return result,
-                Err(RecvTimeoutError::Timeout) if !is_stopped.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) if !self.queue.is_stopped() => {}
                 Err(_) => {
                     task.inspect(JoinTask::abort);
                     return Err(StoreError::Io(io::Error::other("the request was given up")));
@@ -232,55 +270,52 @@ impl Objects {
         }
     }
 
+    /// Gives up every request, and each later one.
+    fn stop(&self) {
+        self.queue.stop();
+    }
+
+    /// Gives the lease back, if the store answers soon.
+    fn release(&self) {
+        if let (Some(lease), Some(runtime)) = (&self.lease, &self.runtime) {
+            let (lease, (done, waited)) = (Arc::clone(lease), channel());
+            runtime.spawn(async move {
+                lease.release().await;
+                // Nobody waits any more if it took too long.
+                let _ = done.send(());
+            });
+            let _ = waited.recv_timeout(self.limits.release);
+        }
+    }
+
     /// Returns where a path of the store's folder is among the objects.
     pub(in crate::store) fn place(&self, path: &str) -> Path {
         path.split('/').fold(self.prefix.clone(), Path::join)
     }
 
-    fn check(&self) -> StoreResult {
+    /// Checks that the store answers.
+    fn ask(&self) -> StoreResult {
         let place = self.place(SEGMENTS);
         let store = Arc::clone(&self.store);
         self.wait(async move { store.list_with_delimiter(Some(&place)).await.map(drop).map_err(error_of) })
     }
 
-    /// Returns the sealed segments that an earlier server had not uploaded.
-    fn left_over(&self) -> StoreResult<Vec<Upload>> {
-        let entries = self.files.list(LOG)?.into_iter();
-        let parsed = entries.filter_map(|entry| {
-            let (session, number, hash) = parse_log(&entry.name)?;
-            let sealed = Sealed { number, hash: hash?, bytes: entry.bytes };
-            Some(Upload { session: session.to_owned(), sealed })
-        });
-        Ok(parsed.collect())
-    }
-
-    /// Uploads one segment after the other until nobody can send another.
-    fn run(&self, received: &Receiver<Upload>) {
-        while let Ok(upload) = received.recv() {
-            let mut pause = PAUSES.0;
-            while let Err(error) = self.upload(&upload) {
-                if self.is_stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let Upload { session, sealed } = &upload;
-                tracing::error!(session, number = sealed.number, "cannot upload a segment, trying again: {error}");
-                thread::park_timeout(pause);
-                pause = (pause * 2).min(PAUSES.1);
+    /// Queues the sealed segments that an earlier server had not uploaded, or whose local files it had kept.
+    fn find_left_over(&self) -> StoreResult {
+        for entry in self.files.list(LOG)? {
+            if let Some((session, number, Some(hash))) = parse_log(&entry.name) {
+                let sealed = Sealed { number, hash, bytes: entry.bytes };
+                self.queue.add(Upload { session: session.to_owned(), sealed }, true);
             }
         }
-    }
-
-    fn upload(&self, upload: &Upload) -> StoreResult {
-        *lock(&self.uploading) = Some(upload.clone());
-        let done = self.upload_now(upload);
-        *lock(&self.uploading) = None;
-        done
+        Ok(())
     }
 
     /// Sends a local file of so many bytes in parts. Returns the bytes that the object store has of it then.
     pub(in crate::store) fn send(&self, local: &str, bytes: u64, to: Path) -> StoreResult<u64> {
         let (store, files, local) = (self.store(), Arc::clone(&self.files), local.to_owned());
-        self.wait_unless(&self.is_stopped, async move {
+        self.check()?;
+        self.wait_unless_stopped(async move {
             let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
             let mut at = 0;
             while at < bytes {
@@ -301,31 +336,13 @@ impl Objects {
         Ok(self.files.remove(local)?)
     }
 
-    fn upload_now(&self, &Upload { ref session, sealed }: &Upload) -> StoreResult {
-        let path = pending_path(session, sealed.number, sealed.hash)?;
-        let place = self.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        let stored = match self.send(&path, sealed.bytes, place.clone()) {
-            // Deleted while it waited.
-            Err(StoreError::Missing) => return Ok(()),
-            stored => stored?,
-        };
-        if stored != sealed.bytes {
-            return Err(StoreError::Damaged(format!("{stored} of {} bytes arrived", sealed.bytes)));
+    /// Notes that a segment is in the object store now.
+    pub(super) fn note_uploaded(&self, session: &str, sealed: Sealed) {
+        let mut known = self.known.lock();
+        known.changes += 1;
+        if let Some(segments) = known.segments.get_mut(session).filter(|segments| !segments.contains(&sealed)) {
+            segments.push(sealed);
         }
-        if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
-            // Deleted while it was uploaded.
-            return self.delete(place);
-        }
-        {
-            let mut known = lock(&self.known);
-            known.changes += 1;
-            if let Some(segments) = known.segments.get_mut(session).filter(|segments| !segments.contains(&sealed)) {
-                segments.push(sealed);
-            }
-        }
-        // From here on its local file may be gone, and it still counts.
-        *lock(&self.uploading) = None;
-        Ok(self.files.remove(&path)?)
     }
 
     /// Returns the segments in a folder, by session, and the sessions that have marks there.
@@ -353,32 +370,41 @@ impl Objects {
 
     /// Returns what is being uploaded although it was removed.
     fn removed_upload(&self) -> StoreResult<Option<Upload>> {
-        let Some(upload) = lock(&self.uploading).clone() else { return Ok(None) };
-        let path = pending_path(&upload.session, upload.sealed.number, upload.sealed.hash)?;
-        let is_removed = matches!(self.files.read(&path, 0, 0).map_err(StoreError::from), Err(StoreError::Missing));
-        Ok(is_removed.then_some(upload))
+        let Some(upload) = self.queue.current() else { return Ok(None) };
+        let read = self.files.read(&upload.path()?, 0, 0).map_err(StoreError::from);
+        Ok(matches!(read, Err(StoreError::Missing)).then_some(upload))
     }
 
-    /// Deletes an object, if there is one.
-    pub(in crate::store) fn delete(&self, place: Path) -> StoreResult {
-        let store = Arc::clone(&self.store);
-        match self.wait(async move { store.delete(&place).await.map_err(error_of) }) {
-            Err(StoreError::Missing) => Ok(()),
-            other => other,
+    /// Deletes objects, in as few requests as the store allows. Those that are not there count as deleted.
+    pub(in crate::store) fn delete(&self, places: Vec<Path>) -> StoreResult {
+        self.check()?;
+        for places in places.chunks(DELETED_AT_ONCE) {
+            let (store, places) = (Arc::clone(&self.store), places.to_vec());
+            self.wait(async move {
+                let mut deleted = store.delete_stream(stream::iter(places.into_iter().map(Ok)).boxed());
+                while let Some(deleted) = deleted.next().await {
+                    match deleted.map_err(error_of) {
+                        Ok(_) | Err(StoreError::Missing) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            })?;
         }
+        Ok(())
     }
 }
 
 impl Archive for ObjectArchive {
     fn list(&self) -> StoreResult<BTreeMap<String, Vec<Sealed>>> {
         let (all, marked) = self.objects.list(SEGMENTS)?;
-        lock(&self.objects.marked).listed = Some(marked);
+        self.objects.marked.lock().listed = Some(marked);
         Ok(all)
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<Sealed>> {
         let changes = {
-            let known = lock(&self.objects.known);
+            let known = self.objects.known.lock();
             if let Some(segments) = known.segments.get(session) {
                 return Ok(segments.clone());
             }
@@ -386,7 +412,7 @@ impl Archive for ObjectArchive {
         };
         let (found, _) = self.objects.list(&session_folder(session)?)?;
         let segments = found.into_values().next().unwrap_or_default();
-        let mut known = lock(&self.objects.known);
+        let mut known = self.objects.known.lock();
         if known.changes == changes {
             if known.segments.len() >= REMEMBERED {
                 known.segments.clear();
@@ -398,7 +424,10 @@ impl Archive for ObjectArchive {
 
     fn take(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
         self.objects.files.rename(path, &pending_path(session, sealed.number, sealed.hash)?)?;
-        self.upload(Upload { session: session.to_owned(), sealed });
+        self.objects.queue.add(Upload { session: session.to_owned(), sealed }, false);
+        if let Some(thread) = &self.uploader {
+            thread.thread().unpark();
+        }
         Ok(())
     }
 
@@ -413,10 +442,10 @@ impl Archive for ObjectArchive {
         Ok(self.objects.wait(read)?.to_vec())
     }
 
-    fn remove(&self, session: &str, sealed: Sealed) -> StoreResult {
-        let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
-        let deleted = self.objects.delete(place);
-        let mut known = lock(&self.objects.known);
+    fn remove(&self, session: &str, sealed: &[Sealed]) -> StoreResult {
+        let place = |sealed: &Sealed| Ok(self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?));
+        let deleted = self.objects.delete(sealed.iter().map(place).collect::<StoreResult<_>>()?);
+        let mut known = self.objects.known.lock();
         known.changes += 1;
         known.segments.remove(session);
         deleted
@@ -434,12 +463,12 @@ impl Archive for ObjectArchive {
             file.append(&bytes)?;
         }
         file.sync()?;
-        self.remove(session, sealed)
+        self.remove(session, &[sealed])
     }
 
     fn marks(&self, session: &str) -> StoreResult<Option<Vec<u8>>> {
         let place = self.objects.place(&marks_path(session)?);
-        if lock(&self.objects.marked).has_none(session) {
+        if self.objects.marked.lock().has_none(session) {
             return Ok(None);
         }
         let store = Arc::clone(&self.objects.store);
@@ -456,15 +485,59 @@ impl Archive for ObjectArchive {
 
     fn set_marks(&self, session: &str, marks: Option<&[u8]>) -> StoreResult {
         let place = self.objects.place(&marks_path(session)?);
-        let Some(marks) = marks else { return self.objects.delete(place) };
+        let Some(marks) = marks else {
+            // Most sessions never had any.
+            let has_none = self.objects.marked.lock().has_none(session);
+            return if has_none { Ok(()) } else { self.objects.delete(vec![place]) };
+        };
+        self.objects.check()?;
         // Noted before the request, so that a reader never misses marks that were just written.
-        lock(&self.objects.marked).given.insert(session.to_owned());
+        self.objects.marked.lock().given.insert(session.to_owned());
         let (store, marks) = (Arc::clone(&self.objects.store), marks.to_vec());
         self.objects.wait(async move { store.put(&place, marks.into()).await.map(drop).map_err(error_of) })
     }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    fn check_reachable(&self) -> StoreResult {
+        self.objects.check()
+    }
+
+    fn uploads(&self) -> Uploads {
+        self.objects.queue.uploads()
+    }
+
+    fn settle(&self, catalogue: &Catalogue) {
+        self.objects.settle(catalogue);
+    }
+
+    fn stop(&self) {
+        self.objects.stop();
+    }
 }
 
-fn failure(url: &str, error: &dyn fmt::Display) -> String {
+/// Returns what tells this folder from all others, made when it is asked for the first time.
+fn owner_of(files: &dyn Files) -> StoreResult<String> {
+    match files.read(OWNER, 0, SESSION_CHARS).map_err(StoreError::from) {
+        Ok(bytes) if bytes.len() == SESSION_CHARS => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(_) | Err(StoreError::Missing) => {}
+        Err(error) => return Err(error),
+    }
+    let owner = random_id()?;
+    replace(files, OWNER, owner.as_bytes())?;
+    Ok(owner)
+}
+
+fn random_id() -> StoreResult<String> {
+    let mut bytes = [0; SESSION_CHARS];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Io(io::Error::other(error)))?;
+    Ok(session_id(bytes))
+}
+
+/// Returns the sentence for people that says that an object store can't be used.
+pub(super) fn failure(url: &str, error: &dyn fmt::Display) -> String {
     format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
 }
 

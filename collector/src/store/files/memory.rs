@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Entry, Files, OpenFile, folder_of};
+use crate::brief_lock::assert_none_held;
 
 /// Files in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ struct State {
     failure: Option<io::ErrorKind>,
     /// Whether only one call fails.
     fails_once: bool,
+    /// Bytes of all files that the disk has room for; `None` for any number.
+    capacity: Option<u64>,
 }
 
 /// A change to the files, as a disk sees it.
@@ -94,6 +97,11 @@ impl MemoryFiles {
         self.lock().fails_once = true;
     }
 
+    /// Gives the disk a capacity in bytes, or takes it away. Beyond it, a write stores what fits and fails.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.lock().capacity = bytes;
+    }
+
     /// Lets calls succeed again.
     pub fn heal(&self) {
         self.lock().calls_to_failure = None;
@@ -121,6 +129,7 @@ impl MemoryFiles {
 
     /// Begins a call that changes something.
     fn change(&self) -> io::Result<MutexGuard<'_, State>> {
+        assert_none_held();
         let mut state = self.lock();
         match &mut state.calls_to_failure {
             Some(0) => {
@@ -147,6 +156,12 @@ impl State {
         self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    /// Returns the bytes that the disk has room for; `None` for any number.
+    fn free(&self) -> Option<usize> {
+        let used = self.files.values().map(|bytes| bytes.len() as u64).sum();
+        Some(usize::try_from(self.capacity?.saturating_sub(used)).unwrap_or(usize::MAX))
+    }
+
     fn add_folders(&mut self, path: &str) {
         let mut folder = folder_of(path);
         while !folder.is_empty() {
@@ -165,6 +180,7 @@ impl State {
 
 impl Files for MemoryFiles {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        assert_none_held();
         let state = self.lock();
         let inside = |path: &str| {
             let rest = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') };
@@ -180,6 +196,7 @@ impl Files for MemoryFiles {
     }
 
     fn read(&self, path: &str, from: u64, most: usize) -> io::Result<Vec<u8>> {
+        assert_none_held();
         let mut state = self.lock();
         let file = state.file(path)?;
         let bytes = state.files.get(&file).map_or(&[][..], Vec::as_slice);
@@ -246,11 +263,13 @@ struct MemoryFile {
 impl OpenFile for MemoryFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.files.change()?;
+        let free = state.free().unwrap_or(usize::MAX);
+        let fits = bytes.get(..free).unwrap_or(bytes);
         if let Some(file) = state.files.get_mut(&self.file) {
-            file.extend_from_slice(bytes);
+            file.extend_from_slice(fits);
         }
-        state.record(|| Change::Append { file: self.file, bytes: bytes.to_vec() });
-        Ok(())
+        state.record(|| Change::Append { file: self.file, bytes: fits.to_vec() });
+        if fits.len() < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

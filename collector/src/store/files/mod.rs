@@ -24,17 +24,22 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// The files of one folder. Symbolic links and special files are not followed: they count as missing.
+/// The files of one folder. Symbolic links below the folders at its top, and special files, are not followed: they count as
+/// missing wherever they are met. No [`BriefLock`](crate::brief_lock::BriefLock) may be held during a call.
 pub trait Files: Send + Sync + fmt::Debug {
     /// Returns what a folder holds, in no particular order; nothing if there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
+    /// Returns the paths of symbolic links that were met and not followed, for people.
+    fn unfollowed(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Reads up to `most` bytes from the offset `from`; fewer only at the end of the file.
     fn read(&self, path: &str, from: u64, most: usize) -> io::Result<Vec<u8>>;
     /// Creates an empty file to append to, in place of any earlier one. Creates its folder if necessary. The name is durable
     /// only after [`Self::sync_folder`] or a [`Self::rename`].
     fn create(&self, path: &str) -> io::Result<Box<dyn OpenFile>>;
     /// Renames a file, in place of any earlier one of the new name. Creates the new folder if necessary. Returns when both
-    /// folders are durable.
+    /// folders are durable. A file that moves to another disk is copied; what is appended to it later is lost.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file; does nothing if there is none.
     fn remove(&self, path: &str) -> io::Result<()>;
@@ -59,14 +64,26 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Writes a whole file under another name and renames it, so that readers find all of it or the earlier one.
+/// The ending of files that are not complete.
+pub(super) const NEW: &str = ".new";
+
+/// Returns the name of a file while it is not complete.
+pub(super) fn new_name(path: &str) -> String {
+    format!("{path}{NEW}")
+}
+
+/// Writes a whole file under another name and renames it, so that readers find all of it or the earlier one. Leaves nothing
+/// else behind, also if the disk is full.
 pub(crate) fn replace(files: &dyn Files, path: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = format!("{path}.new");
-    let mut file = files.create(&new)?;
-    file.append(bytes)?;
-    file.sync()?;
-    drop(file);
-    files.rename(&new, path)
+    let new = new_name(path);
+    let written = (|| {
+        let mut file = files.create(&new)?;
+        file.append(bytes)?;
+        file.sync()?;
+        drop(file);
+        files.rename(&new, path)
+    })();
+    written.inspect_err(|_| drop(files.remove(&new)))
 }
 
 #[cfg(test)]

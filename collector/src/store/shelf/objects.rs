@@ -54,6 +54,7 @@ impl Shelf for ObjectShelf {
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> StoreResult {
+        self.objects.check()?;
         let (store, place, bytes) = (self.objects.store(), self.objects.place(path), bytes.to_vec());
         self.objects.wait(async move { store.put(&place, bytes.into()).await.map(drop).map_err(error_of) })
     }
@@ -67,6 +68,6 @@ impl Shelf for ObjectShelf {
     }
 
     fn remove(&self, path: &str) -> StoreResult {
-        self.objects.delete(self.objects.place(path))
+        self.objects.delete(vec![self.objects.place(path)])
     }
 }
