@@ -8,6 +8,7 @@
 //! Each collector has a queue and a thread of its own, so one that sends faster than the disk writes delays nobody
 //! else. Batches that arrive together are synced together, and acknowledged after that.
 
+mod admission;
 mod conversation;
 mod counters;
 mod error;
@@ -17,9 +18,11 @@ mod keep_clock;
 mod log_tests;
 mod memory;
 mod pipe;
+mod presence;
 mod retention;
 mod session;
 mod sessions;
+mod upkeep;
 mod view;
 mod writer;
 
@@ -28,8 +31,9 @@ pub use counters::Counters;
 pub use error::{IngestError, word};
 pub use gaps::DeviceGaps;
 pub use pipe::Reply;
+pub use presence::Viewing;
 pub use retention::Retention;
-pub use session::{Session, Viewing};
+pub use session::Session;
 pub use sessions::Sessions;
 pub use view::View;
 pub use writer::{SegmentHealth, SessionHealth, inspect, repair};

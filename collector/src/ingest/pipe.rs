@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use shared::wire::Refused;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::session::Connection;
-use super::sessions::Joined;
+use super::admission::Joined;
+use super::presence::Connection;
 use super::{IngestError, Session, Sessions, word};
 use crate::access::{Caller, audit};
 use crate::store::StoreError;

@@ -2,23 +2,23 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
 
 use shared::limits::ServerLimits;
 use shared::units::Bytes;
-use shared::wire::{Batch, Hello, Message, SessionState};
+use shared::wire::{Batch, Hello, Message};
 use tokio::sync::{Notify, watch};
 
 use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::memory::Memory;
+use super::presence::{Connection, Presence};
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::{Secret, audit};
 use crate::brief_lock::BriefLock;
 use crate::bus::{LiveBus, Published};
-use crate::store::{Found, Marks, Record, SessionTotals, StoreError, TraceStore};
+use crate::store::{Found, Record, SessionTotals, TraceStore};
 
 /// The most questions that wait for a collector. There are only two different ones.
 const ASKS: usize = 4;
@@ -28,70 +28,30 @@ const ASKS: usize = 4;
 pub struct Session {
     id: String,
     /// Held while its segments are sealed, read back or written: by its own collector, and by whoever closes it.
-    writer: Mutex<Option<SessionWriter>>,
+    pub(super) writer: Mutex<Option<SessionWriter>>,
     /// Held while it is pinned, announced, shortened or deleted, which may take as long as the store needs: each of these
     /// reads what another one writes.
-    upkeep: Mutex<()>,
+    pub(super) upkeep: Mutex<()>,
     /// The budget for what its writer keeps in memory.
     memory: Arc<Memory>,
     /// The last segment of a writer that was closed after an error.
-    growing: Mutex<Option<Growing>>,
-    view: BriefLock<View>,
+    pub(super) growing: Mutex<Option<Growing>>,
+    pub(super) view: BriefLock<View>,
     gaps: Mutex<Gaps>,
     /// The number of the connection that may append; each new one gets the next.
     holder: watch::Sender<u64>,
-    presence: BriefLock<Presence>,
+    pub(super) presence: BriefLock<Presence>,
     asks: BriefLock<Vec<String>>,
     /// Notified when there is something to ask the collector.
     pub asked: Notify,
-    viewers: AtomicUsize,
+    pub(super) viewers: AtomicUsize,
     /// Whether retention keeps it; unknown until somebody asks.
-    pinned: OnceLock<AtomicBool>,
+    pub(super) pinned: OnceLock<AtomicBool>,
     /// Whether it was begun before the store could be looked through.
     is_unlooked: AtomicBool,
 }
 
-#[derive(Debug, Default)]
-struct Presence {
-    connections: usize,
-    last: Option<Instant>,
-    /// Its collector sends single requests, so that a closed connection says nothing.
-    uses_requests: bool,
-    /// It is being deleted, or was: nobody may join it.
-    is_removed: bool,
-}
-
-/// A collector that is connected to a session, or about to be: the session counts it until this is dropped.
-#[derive(Debug)]
-pub(super) struct Connection(Arc<Session>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let mut presence = self.0.presence.lock();
-        presence.connections = presence.connections.saturating_sub(1);
-        presence.last = Some(Instant::now());
-    }
-}
-
-/// A viewer of a session, which counts it until this is dropped.
-#[derive(Debug)]
-pub struct Viewing(Arc<Session>);
-
-impl Viewing {
-    /// Counts a viewer.
-    pub fn begin(session: &Arc<Session>) -> Self {
-        session.viewers.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(session))
-    }
-}
-
-impl Drop for Viewing {
-    fn drop(&mut self) {
-        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A writer whose thread panicked is dropped and opened again; the other values are consistent at every moment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -153,22 +113,6 @@ impl Session {
         }
     }
 
-    /// Returns whether it is live, ended or lost.
-    pub fn state(&self, limits: &ServerLimits) -> SessionState {
-        if self.look(|view| view.record.ended_us.is_some() || view.has_end) {
-            return SessionState::Ended;
-        }
-        let presence = self.presence.lock();
-        let seconds = if presence.uses_requests { limits.lost_seconds } else { limits.resume_seconds };
-        let is_near = presence.last.is_some_and(|last| last.elapsed() < Duration::from_secs(seconds));
-        if presence.connections > 0 || is_near { SessionState::Live } else { SessionState::Lost }
-    }
-
-    /// Whether a collector is connected.
-    pub fn is_connected(&self) -> bool {
-        self.presence.lock().connections > 0
-    }
-
     /// Takes the description of a collector for a session whose own can't be read any more, its key included: otherwise
     /// nobody could go on with it. A session's name is as hard to guess as its key.
     pub(super) fn adopt(&self, described: impl FnOnce() -> Result<Record, IngestError>) -> Result<(), IngestError> {
@@ -179,16 +123,6 @@ impl Session {
             view.record = Record { notes, damaged_bytes, kept_us: kept_us.max(new.kept_us), ..new };
         }
         Ok(())
-    }
-
-    /// Counts a collector; fails if the session is being deleted.
-    fn connect(self: &Arc<Self>) -> Result<Connection, IngestError> {
-        let mut presence = self.presence.lock();
-        if presence.is_removed {
-            return Err(IngestError::Removed);
-        }
-        presence.connections += 1;
-        Ok(Connection(Arc::clone(self)))
     }
 
     /// Admits a collector in place of any earlier one. Returns its connection, its number and the batch that is expected next.
@@ -264,11 +198,6 @@ impl Session {
             *writer = Some(opened);
         }
         writer.as_mut().ok_or(IngestError::Restart)
-    }
-
-    /// Notes whether its collector sends single requests, or uses a socket.
-    pub(super) fn note_transport(&self, uses_requests: bool) {
-        self.presence.lock().uses_requests = uses_requests;
     }
 
     /// Watches the number of the connection that may append.
@@ -416,28 +345,6 @@ impl Session {
         self.view.lock().record.notes.push(sentence);
     }
 
-    /// Whether retention keeps it. Waits for the disk.
-    pub fn is_pinned(&self, store: &Arc<dyn TraceStore>) -> bool {
-        // What can't be read is kept.
-        let read = || store.marks(&self.id).map_or(true, |marks| marks.is_pinned);
-        self.pinned.get_or_init(|| AtomicBool::new(read())).load(Ordering::Relaxed)
-    }
-
-    /// Whether retention keeps it, as far as that was read from the disk already.
-    pub fn is_known_pinned(&self) -> bool {
-        self.pinned.get().is_some_and(|pinned| pinned.load(Ordering::Relaxed))
-    }
-
-    fn set_pinned(&self, is_pinned: bool) {
-        self.pinned.get_or_init(AtomicBool::default).store(is_pinned, Ordering::Relaxed);
-        self.view.lock().delete_us = None;
-    }
-
-    /// Notes when it will be deleted, by the clock of retention.
-    pub(super) fn announce(&self, delete_us: i64) {
-        self.view.lock().delete_us = Some(delete_us);
-    }
-
     /// Returns its totals with their series over time. Reads them from the store if the session is not open.
     pub fn totals(&self, store: &Arc<dyn TraceStore>) -> SessionTotals {
         if self.try_writer().is_some_and(|held| held.is_none()) {
@@ -506,111 +413,6 @@ impl Session {
         }
     }
 
-    /// Returns the marks of the session to change them, for as long as nobody else does. Waits for whoever has them, and for
-    /// the store.
-    fn change_marks<T>(
-        &self,
-        store: &Arc<dyn TraceStore>,
-        change: impl FnOnce(&mut Marks) -> T,
-    ) -> Result<T, StoreError> {
-        let _upkeep = lock(&self.upkeep);
-        let mut marks = store.marks(&self.id)?;
-        let before = marks.clone();
-        let changed = change(&mut marks);
-        if marks != before {
-            store.set_marks(&self.id, &marks)?;
-        }
-        Ok(changed)
-    }
-
-    /// Pins the session, or unpins it. Waits for the store.
-    pub(super) fn pin(&self, store: &Arc<dyn TraceStore>, is_pinned: bool) -> Result<(), StoreError> {
-        self.change_marks(store, |marks| (marks.is_pinned, marks.announced_us) = (is_pinned, None))?;
-        self.set_pinned(is_pinned);
-        Ok(())
-    }
-
-    /// Notes that retention announces its deletion at a time, unless it is pinned or was announced since its latest batch.
-    /// Returns when it was announced; `None` if it is pinned. Waits for the store.
-    pub(super) fn announced(&self, store: &Arc<dyn TraceStore>, now_us: i64) -> Result<Option<i64>, StoreError> {
-        let kept_us = self.look(|view| view.record.kept_us);
-        self.change_marks(store, |marks| {
-            let announced = marks.announced_us.filter(|announced| *announced > kept_us).unwrap_or(now_us);
-            if !marks.is_pinned {
-                marks.announced_us = Some(announced);
-            }
-            (!marks.is_pinned).then_some(announced)
-        })
-    }
-
-    /// Deletes the oldest segment. Returns its bytes; 0 if only one is left. Its collector goes on meanwhile.
-    pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>) -> Result<u64, IngestError> {
-        let _upkeep = lock(&self.upkeep);
-        let oldest = self.look(|view| match &view.segments[..] {
-            [oldest, next, ..] => Some((oldest.found(), next.number)),
-            _ => None,
-        });
-        let Some((oldest, next)) = oldest else { return Ok(0) };
-        if self.presence.lock().is_removed {
-            return Ok(0);
-        }
-        // The marks first: they tell a segment that was deleted from one that was lost.
-        let mut marks = store.marks(&self.id)?;
-        marks.first_segment = next;
-        match store.set_marks(&self.id, &marks) {
-            // The segment makes the room that the marks need.
-            Err(StoreError::DiskFull) => {
-                store.remove_segment(&self.id, oldest)?;
-                store.set_marks(&self.id, &marks)?;
-            }
-            marked => {
-                marked?;
-                store.remove_segment(&self.id, oldest)?;
-            }
-        }
-        let mut held = lock(&self.writer);
-        if let Some(writer) = held.as_mut() {
-            writer.forget_segment(oldest.number);
-        }
-        let mut view = self.view.lock();
-        view.segments.retain(|segment| segment.number != oldest.number);
-        view.record.is_shortened = true;
-        Ok(oldest.bytes)
-    }
-
-    /// Makes it a session that nobody can join, unless somebody is connected or something of it is stored.
-    pub(super) fn retire(&self) -> bool {
-        let mut presence = self.presence.lock();
-        let is_empty = self.look(|view| view.segments.is_empty() && view.last == 0);
-        let is_retired = is_empty && presence.connections == 0;
-        presence.is_removed |= is_retired;
-        is_retired
-    }
-
-    /// Deletes it from the store; fails while a collector is connected that may append to it. Only requests for this session
-    /// wait meanwhile.
-    pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
-        let _upkeep = lock(&self.upkeep);
-        let has_ended = self.look(|view| view.record.ended_us.is_some());
-        {
-            let mut presence = self.presence.lock();
-            if presence.connections > 0 && !has_ended {
-                return Err(IngestError::Busy("the session is live"));
-            }
-            // From here on nobody joins it.
-            presence.is_removed = true;
-        }
-        let closed = (lock(&self.writer).take(), lock(&self.growing).take());
-        drop(closed);
-        match store.remove(&self.id) {
-            Ok(()) | Err(StoreError::Missing) => Ok(()),
-            Err(error) => {
-                self.presence.lock().is_removed = false;
-                Err(error.into())
-            }
-        }
-    }
-
     /// Asks the collector for something, as soon as it is connected.
     pub fn ask(&self, what: &str) {
         let mut asks = self.asks.lock();
@@ -624,11 +426,6 @@ impl Session {
     /// Removes and returns the waiting questions.
     pub(super) fn drain_asks(&self) -> Vec<String> {
         std::mem::take(&mut *self.asks.lock())
-    }
-
-    /// Returns the number of viewers.
-    pub fn viewer_count(&self) -> usize {
-        self.viewers.load(Ordering::Relaxed)
     }
 }
 

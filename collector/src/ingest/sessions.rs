@@ -3,21 +3,17 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use shared::format::Header;
 use shared::limits::{ServerLimits, WireLimits};
-use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::keep_clock::KeepClock;
 use super::memory::Memory;
-use super::retention::producer;
-use super::session::{Connection, record};
 use super::view::View;
 use super::writer::describe;
 use super::{Counters, IngestError, Retention, Session};
-use crate::access::{Access, Caller, Grant, Role, Seat, audit};
+use crate::access::{Access, audit};
 use crate::brief_lock::{BriefGuard, BriefLock};
 use crate::bus::LiveBus;
 use crate::clock::now_us;
@@ -25,9 +21,6 @@ use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResul
 
 /// Bytes written to check that the store accepts writes.
 const PROBE_BYTES: usize = 4_096;
-/// How often a collector is admitted to a session that is forgotten at the same moment.
-const ATTEMPTS: usize = 3;
-
 /// All sessions of a server, with the store, the bus and the limits that they share.
 #[derive(Debug)]
 pub struct Sessions {
@@ -58,22 +51,6 @@ pub struct Sessions {
     /// What was in the catalogue when it was saved last, in short, and when that was.
     saved: BriefLock<Option<(u64, Instant)>>,
     stop: watch::Sender<bool>,
-}
-
-/// A collector that was admitted.
-#[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) session: Arc<Session>,
-    /// What counts it among the session's connections.
-    pub(super) connection: Connection,
-    /// Its number among the session's connections.
-    pub(super) number: u64,
-    /// The batch that is expected next.
-    pub(super) next: u64,
-    /// Who sends it; its grant is known.
-    pub(super) caller: Caller,
-    /// Its place among the live sessions of its token.
-    pub(super) seat: Option<Seat>,
 }
 
 impl Sessions {
@@ -169,7 +146,7 @@ impl Sessions {
         let before = known.as_ref().map(|session| session.look(View::to_record));
         let session = known.unwrap_or_else(|| {
             let session = Arc::new(Session::new(View::of_record(record.clone()), &self.memory));
-            Arc::clone(self.lock().entry(id.to_owned()).or_insert(session))
+            Arc::clone(self.known().entry(id.to_owned()).or_insert(session))
         });
         session.show(record);
         let is_growing = segments.iter().any(|segment| segment.hash.is_none());
@@ -282,26 +259,26 @@ impl Sessions {
 
     /// Whether there are more sessions than the limit, so that old ones make room.
     pub(super) fn is_crowded(&self) -> bool {
-        self.lock().len() > self.limits.sessions
+        self.known().len() > self.limits.sessions
     }
 
-    fn lock(&self) -> BriefGuard<'_, HashMap<String, Arc<Session>>> {
+    pub(super) fn known(&self) -> BriefGuard<'_, HashMap<String, Arc<Session>>> {
         self.known.lock()
     }
 
     /// Returns all sessions, in no particular order.
     pub fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
+        self.known().values().cloned().collect()
     }
 
     /// Returns the session of a name.
     pub fn get(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().get(id).cloned()
+        self.known().get(id).cloned()
     }
 
     /// Forgets a session that nobody can join any more.
     pub(super) fn forget(&self, session: &Arc<Session>) {
-        let mut known = self.lock();
+        let mut known = self.known();
         // A new one may have its name.
         if known.get(session.id()).is_some_and(|found| Arc::ptr_eq(found, session)) {
             known.remove(session.id());
@@ -309,7 +286,7 @@ impl Sessions {
     }
 
     /// Forgets a session of which nothing is stored, unless a collector is about to join it.
-    pub(super) fn forget_empty(&self, session: &Arc<Session>) {
+    pub fn forget_empty(&self, session: &Arc<Session>) {
         if session.retire() {
             self.forget(session);
         }
@@ -318,95 +295,6 @@ impl Sessions {
     /// Returns who may use the server.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
-    }
-
-    /// Admits a collector by its hello. Waits for the disk.
-    pub(super) fn join(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
-        let joined = self.admit(hello, caller);
-        if let Err(error) = &joined {
-            let session = if is_session(&hello.session) { hello.session.as_str() } else { "" };
-            self.note_store_error(session, error);
-            error.log_refusal(session);
-        }
-        joined
-    }
-
-    fn admit(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
-        if hello.protocol != PROTOCOL {
-            return Err(IngestError::Protocol(hello.protocol));
-        }
-        let grant = self.access.identify(caller, &hello.token)?;
-        grant.check(Role::Ingest)?;
-        if !is_session(&hello.session) || !is_session(&hello.key) {
-            return Err(IngestError::Session);
-        }
-        if *self.stop.borrow() {
-            return Err(IngestError::Restart);
-        }
-        let seat = grant.seat(&hello.session, Duration::from_secs(self.limits.lost_seconds))?;
-        for _ in 0..ATTEMPTS {
-            match self.enter(hello, &grant) {
-                // It was forgotten or deleted just now: the next attempt begins another one.
-                Err(IngestError::Removed) => {}
-                Err(error) => return Err(error),
-                Ok((session, (connection, number, next), is_new)) => {
-                    let caller = Caller::with(caller.peer, grant);
-                    let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
-                    note(&caller, &hello.session);
-                    return Ok(Joined { session, connection, number, next, caller, seat: Some(seat) });
-                }
-            }
-        }
-        Err(IngestError::Removed)
-    }
-
-    /// Lets a collector enter its session, begun if necessary. Also returns whether it was.
-    #[expect(clippy::type_complexity, reason = "it is taken apart by its only caller")]
-    fn enter(&self, hello: &Hello, grant: &Grant) -> Result<(Arc<Session>, (Connection, u64, u64), bool), IngestError> {
-        let found = self.get(&hello.session);
-        let is_known = found.is_some();
-        let (session, is_empty) = match found {
-            Some(session) => (session, false),
-            None => {
-                let mut record = described(hello, &self.limits)?;
-                grant.begin_session()?;
-                record.producer = producer(grant.name(), &record.host);
-                record.kept_us = self.kept_now_us();
-                let segments = self.stored(hello)?;
-                if !segments.is_empty() {
-                    record = describe(&self.store, &hello.session, &segments)?.0;
-                }
-                let session = Arc::new(Session::new(View::of_record(record), &self.memory));
-                if segments.is_empty() && !self.is_loaded() {
-                    session.note_unlooked();
-                }
-                // Another connection may have been faster.
-                let session = Arc::clone(self.lock().entry(hello.session.clone()).or_insert(session));
-                (session, segments.is_empty())
-            }
-        };
-        session.adopt(|| described(hello, &self.limits))?;
-        match session.join(&self.store, self.limits, hello, is_empty) {
-            Ok(joined) => Ok((session, joined, !is_known)),
-            Err(error) => {
-                if !is_known && !matches!(error, IngestError::Key) {
-                    self.forget_empty(&session);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Returns what is stored of a session that isn't known. Once the store was looked through, that is nothing. Before that,
-    /// a collector that still has its first batch begins anew: whatever was stored of it, it sends again.
-    fn stored(&self, hello: &Hello) -> Result<Vec<Found>, IngestError> {
-        if self.is_loaded() {
-            return Ok(Vec::new());
-        }
-        if hello.first == 1 && self.store.local_segments(&hello.session)?.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(self.store.segments(&hello.session)?)
     }
 
     /// Logs an error of the store, and remembers whether it refuses writes. Other errors are ignored.
@@ -488,22 +376,15 @@ impl Sessions {
         &self.store
     }
 
+    /// Returns the memory of the sessions that are being recorded.
+    pub(super) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     /// Returns the bus.
     pub fn bus(&self) -> &Arc<dyn LiveBus> {
         &self.bus
     }
-}
-
-/// Returns the record of a new session, described by its hello.
-fn described(hello: &Hello, limits: &ServerLimits) -> Result<Record, IngestError> {
-    let mode: String = hello.mode.chars().take(limits.text_chars).collect();
-    let mut new = record(&hello.session, &hello.key, &mode, now_us());
-    if !hello.header.is_empty() {
-        let header = Header::decode(&hello.header)
-            .map_err(|fault| IngestError::Malformed(format!("the header in the hello can't be read: {fault}")))?;
-        new.describe(&header, limits);
-    }
-    Ok(new)
 }
 
 /// Whether these are the segments that were found, and none of them grows.

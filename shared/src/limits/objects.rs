@@ -8,6 +8,8 @@ pub struct ObjectLimits {
     /// Time for one request, its repetitions included: far more than a store that works needs, and short enough that whoever
     /// waits for it, a collector or a person, learns that something is wrong.
     pub request: Duration,
+    /// How often a request that failed is repeated, with growing pauses: a store that is restarted answers again by then.
+    pub retries: usize,
     /// Time between two renewals of the lease: three may fail before it ends.
     pub renewal: Duration,
     /// Time without a renewal after which another server may take a lease over. A server that could not renew it for so long
@@ -23,6 +25,7 @@ impl Default for ObjectLimits {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(30),
+            retries: 4,
             renewal: Duration::from_secs(10),
             lease: Duration::from_secs(35),
             upload_pauses: (Duration::from_secs(1), Duration::from_secs(60)),

@@ -7,6 +7,7 @@ mod damage;
 mod durable;
 mod faults;
 mod flood;
+mod gated_files;
 mod gauges;
 mod hostile;
 mod inside;
@@ -17,6 +18,7 @@ mod post;
 mod security;
 mod slow;
 mod strangers;
+mod waits;
 mod watching;
 
 use anyhow::Result;

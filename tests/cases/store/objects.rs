@@ -126,7 +126,8 @@ fn a_server_keeps_its_sessions_in_an_object_store() -> Result<()> {
 #[test]
 fn a_server_says_why_it_cannot_use_an_object_store() -> Result<()> {
     let (folder, place) = (Folder::new("refused")?, Place::new()?);
-    let wrong: Vec<_> = place.variables.iter().map(|(name, value)| (&**name, value.replace("secret", "guess"))).collect();
+    let wrong: Vec<_> =
+        place.variables.iter().map(|(name, value)| (&**name, value.replace("secret", "guess"))).collect();
     let wrong: Vec<_> = wrong.iter().map(|(name, value)| (*name, &**value)).collect();
     for (url, variables, want) in
         [(STORE, &wrong[..], "credentials"), ("ftp://traces", &[], "ftp://traces"), ("traces", &[], "traces")]

@@ -1,5 +1,6 @@
 //! Where sealed segments are kept: a folder, or an object store.
 
+mod client;
 mod folder;
 mod lease;
 mod objects;

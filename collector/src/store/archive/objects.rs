@@ -23,6 +23,7 @@ use tokio::task::JoinHandle as JoinTask;
 use tokio::time::timeout;
 use url::Url;
 
+use super::client::client;
 use super::lease::{Holder, Lease};
 use super::uploads::{Upload, UploadQueue};
 use super::{Archive, Sealed};
@@ -204,12 +205,12 @@ impl Objects {
         // The library for HTTP has no cryptography of its own. Fails if it is set already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed = Url::parse(url).map_err(|error| failed(&error))?;
-        let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&parsed, variables).map_err(|error| failed(&error))?;
+        let limits = ObjectLimits::default();
+        let (store, prefix) = client(&parsed, variables, &limits).map_err(|error| failed(&error))?;
         let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let (runtime, limits) = (builder.map_err(|error| failed(&error))?, ObjectLimits::default());
+        let runtime = builder.map_err(|error| failed(&error))?;
         Ok(Self {
-            store: store.into(),
+            store,
             prefix,
             files,
             limits,
