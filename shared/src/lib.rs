@@ -70,6 +70,7 @@ pub mod session;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
+pub mod text;
 pub mod totals;
 pub mod trace;
 pub mod tracker;
