@@ -67,6 +67,7 @@ pub mod redaction;
 pub mod replay;
 pub mod report;
 pub mod session;
+pub mod setting;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
