@@ -61,7 +61,12 @@ fn files(folder: &Path, name: &str) -> Result<Vec<String>> {
         clock: text(),
         devices: vec![Device { number: 0, name: text(), capacity: 1 << 34 }],
         faults: vec![Fault { is_cut: false, message: text() }],
-        settings: Settings { as_written: vec![(text(), text())], ..imported.snapshot.settings.clone() },
+        // PyTorch reads settings of several lines, so that runs can be repeated under these.
+        settings: Settings {
+            conf: "max_split_size_mb:64,\n\tgarbage_collection_threshold:0.5,\r\n\u{b}".to_owned(),
+            as_written: vec![(text(), text())],
+            ..imported.snapshot.settings.clone()
+        },
         ..Header::default()
     };
     let recording = shared::format::write(&header, &imported.snapshot);
