@@ -73,13 +73,15 @@ impl fmt::Display for Warning<'_> {
         write!(f, "{split} are gaps in segments that are in use, {whole} are whole segments. ")?;
         // As for a request that failed: expandable segments join whole pages, and nothing else.
         let would_join = !is_expandable && sums.whole_pages > sums.largest_servable();
-        match (sums.inactive_split >= sums.cached_whole, would_join) {
-            (true, true) => write!(f, "Try {}.", setting::line(&merged(conf, "expandable_segments:True")))?,
-            (true, false) => f.write_str("Try to allocate what lives long before what lives short.")?,
-            (false, _) => {
-                f.write_str("Try torch.cuda.empty_cache(), which gives whole segments back to the driver.")?
+        let setting;
+        f.write_str(match (sums.inactive_split >= sums.cached_whole, would_join) {
+            (true, true) => {
+                setting = format!("Try {}.", setting::line(&merged(conf, "expandable_segments:True")));
+                &setting
             }
-        }
+            (true, false) => "Try to allocate what lives long before what lives short.",
+            (false, _) => "Try torch.cuda.empty_cache(), which gives whole segments back to the driver.",
+        })?;
         if times > 1 { write!(f, " This has happened {} times.", Count(times)) } else { Ok(()) }
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_a_terminal_obeys_is_written_as_text_however_it_comes() {
         let mut out = Sealed(Vec::new());
-        write!(out, "a {}\n", "\x1b[2J\u{202e}").unwrap();
+        out.write_all("a \x1b[2J\u{202e}\n".as_bytes()).unwrap();
         serde_json::to_writer(&mut out, &["\x1b\u{9b}é\u{e0041}"]).unwrap();
         let text = String::from_utf8(out.0).unwrap();
         assert_eq!(text, "a \\u001b[2J\\u202e\n[\"\\u001b\\u009bé\\udb40\\udc41\"]");
