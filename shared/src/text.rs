@@ -7,8 +7,8 @@
 //! - [`Symbols::text`](crate::frames::Symbols::text), by which every name, file and annotation of a trace is read for people,
 //!   returns it [`shown`]. Its bytes are returned by another function, for copies.
 //! - What comes otherwise (a path, a header, an answer of a server) is written through [`Shown`].
-//! - The command line writes through one place for each of its streams, which [`sealed`] what is left: neither a person nor a
-//!   program misses it, since JSON reads it back.
+//! - The command line writes to each of its streams in one place, where [`sealed`] takes care of what is left. Nothing is lost by
+//!   it: a program that reads JSON gets the same text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

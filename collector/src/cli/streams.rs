@@ -9,7 +9,7 @@ use shared::text::sealed;
 
 use super::{refuse, width};
 
-/// A stream that [`sealed`]s what is written to it. A call must not end within a character.
+/// A stream to which everything is written as [`sealed`] returns it. A call must not end within a character.
 pub(super) struct Sealed<W>(pub(super) W);
 
 impl<W: Write> Write for Sealed<W> {
