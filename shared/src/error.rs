@@ -3,6 +3,7 @@
 //! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`],
 //! which says what is wrong, where, and what to do next.
 
+use crate::text::is_hidden;
 use crate::units::{Bytes, Count};
 
 /// How many characters of the file's own text a message may hold.
@@ -97,7 +98,7 @@ fn excerpt(bytes: &[u8]) -> String {
     let start = bytes.get(..EXCERPT).unwrap_or(bytes);
     match start.utf8_chunks().next().map(|chunk| chunk.valid()) {
         // The last character may be cut.
-        Some(text) if text.len() + 4 > start.len() && !text.is_empty() && !text.chars().any(char::is_control) => {
+        Some(text) if text.len() + 4 > start.len() && !text.is_empty() && !text.contains(is_hidden) => {
             format!("“{text}”")
         }
         _ => {

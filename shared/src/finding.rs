@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Action;
 use crate::frames::StrId;
 use crate::order;
+use crate::setting::{self, ALLOC_CONF};
 use crate::trace::Snapshot;
 use crate::units::{Address, Count, counted_as};
 
@@ -129,9 +130,6 @@ pub enum Severity {
     Note,
 }
 
-/// How the line that sets the allocator's settings begins.
-pub const ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF=";
-
 /// What a person can try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remedy {
@@ -157,7 +155,13 @@ impl Remedy {
 
     /// Returns the allocator settings to copy; `None` if that is something else.
     pub fn setting(&self) -> Option<&str> {
-        self.copy.strip_prefix(ALLOC_CONF)
+        self.copy.strip_prefix(ALLOC_CONF).map(|conf| conf.trim_matches('\''))
+    }
+
+    /// Sets allocator settings to copy: those of a run with what it should change, as [`setting::merged`] returns them.
+    #[must_use]
+    pub fn with_setting(self, conf: &str) -> Self {
+        self.with_copy(setting::line(conf))
     }
 
     /// Sets the part to copy.
@@ -297,7 +301,7 @@ pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
         .take(NAMES)
         .map(|&(name, count)| {
             let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
-            format!("{} ({})", text.escape_default(), Count(count))
+            format!("{text} ({})", Count(count))
         })
         .collect();
     if counts.len() > NAMES {

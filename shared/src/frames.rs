@@ -1,10 +1,13 @@
 //! Interned strings, frames and stacks: each distinct one is stored once and identified by a small number.
 
+use std::borrow::Cow;
 use std::hash::Hasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
+
+use crate::text::shown;
 
 /// The number of a distinct string. `0` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,8 +140,16 @@ impl Symbols {
         self.strings.get(id.0)
     }
 
-    /// Returns a string for display.
-    pub fn text(&self, id: StrId) -> std::borrow::Cow<'_, str> {
+    /// Returns a string for display, in one line: hidden characters [are shown](crate::text). [`Symbols::bytes`] has it as it is.
+    pub fn text(&self, id: StrId) -> Cow<'_, str> {
+        match String::from_utf8_lossy(self.bytes(id)) {
+            Cow::Borrowed(text) => shown(text),
+            Cow::Owned(text) => Cow::Owned(shown(&text).into_owned()),
+        }
+    }
+
+    /// Returns a string as it is, for what reads it and never prints it.
+    pub fn unshown(&self, id: StrId) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(id))
     }
 
@@ -236,6 +247,9 @@ mod tests {
         assert_eq!((s.find(b"forward"), s.find(b"sideways")), (Some(a), None));
         assert_eq!(s.find_frame(Frame { name: a, filename: a, line: 5 }), None);
         assert_eq!(s.text(a), "forward");
+        let hostile = s.intern(b"\x1b[2J\xff\n\xe2\x80\xae");
+        assert_eq!(s.text(hostile), "\\u{1b}[2J\u{fffd}\\u{a}\\u{202e}");
+        assert_eq!(s.unshown(hostile), "\u{1b}[2J\u{fffd}\n\u{202e}");
         assert_eq!((s.stack_count(), s.frame_count()), (3, 2));
     }
 }

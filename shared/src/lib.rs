@@ -67,9 +67,11 @@ pub mod redaction;
 pub mod replay;
 pub mod report;
 pub mod session;
+pub mod setting;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
+pub mod text;
 pub mod totals;
 pub mod trace;
 pub mod tracker;

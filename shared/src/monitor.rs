@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::replay::{FreeSums, unusable_share};
+use crate::setting::{self, merged};
 use crate::units::{Bytes, Count};
 
 /// The share of the device's memory that must be cached before the unusable share matters.
@@ -44,7 +45,7 @@ impl Monitor {
 
 /// A line that says what was found, and what to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct Warning<'a> {
     /// The gaps.
     pub sums: FreeSums,
     /// Bytes taken from the driver.
@@ -53,11 +54,13 @@ pub struct Warning {
     pub times: u64,
     /// Whether the allocator already uses expandable segments.
     pub is_expandable: bool,
+    /// The allocator's settings.
+    pub conf: &'a str,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for Warning<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sums, reserved, times, is_expandable } = *self;
+        let Self { sums, reserved, times, is_expandable, conf } = *self;
         let percent = (sums.unusable_share() * 100.0).floor();
         write!(f, "{percent} % of the cached memory is unusable: of {} cached", Bytes(sums.cached))?;
         write!(
@@ -70,8 +73,12 @@ impl fmt::Display for Warning {
         write!(f, "{split} are gaps in segments that are in use, {whole} are whole segments. ")?;
         // As for a request that failed: expandable segments join whole pages, and nothing else.
         let would_join = !is_expandable && sums.whole_pages > sums.largest_servable();
+        let setting;
         f.write_str(match (sums.inactive_split >= sums.cached_whole, would_join) {
-            (true, true) => "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+            (true, true) => {
+                setting = format!("Try {}.", setting::line(&merged(conf, "expandable_segments:True")));
+                &setting
+            }
             (true, false) => "Try to allocate what lives long before what lives short.",
             (false, _) => "Try torch.cuda.empty_cache(), which gives whole segments back to the driver.",
         })?;
@@ -114,12 +121,13 @@ mod tests {
             reserved: 20 << 30,
             times: 1,
             is_expandable: false,
+            conf: "max_split_size_mb:64",
         };
         assert_eq!(
             warning.to_string(),
             "62 % of the cached memory is unusable: of 8.00 GiB cached (20.0 GiB reserved), the largest request that fits \
              has 3.00 GiB. 7.00 GiB are gaps in segments that are in use, 1.00 GiB are whole segments. Try \
-             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+             PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64,expandable_segments:True."
         );
         let text = Warning { is_expandable: true, times: 4, ..warning }.to_string();
         assert!(text.ends_with("Try to allocate what lives long before what lives short. This has happened 4 times."));

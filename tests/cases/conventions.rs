@@ -228,29 +228,6 @@ fn shells_and_man_know_every_command() -> Result<()> {
     Ok(())
 }
 
-/// Runs the program on a terminal of some columns, and returns all that it wrote there.
-fn on_terminal(columns: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Result<String> {
-    const PTY: &str = r"
-import fcntl, os, pty, struct, sys, termios
-pid, fd = pty.fork()
-if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, int(sys.argv[1]), 0, 0))
-    os.execv(sys.argv[2], sys.argv[2:])
-while True:
-    try:
-        piece = os.read(fd, 65536)
-    except OSError:
-        break
-    if not piece:
-        break
-    sys.stdout.buffer.write(piece)
-";
-    let mut python = Command::new("python3");
-    python.args(["-c", PTY, &columns.to_string()]).arg(program::path()?).args(arguments);
-    python.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
-    Ok(String::from_utf8_lossy(&python.output()?.stdout).into_owned())
-}
-
 /// Returns what stays of it: what comes after the line that tells the progress.
 fn result(shown: &str) -> String {
     shown.rsplit("\r\x1b[K").next().unwrap_or_default().to_owned()
@@ -262,18 +239,18 @@ fn output_fits_the_terminal_and_color_can_be_switched_off() -> Result<()> {
     let sample = sample(&folder)?;
     let piped = String::from_utf8(program::run(&["report", &sample])?.stdout)?;
     ensure!(piped.lines().any(|line| line.chars().count() > 60) && !piped.contains('\x1b'), "{piped}");
-    let shown = result(&on_terminal(60, &["report", &sample], &[])?);
+    let shown = result(&program::on_terminal(60, &["report", &sample], &[])?);
     let long = |line: &&str| line.chars().count() > 60 && line.trim().contains(' ');
     ensure!(!shown.lines().map(str::trim_end).any(|line| long(&line)), "{shown}");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&shown), words(&piped));
     // Programs read the same everywhere.
-    let json = result(&on_terminal(60, &["report", "--json", &sample], &[])?);
+    let json = result(&program::on_terminal(60, &["report", "--json", &sample], &[])?);
     serde_json::from_str::<Value>(&json)?;
 
-    let error = on_terminal(80, &["run", "nope"], &[])?;
+    let error = program::on_terminal(80, &["run", "nope"], &[])?;
     ensure!(error.starts_with("\x1b[1m\x1b[31merror:\x1b[0m There is no workload"), "{error:?}");
-    let plain = on_terminal(80, &["run", "nope"], &[("NO_COLOR", "1")])?;
+    let plain = program::on_terminal(80, &["run", "nope"], &[("NO_COLOR", "1")])?;
     ensure!(plain.starts_with("error: There is no workload"), "{plain:?}");
     Ok(())
 }
@@ -281,12 +258,12 @@ fn output_fits_the_terminal_and_color_can_be_switched_off() -> Result<()> {
 #[test]
 fn what_takes_long_says_on_a_terminal_what_it_does() -> Result<()> {
     let arguments = ["run", "transformer", "--steps", "500"];
-    let shown = on_terminal(80, &arguments, &[])?;
+    let shown = program::on_terminal(80, &arguments, &[])?;
     ensure!(shown.contains("\r\x1b[K") && shown.contains(" events"), "{shown:?}");
     // The line is gone when the result comes, and a terminal that can't rewrite it gets none.
     let after = result(&shown);
     ensure!(after.starts_with("transformer "), "{after:?}");
-    ensure!(!on_terminal(80, &arguments, &[("TERM", "dumb")])?.contains('\x1b'));
+    ensure!(!program::on_terminal(80, &arguments, &[("TERM", "dumb")])?.contains('\x1b'));
     assert!(program::run(&arguments)?.stderr.is_empty());
     Ok(())
 }

@@ -103,6 +103,37 @@ fn a_setting_that_would_have_helped_was_run() -> Result<()> {
 }
 
 #[test]
+fn every_setting_to_copy_keeps_those_of_the_run() -> Result<()> {
+    const OWN: [&str; 2] = ["max_split_size_mb:200", "garbage_collection_threshold:0.8"];
+    let folder = Folder::new("doctor")?;
+    let file = folder.join("a.pickle").to_string_lossy().into_owned();
+    let conf = OWN.join(",");
+    let run = ["run", "variable-length", "--steps", "200", "--capacity", "13GiB", "--conf", &conf, "--warn-at", "0.3"];
+    let mut texts = vec![program::run(&[&run[..], &["--out", &file]].concat())?];
+    for arguments in
+        [&["doctor", &file][..], &["doctor", "--json", &file], &["report", &file], &["report", "--json", &file]]
+    {
+        texts.push(program::run(arguments)?);
+    }
+    let text: String =
+        texts.iter().flat_map(|output| [&output.stdout, &output.stderr]).map(|b| String::from_utf8_lossy(b)).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("ALLOC_CONF=")).collect();
+    ensure!(lines.len() > 4, "{text}");
+    for line in lines {
+        ensure!(OWN.iter().all(|own| line.contains(own)), "whoever copies it loses settings: {line}");
+    }
+    // A search chooses among all settings. What it leaves out, it says.
+    let tuned = String::from_utf8(program::run(&["tune", &file, "--goal", "fit"])?.stdout)?;
+    let line = tuned.lines().find(|line| line.starts_with("PYTORCH_CUDA_ALLOC_CONF=")).context("no line")?;
+    for own in OWN {
+        let name = own.split(':').next().context("a name")?;
+        let is_said = tuned.lines().any(|line| line.contains("It leaves out ") && line.contains(own));
+        ensure!(line.contains(name) || is_said, "{tuned}");
+    }
+    Ok(())
+}
+
+#[test]
 fn standard_input_is_a_trace_or_a_text() -> Result<()> {
     let trace = doctor(&["-"], &vramscope::workloads::sample::snapshot())?;
     let text = String::from_utf8(trace.stdout)?;

@@ -57,3 +57,26 @@ fn build() -> Result<PathBuf> {
 pub fn run(arguments: &[&str]) -> Result<Output> {
     Command::new(path()?).args(arguments).output().context("running the program")
 }
+
+/// Runs the program on a terminal of some columns, and returns all that it wrote there.
+pub fn on_terminal(columns: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Result<String> {
+    const PTY: &str = r"
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, int(sys.argv[1]), 0, 0))
+    os.execv(sys.argv[2], sys.argv[2:])
+while True:
+    try:
+        piece = os.read(fd, 65536)
+    except OSError:
+        break
+    if not piece:
+        break
+    sys.stdout.buffer.write(piece)
+";
+    let mut python = Command::new("python3");
+    python.args(["-c", PTY, &columns.to_string()]).arg(path()?).args(arguments);
+    python.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
+    Ok(String::from_utf8_lossy(&python.output()?.stdout).into_owned())
+}

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use shared::text::shown;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
@@ -103,7 +104,7 @@ fn App(props: &AppProps) -> Html {
     use_effect_with(model.data_state(), |state| {
         let _ = root().set_attribute("data-state", state.name());
     });
-    use_effect_with(title(&model), |title| document().set_title(title));
+    use_effect_with(title(&model), |title| document().set_title(&shown(title)));
 
     let body = match model.file().map(|file| &file.phase) {
         None => start_page(&model),

@@ -87,6 +87,20 @@ class ThresholdTest(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, {"PYTORCH_CUDA_ALLOC_CONF": settings}):
                 self.assertEqual(_monitor.text(of), want)
 
+    def test_a_setting_to_try_keeps_those_of_the_job(self):
+        old, new, expandable = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "expandable_segments:True"
+        cases = [
+            ({}, f"{old}={expandable}"),
+            ({old: "max_split_size_mb:200, expandable_segments:False"}, f"{old}=max_split_size_mb:200,{expandable}"),
+            ({old: "roundup_power2_divisions:[64:2,>:4]"}, f"{old}='roundup_power2_divisions:[64:2,>:4],{expandable}'"),
+            ({old: "a:1", new: "b:2"}, f"{new}=b:2,{expandable}"),
+        ]
+        for variables, want in cases:
+            with unittest.mock.patch.dict(os.environ, variables):
+                for name in {old, new} - variables.keys():
+                    os.environ.pop(name, None)
+                self.assertEqual(_monitor._set(expandable), want)
+
     def test_without_torch_it_does_nothing(self):
         self.assertNotIn("torch", sys.modules)
         with vramscope.Monitor(0.3, interval=0.01) as monitor:

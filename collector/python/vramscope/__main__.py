@@ -103,12 +103,12 @@ def _run(options):
 def _build():
     import torch
 
-    from . import _build
+    from . import _build, _log
 
     try:
         print(_build.build(torch, is_asked_for=True))
     except _build.BuildError as error:
-        print(f"vramscope: Cannot build the tracker: {error}", file=sys.stderr)
+        print(f"vramscope: Cannot build the tracker: {_log.shown(str(error))}", file=sys.stderr)
         return 1
     return 0
 

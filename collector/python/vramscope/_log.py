@@ -1,7 +1,18 @@
 """The lines on standard error."""
 
 import os
+import re
 import sys
+
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""What a terminal obeys or a reader does not see, as in ``shared/src/text.rs``."""
+
+
+def shown(text):
+    """Returns a text in one line, hidden characters as ``\\u{1b}``: names can hold what a terminal obeys."""
+    return _HIDDEN.sub(lambda found: "\\u{%x}" % ord(found[0]), text)
 
 
 def log(text):
@@ -9,6 +20,6 @@ def log(text):
     if os.environ.get("VRAMSCOPE_QUIET"):
         return
     try:
-        print("vramscope: " + text, file=sys.stderr, flush=True)
+        print("vramscope: " + shown(text), file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
         pass

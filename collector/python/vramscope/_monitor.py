@@ -12,6 +12,8 @@ segments have a larger free stretch than all large pools. A snapshot tells pools
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 import threading
 import time
@@ -67,15 +69,30 @@ def text(of):
     if _is_expandable():
         said += "Try to allocate what lives long before what lives short."
     elif split >= whole:
-        said += f"{_bytes(split)} are gaps in segments that are in use. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+        said += f"{_bytes(split)} are gaps in segments that are in use. Try {_set('expandable_segments:True')}."
     else:
         said += f"{_bytes(whole)} are whole segments. Try torch.cuda.empty_cache(), which gives them back to the driver."
     return said if of.times < 2 else f"{said} This has happened {of.times:,} times."
 
 
+def _settings():
+    """Returns the variable that sets the allocator's settings, and those. In PyTorch's order: the newer name takes
+    precedence."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    return next(((name, os.environ[name]) for name in names if os.environ.get(name)), (names[-1], ""))
+
+
 def _is_expandable():
-    settings = (os.environ.get(name, "") for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"))
-    return any("expandable_segments:true" in text.lower().replace(" ", "") for text in settings)
+    return "expandable_segments:true" in _settings()[1].lower().replace(" ", "")
+
+
+def _set(setting):
+    """Returns the line that adds a setting to those of this process, in place of one of the same name."""
+    name, own = _settings()
+    # Lists in brackets have commas of their own; PyTorch reads past white space.
+    parts = re.findall(r"(?:\[[^\]]*\]|[^,\[])+", re.sub(r"\s", "", own))
+    kept = [part for part in parts if part.partition(":")[0] != setting.partition(":")[0]]
+    return f"{name}={shlex.quote(','.join([*kept, setting]))}"
 
 
 def _bytes(count):

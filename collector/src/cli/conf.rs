@@ -2,6 +2,7 @@
 //! in sentences that say which setting it is, what that takes, and what to write instead.
 
 use shared::allocator::{AllocatorConfig, Profile, parse};
+use shared::setting::{name_and_value, parts};
 
 use super::message::one_line;
 use super::suggestion::closest;
@@ -53,9 +54,8 @@ fn refusal(option: &str, conf: &str, profile: &Profile, own: &str) -> String {
     let torch = profile.torch;
     let quoted = one_line(conf);
     // The first one that is refused by itself is the reason; else, how they are put together.
-    let parts = parts(conf);
     let is_refused = |part: &&str| parse(part, profile, &mut AllocatorConfig::default()).is_err();
-    let part = parts.into_iter().find(is_refused);
+    let part = parts(conf).find(is_refused);
     let Some(part) = part else {
         return format!(
             "{option} \"{quoted}\": torch {torch} refuses it: {}. Write pairs of names and values, such as \
@@ -63,8 +63,8 @@ fn refusal(option: &str, conf: &str, profile: &Profile, own: &str) -> String {
             own.trim_end_matches('.')
         );
     };
-    let (name, value) = part.split_once(':').unwrap_or((part, ""));
-    let (name, value) = (one_line(name.trim()), one_line(value.trim()));
+    let (name, value) = name_and_value(part);
+    let (name, value) = (one_line(name), one_line(value));
     if name == "backend" && value == STREAM_ORDERED {
         return format!(
             "{option} \"{quoted}\": backend:{STREAM_ORDERED} is CUDA's own allocator, and this runs PyTorch's. Leave it out; to \
@@ -95,20 +95,6 @@ fn refusal(option: &str, conf: &str, profile: &Profile, own: &str) -> String {
 fn knows(profile: &Profile, name: &str) -> bool {
     let example = TAKEN.iter().find(|(known, ..)| *known == name).map(|(_, _, example)| *example);
     example.is_some_and(|example| parse(&format!("{name}:{example}"), profile, &mut AllocatorConfig::default()).is_ok())
-}
-
-/// Returns the pairs of settings: what is between commas that are not in brackets.
-fn parts(conf: &str) -> Vec<&str> {
-    let mut depth = 0u32;
-    let separator = move |c: char| {
-        match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
-    };
-    conf.split(separator).map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -156,7 +142,6 @@ mod tests {
 
     #[test]
     fn a_list_in_brackets_is_one_value() {
-        assert_eq!(parts("a:[1:2,3:4],b:1, c:2,"), ["a:[1:2,3:4]", "b:1", "c:2"]);
         assert!(
             read("--conf", "roundup_power2_divisions:[256:1,512:2],expandable_segments:True", Profile::ALL[7]).is_ok()
         );

@@ -17,7 +17,7 @@ use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;
 use super::read::{self, name_of, short_name_of};
 use super::rules::RuleOptions;
-use super::{UNUSABLE, print, refuse, show};
+use super::{UNUSABLE, print_json, refuse, show};
 
 /// The options of `doctor`.
 #[derive(Args, Debug)]
@@ -93,10 +93,7 @@ impl Doctor {
             }
         }
         if self.json {
-            let printed = print(|out| {
-                serde_json::to_writer_pretty(&mut *out, &Files { files })?;
-                writeln!(out)
-            });
+            let printed = print_json(&Files { files });
             if printed != ExitCode::SUCCESS {
                 return printed;
             }

@@ -69,7 +69,7 @@ impl Export {
         Ok(format!(
             "{}Wrote {}: {written}{read}. It opens in a browser, without a network.\n",
             copy.summary(),
-            out.display()
+            name_of(&out)
         ))
     }
 }

@@ -9,7 +9,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use super::output::{Overwrite, cannot_be_written};
-use super::{print, refuse};
+use super::{one_line, print, refuse};
 
 /// The name of the program.
 const NAME: &str = "vramscope";
@@ -73,7 +73,7 @@ impl Man {
             let page = render(command).map_err(|error| format!("The page {name} can't be made: {error}."))?;
             self.overwrite.write(&place(name), |file| file.write_all(&page))?;
         }
-        Ok(format!("Wrote {} pages to {}. To read one: man {NAME}", pages.len(), folder.display()))
+        Ok(format!("Wrote {} pages to {}. To read one: man {NAME}", pages.len(), one_line(&folder.to_string_lossy())))
     }
 }
 

@@ -1,10 +1,18 @@
 //! The log of `vramscope serve`: which events are written to standard error, and in which format.
 
+use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal};
 
+use anstyle::Style;
 use clap::{Args, ValueEnum};
+use shared::text::shown;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
+
+use super::streams::Sealed;
 
 use crate::access::audit::TARGET as AUDIT;
 
@@ -42,10 +50,16 @@ impl LogOptions {
     /// Returns a sentence for people if the level or the format is invalid.
     pub(super) fn install(&self) -> Result<(), String> {
         let filter = self.filter()?;
-        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+        let builder = tracing_subscriber::fmt().with_env_filter(filter);
         let installed = match self.format()? {
-            LogFormat::Text => builder.with_ansi(is_colored()).try_init(),
-            LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
+            LogFormat::Text => {
+                let fields = debug_fn(write_field).delimited(" ");
+                builder.with_writer(io::stderr).with_ansi(is_colored()).fmt_fields(fields).try_init()
+            }
+            LogFormat::Json => {
+                let builder = builder.with_writer(|| Sealed(io::stderr()));
+                builder.json().flatten_event(true).with_span_list(false).try_init()
+            }
         };
         installed.map_err(|error| format!("The log could not be set up: {error}."))
     }
@@ -71,6 +85,22 @@ impl LogOptions {
             (None, Some(text)) => LogFormat::from_str(&text, true)
                 .map_err(|_| format!("{FORMAT_VARIABLE} {text:?} is not a log format. Use text or json.")),
         }
+    }
+}
+
+/// Writes a field of an event in one line, with what a terminal would obey as text: values can be anybody's.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    let value = shown(&value);
+    match field.name() {
+        "message" => write!(out, "{value}"),
+        // What the crate `log` adds about itself.
+        name if name.starts_with("log.") => Ok(()),
+        name if out.has_ansi_escapes() => {
+            let (name_style, dimmed) = (Style::new().italic(), Style::new().dimmed());
+            write!(out, "{name_style}{name}{name_style:#}{dimmed}={dimmed:#}{value}")
+        }
+        name => write!(out, "{name}={value}"),
     }
 }
 
@@ -101,7 +131,50 @@ fn is_colored() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+
+    /// Collects the log in memory.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_is_text_in_the_line_of_its_event() {
+        for (is_colored, want) in [
+            (
+                false,
+                "bad \\u{1b}[2J\\u{a}INFO forged\\u{202e} error=\\u{1b}[2J\\u{a}INFO forged\\u{202e} name=\"a\" n=1\n",
+            ),
+            (true, "bad \\u{1b}[2J\\u{a}INFO forged\\u{202e} \x1b[3merror\x1b[0m\x1b[2m=\x1b[0m\\u{1b}[2J"),
+        ] {
+            let log = Log::default();
+            let writer = log.clone();
+            let subscriber = tracing_subscriber::fmt()
+                .with_writer(move || writer.clone())
+                .with_ansi(is_colored)
+                .fmt_fields(debug_fn(write_field).delimited(" "))
+                .finish();
+            let hostile = "\x1b[2J\nINFO forged\u{202e}";
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::error!(error = %hostile, name = "a", n = 1, "bad {hostile}");
+            });
+            let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+            assert!(text.contains(want) && text.lines().count() == 1, "{text:?}");
+        }
+    }
 
     #[test]
     fn levels_and_directives_are_accepted_and_misspelt_ones_are_not() {

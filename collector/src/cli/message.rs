@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use shared::text::{sealed, shown};
 
 use super::{progress, width};
 
@@ -36,7 +37,8 @@ pub(super) fn note(sentence: &str) {
 
 /// Prints lines beside the result, which goes to standard output. On a terminal, long ones are folded.
 pub(super) fn tell(lines: &str) {
-    let lines = if io::stderr().is_terminal() { width::folded(lines, width::of_errors()) } else { lines.to_owned() };
+    let lines = sealed(lines);
+    let lines = if io::stderr().is_terminal() { width::folded(&lines, width::of_errors()).into() } else { lines };
     progress::above(|| anstream::eprint!("{lines}"));
 }
 
@@ -44,17 +46,7 @@ fn say(word: &str, style: Style, sentence: &str) {
     progress::above(|| anstream::eprintln!("{style}{word}:{style:#} {}", one_line(sentence)));
 }
 
-/// Replaces control characters, such as line breaks in file names.
+/// Returns a text in one line, with what a terminal would obey as text.
 pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
-    }
+    shown(text).into_owned()
 }

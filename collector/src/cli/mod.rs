@@ -1,5 +1,7 @@
 //! The command line.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bench;
 mod browser;
 mod budget;
@@ -32,6 +34,7 @@ mod serve;
 mod setting;
 mod stop;
 mod store;
+mod streams;
 mod strip;
 mod subject;
 mod suggestion;
@@ -43,12 +46,14 @@ mod watch;
 mod whatif;
 mod width;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use self::message::{UNUSABLE, one_line, refuse};
+use shared::text::is_hidden;
+
+use self::message::{UNUSABLE, one_line, refuse, tell};
+use self::streams::{print, print_json, show, show_as};
 
 /// Explains GPU memory: what filled it, when, and from which line of code
 #[derive(Debug, Parser)]
@@ -127,7 +132,12 @@ pub fn main() -> ExitCode {
             let meant = choice::as_option(&error).filter(|_| has_choices());
             match choice::as_script(std::env::args()).or(meant) {
                 Some(sentence) => return refuse(&sentence),
-                None => error.exit(),
+                None if !std::env::args().any(|argument| argument.contains(is_hidden)) => error.exit(),
+                // Its colors can't be told from those of a file's name.
+                None => {
+                    tell(&error.to_string());
+                    return ExitCode::from(UNUSABLE);
+                }
             }
         }
     };
@@ -163,30 +173,4 @@ fn has_choices() -> bool {
     std::env::args_os()
         .nth(1)
         .is_some_and(|name| ["run", "sweep", "bench-allocators"].iter().any(|known| name == *known))
-}
-
-/// Writes to standard output. If its reader has closed it (`| head`), exits silently; any other failure is
-/// printed.
-fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => {
-            refuse(&format!("Writing to standard output failed: {error}. Make room, or write to another place."))
-        }
-    }
-}
-
-/// Prints a text for people. On a terminal, its long lines are folded.
-fn show(text: &str) -> ExitCode {
-    match width::of_output() {
-        Some(width) => print(|out| out.write_all(width::folded(text, width).as_bytes())),
-        None => print(|out| out.write_all(text.as_bytes())),
-    }
-}
-
-/// Prints JSON for programs, or a text for people.
-fn show_as(is_json: bool, text: &str) -> ExitCode {
-    if is_json { print(|out| out.write_all(text.as_bytes())) } else { show(text) }
 }

@@ -11,7 +11,7 @@ use super::destination::destination;
 use super::push::wait;
 use super::serve::Serve;
 use super::suggestion::did_you_mean;
-use super::{browser, message, refuse};
+use super::{browser, message, print, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
 use crate::server::LocalFiles;
@@ -44,9 +44,9 @@ impl Open {
             let running = state_folder().and_then(|state| Announcement::newest(&state));
             // A server that can't open files is no reason not to open them.
             if let Some(address) = running.and_then(|server| self.show_at(&server.address).ok()) {
-                println!("Opened at {address}");
+                let printed = print(|out| writeln!(out, "Opened at {address}"));
                 self.browse(&address);
-                return ExitCode::SUCCESS;
+                return printed;
             }
         }
         let no_browser = self.no_browser;

@@ -11,6 +11,7 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shared::text::shown;
 use shared::units::Bytes;
 
 use super::width;
@@ -134,10 +135,10 @@ fn line(text: &str, taken: Duration, width: usize) -> String {
         seconds => format!(", {seconds} s"),
     };
     let room = width.saturating_sub(taken.len() + 1);
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let text = shown(text);
     match text.chars().count() > room {
         true => text.chars().take(room.saturating_sub(1)).chain(['…']).collect::<String>() + &taken,
-        false => text + &taken,
+        false => text.into_owned() + &taken,
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
             ("Reading a", 800, 40, "Reading a"),
             ("Reading a", 2_300, 40, "Reading a, 2 s"),
             ("Reading a.pickle", 2_300, 16, "Reading a…, 2 s"),
-            ("Reading a\nb", 0, 80, "Reading ab"),
+            ("Reading a\nb", 0, 80, "Reading a\\u{a}b"),
             ("Reading", 1_000, 3, "…, 1 s"),
         ] {
             assert_eq!(line(text, Duration::from_millis(millis), width), want);

@@ -12,6 +12,7 @@ use super::destination::read_password;
 use super::output::Overwrite;
 use super::progress::Progress;
 use super::push::{ServerOptions, wait};
+use super::read::name_of;
 use super::{one_line, refuse, show};
 use crate::file_name::file_name;
 use crate::remote::LinkAddress;
@@ -59,7 +60,7 @@ impl Pull {
             let bytes = remote.pull(&token, (&linked, key.as_deref()), &mut report).await?;
             self.overwrite.write(&out, |file| file.write_all(&bytes))?;
             let name = one_line(&linked.name);
-            Ok(format!("Wrote {}: {} of \"{name}\".", out.display(), Bytes(linked.bytes)))
+            Ok(format!("Wrote {}: {} of \"{name}\".", name_of(&out), Bytes(linked.bytes)))
         })
     }
 }

@@ -175,7 +175,7 @@ impl Unshare {
         let LinkAddress { server, token } = LinkAddress::parse(&self.link)?;
         let remote = self.server.remote("LINK", &server)?;
         if io::stdin().is_terminal() {
-            eprint!("Delete token: ");
+            tell("Delete token: ");
         }
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);

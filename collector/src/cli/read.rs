@@ -85,13 +85,13 @@ pub(super) fn is_standard_input(path: &Path) -> bool {
 
 /// Returns the name of a file for people.
 pub(super) fn name_of(path: &Path) -> String {
-    if is_standard_input(path) { "Standard input".to_owned() } else { path.display().to_string() }
+    if is_standard_input(path) { "Standard input".to_owned() } else { one_line(&path.to_string_lossy()) }
 }
 
 /// Returns the name of a file without its folder, for a line on a terminal.
 pub(super) fn short_name_of(path: &Path) -> String {
     let name = if is_standard_input(path) { None } else { path.file_name() };
-    one_line(&name.map_or_else(|| name_of(path).to_lowercase(), |name| name.to_string_lossy().into_owned()))
+    name.map_or_else(|| name_of(path).to_lowercase(), |name| one_line(&name.to_string_lossy()))
 }
 
 /// Returns an error of the system as sentences: what, and what next.

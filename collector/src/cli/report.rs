@@ -11,7 +11,7 @@ use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;
 use super::read::{name_of, read, short_name_of};
 use super::rules::RuleOptions;
-use super::{UNUSABLE, print, refuse, show};
+use super::{UNUSABLE, print_json, refuse, show};
 
 /// The options of `report`.
 #[derive(Args, Debug)]
@@ -87,10 +87,7 @@ impl Report {
             }
         }
         if self.json {
-            let printed = print(|out| {
-                serde_json::to_writer_pretty(&mut *out, &Files { files })?;
-                writeln!(out)
-            });
+            let printed = print_json(&Files { files });
             if printed != ExitCode::SUCCESS {
                 return printed;
             }

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
 use super::open;
+use super::print;
 use crate::access::{self, Access};
 use crate::announcement::{Announced, Announcement, state_folder};
 use crate::bus::LocalBus;
@@ -173,7 +174,7 @@ impl Serve {
             if let Some(warning) = listening.warning() {
                 tracing::warn!("{warning}");
             }
-            println!("{}", listening.greeting(&access.describe()));
+            print(|out| writeln!(out, "{}", listening.greeting(&access.describe())));
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
@@ -182,7 +183,7 @@ impl Serve {
             let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
             if !files.is_empty() {
                 let shown = open::offered(&app.files, files, address)?;
-                println!("Opened at {shown}");
+                print(|out| writeln!(out, "Opened at {shown}"));
                 opened(&shown);
             }
             let is_plain = !is_encrypted && !is_behind_proxy && !access.wants_token() && address.ip().is_loopback();

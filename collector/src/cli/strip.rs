@@ -59,7 +59,7 @@ impl Strip {
             // Standard input has no size.
             let read =
                 fs::metadata(&self.file).map_or_else(|_| String::new(), |file| format!(" from {}", Bytes(file.len())));
-            text += &format!("Wrote {}: {}{read}.\n", out.display(), Bytes(bytes.len() as u64));
+            text += &format!("Wrote {}: {}{read}.\n", name_of(out), Bytes(bytes.len() as u64));
         }
         Ok(text)
     }

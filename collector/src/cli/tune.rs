@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shared::allocator::DriverError;
+use shared::setting;
 use shared::units::{Bytes, Count, counted};
 use shared::whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning};
 use shared::whatif::{Bounds, Outcome, SelfCheck};
@@ -160,7 +161,7 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
     if let Some(conf) = &advice.conf {
         match conf.is_empty() {
             true => writeln!(out, "Leave PYTORCH_CUDA_ALLOC_CONF unset.")?,
-            false => writeln!(out, "PYTORCH_CUDA_ALLOC_CONF={conf}")?,
+            false => writeln!(out, "{}", setting::line(conf))?,
         }
     }
     writeln!(out, "{}", advice.text)?;

@@ -92,7 +92,7 @@ impl WhatIf {
     fn written(&self, printed: &Printed) -> String {
         let run = self.out.as_ref().zip(printed.runs.last());
         run.map_or_else(String::new, |(out, run)| {
-            format!("\nWrote {}: the run under {}.\n", out.display(), named(&run.conf))
+            format!("\nWrote {}: the run under {}.\n", name_of(out), named(&run.conf))
         })
     }
 

@@ -11,6 +11,8 @@ mod template;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
+use shared::text::shown;
+
 use crate::server::assets;
 
 /// Stands in the template where the trace belongs: once, outside of every script. The page's own "Save as web page" puts
@@ -42,17 +44,15 @@ pub(crate) fn write(template: &str, name: &str, recording: &[u8], out: &mut dyn 
     out.write_all(after.as_bytes())
 }
 
-/// Returns a text as the value of an attribute in double quotes. Characters that control a terminal or that HTML forbids
-/// are replaced.
+/// Returns a text as the value of an attribute in double quotes, in one line and with its hidden characters shown.
 fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in shown(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            c if c.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
             c => escaped.push(c),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(
             value,
             "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;!--vramscope-trace--&gt;&lt;img src=x \
-             onerror='x()'&gt;&amp;\u{fffd}\u{fffd}"
+             onerror='x()'&gt;&amp;\\u{0}\\u{a}"
         );
     }
 }

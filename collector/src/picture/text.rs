@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use shared::text::is_hidden;
+
 use super::canvas::{Canvas, Color};
 
 /// DejaVu Sans, which has the letters of most languages.
@@ -33,9 +35,9 @@ impl Font {
         text.chars().map(|c| self.advance(c, size)).sum::<f32>().ceil() as u32
     }
 
-    /// Returns a text of one line, cut off at a width in pixels. Control characters are left out.
+    /// Returns a text of one line, cut off at a width in pixels. Hidden characters are left out.
     pub(super) fn fit(self, text: &str, size: f32, width: u32) -> String {
-        let plain: String = text.chars().filter(|c| is_shown(*c)).collect();
+        let plain: String = text.chars().filter(|c| !is_hidden(*c)).collect();
         if self.width(&plain, size) <= width {
             return plain;
         }
@@ -70,7 +72,7 @@ impl Font {
     pub(super) fn write(self, canvas: &mut Canvas, (x, baseline): (u32, u32), size: f32, color: Color, text: &str) {
         let Some(font) = self.0 else { return };
         let mut pen = x as f32;
-        for c in text.chars().filter(|c| is_shown(*c)) {
+        for c in text.chars().filter(|c| !is_hidden(*c)) {
             let (metrics, covers) = font.rasterize(c, size);
             let left = pen + metrics.xmin as f32;
             let top = baseline as f32 - (metrics.height as f32 + metrics.ymin as f32);
@@ -85,12 +87,6 @@ impl Font {
             pen += metrics.advance_width;
         }
     }
-}
-
-/// Whether a character has a shape: neither controls nor marks that change the direction of what follows.
-fn is_shown(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
         begun: Instant::now(),
         method: request.method().clone(),
         route: request.extensions().get::<MatchedPath>().cloned(),
-        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| printable(&without_tokens(request.uri().path()))),
+        path: tracing::enabled!(target: TARGET, Level::DEBUG).then(|| without_tokens(request.uri().path())),
         status: StatusCode::OK,
         failure: None,
         bytes: 0,
@@ -75,11 +75,6 @@ fn without_tokens(path: &str) -> String {
         if is_link_token(token) { format!("{prefix}TOKEN") } else { part.to_owned() }
     };
     path.split('/').map(shown).collect::<Vec<_>>().join("/")
-}
-
-/// Text without control characters.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The log line of one request, written when it is dropped.

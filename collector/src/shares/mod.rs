@@ -32,6 +32,7 @@ pub use error::ShareError;
 pub use finish::Finished;
 pub use link::{Gone, Link, Why};
 use shared::limits::ShareLimits;
+use shared::text::shown;
 use shared::wire::{LINK_CHARS, SESSION_CHARS, is_link_token, is_session, link_token, session_id};
 use tokio::sync::Semaphore;
 
@@ -464,9 +465,9 @@ fn after(time_us: i64, seconds: u64) -> i64 {
     time_us.saturating_add(i64::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
 }
 
-/// Returns the first characters of a text, without control characters.
+/// Returns the first characters of a text in one line, with its hidden characters shown.
 fn cut(text: &str, chars: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(chars).collect()
+    shown(text).chars().take(chars).collect()
 }
 
 fn random<const N: usize>() -> ShareResult<[u8; N]> {

@@ -302,7 +302,7 @@ mod tests {
         let torch = "linear@/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:134";
         let own = "forward@/home/me/models/gpt.py:54";
         let backward = "torch::autograd::generated::MmBackward0::apply()@Functions.cpp";
-        let cases: [(&[&str], &str); 8] = [
+        let cases: [(&[&str], &str); 9] = [
             (&["at::native::linear()@??", torch, own, "main@/home/me/train.py:9"], "forward  models/gpt.py:54"),
             (&["at::native::linear()@??", torch], "linear  modules/linear.py:134"),
             (&["at::detail::empty()@??", "at::_ops::mm::call()@??", backward], "MmBackward0::apply  Functions.cpp"),
@@ -313,6 +313,8 @@ mod tests {
             (&["torch::unwind::unwind()@??", "at::native::empty()@??"], "at::native::empty"),
             (&["_PyEval_EvalFrameDefault@ceval.c:1", "_start@??"], "_PyEval_EvalFrameDefault  ceval.c:1"),
             (&["step@train.py:3"], "step  train.py:3"),
+            // What a terminal would obey is text, and no part of the path.
+            (&["step\x1b[2J@/m/a\u{202e}/b\nc.py:3"], "step\\u{1b}[2J  a\\u{202e}/b\\u{a}c.py:3"),
             (&[], NO_STACK),
         ];
         let mut symbols = Symbols::default();

@@ -11,12 +11,15 @@ use crate::category::Category;
 use crate::diagnosis::{Cause, FailedRequest, HeldBlock, Verdict};
 use crate::finding::{Finding, FindingCode, Remedy};
 use crate::replay::{AllocatorState, whole_pages};
+use crate::setting::merged;
 use crate::units::Bytes;
 
 /// The number of remedies of a verdict.
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
-const EXPANDABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+pub(super) const EXPANDABLE: &str = "expandable_segments:True";
+/// Said of a setting where those of the run are not known.
+const BESIDE: &str = " Add it to the settings that the run has, after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
@@ -76,7 +79,7 @@ pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak | Cause::Full | Cause::Spike => less_of_something(),
-        Cause::Fragmented => (!is_expandable).then(grow).into_iter().chain([repeat(true)]).collect(),
+        Cause::Fragmented => (!is_expandable).then(|| grow(None)).into_iter().chain([round(None)]).collect(),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => vec![Remedy::advice("Raise the limit.").with_copy(NO_LIMIT)],
         Cause::OtherProcess => other_process(),
@@ -117,12 +120,18 @@ pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32)
 
 /// Returns the advice to use expandable segments, unless the trace has them.
 fn expandable(case: &Case<'_>) -> Option<Remedy> {
-    (!case.settings.expandable_segments).then(grow)
+    (!case.settings.expandable_segments).then(|| grow(Some(&case.settings.conf)))
 }
 
-fn grow() -> Remedy {
-    Remedy::advice("Let segments grow, so that free memory stays in one piece: set expandable_segments:True.")
-        .with_copy(EXPANDABLE)
+/// Adds a setting to copy, beside those of the run if they are known.
+fn set(text: &str, conf: Option<&str>, setting: &str) -> Remedy {
+    let beside = if conf.is_none() { BESIDE } else { "" };
+    Remedy::advice([text, beside].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
+}
+
+fn grow(conf: Option<&str>) -> Remedy {
+    let text = "Let segments grow, so that free memory stays in one piece: set expandable_segments:True.";
+    set(text, conf, EXPANDABLE)
 }
 
 /// Returns whether expandable segments would have made room for a request: the pages that gaps hold as a whole go back to
@@ -139,13 +148,10 @@ pub(super) fn would_grow(case: &Case<'_>, state: &AllocatorState, requested: u64
     given.saturating_add(driver_free) >= requested.checked_next_multiple_of(page).unwrap_or(u64::MAX)
 }
 
-/// Returns the advice to use few sizes, with rounding by the allocator unless the run has it.
-fn repeat(with_rounding: bool) -> Remedy {
-    if !with_rounding {
-        return Remedy::advice("Make sizes repeat: pad sequences to a few lengths.");
-    }
-    Remedy::advice("Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.")
-        .with_copy("PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8")
+/// Returns the advice to use few sizes, with rounding by the allocator.
+fn round(conf: Option<&str>) -> Remedy {
+    let text = "Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.";
+    set(text, conf, "roundup_power2_divisions:8")
 }
 
 /// Returns the advice for gaps that no setting joins.
@@ -175,12 +181,10 @@ fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     // Such a request would have fitted into a smaller segment.
     let is_in_large = failed.requested > SMALL_SIZE && failed.requested < MIN_LARGE_ALLOC && !failed.is_expandable;
     if is_in_large && failed.asked_of_driver > failed.whole() && failed.requested <= failed.whole() {
+        let text = "Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb (torch 2.11 and \
+                    later).";
         return vec![
-            Remedy::advice(
-                "Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb (torch 2.11 and \
-                 later).",
-            )
-            .with_copy("PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:11"),
+            set(text, Some(&case.settings.conf), "large_segment_size_mb:11"),
             Remedy::advice("Use a device with more memory."),
         ];
     }
@@ -247,7 +251,11 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, way: &Way) -> Vec<Remedy>
         None => {}
     }
     if has_many_sizes(case) {
-        remedies.push(repeat(case.settings.roundup_power2_divisions.iter().all(|divisions| *divisions <= 1)));
+        let has_rounding = case.settings.roundup_power2_divisions.iter().any(|divisions| *divisions > 1);
+        remedies.push(match has_rounding {
+            true => Remedy::advice("Make sizes repeat: pad sequences to a few lengths."),
+            false => round(Some(&case.settings.conf)),
+        });
     }
     if remedies.is_empty() || !grows && failed.obstacle.is_none() {
         remedies.insert(0, ask_early(&failed.line));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::diagnosis::Cause;
+use crate::finding::Remedy;
 use crate::testing::Patient;
 
 const MIB: u64 = 1 << 20;
@@ -360,7 +361,14 @@ fn remedies_fit_the_case() {
         (full + "alloc 0x70000000 512 backward@/m/t.py:4\n" + &oom(1, 62), "8-bit optimizer", "KV cache"),
     ];
     for (lines, want, never) in cases {
-        let remedies = diagnosis(&lines, None).verdict.remedies;
+        let mut patient = Patient::new(&lines);
+        patient.snapshot.settings.conf = "backend:native,expandable_segments:False".to_owned();
+        let remedies = diagnose(&patient.case()).verdict.remedies;
+        // Whoever copies a setting keeps those of the run.
+        for setting in remedies.iter().filter_map(Remedy::setting) {
+            assert!(setting.starts_with("backend:native,expandable_segments:"), "{setting}");
+            assert_eq!(setting.matches("expandable_segments").count(), 1, "{setting}");
+        }
         let all: String = remedies.iter().map(|remedy| format!("{}\n{}\n", remedy.text, remedy.copy)).collect();
         assert!(all.contains(want) && !all.contains(never), "{want}, but not {never}: {all}");
     }

@@ -355,7 +355,7 @@ mod tests {
             assert_eq!(items[..4], [Value::Int(1), Value::Int(-2), Value::Big(u64::MAX), Value::Float(1500.0)]);
             assert!(matches!(items[4], Value::Float(f) if f.is_nan()));
             assert_eq!(items[5..8], [Value::Float(f64::NEG_INFINITY), Value::Bool(true), Value::None]);
-            assert_eq!(builder.symbols.text(items[8].str().unwrap()), "aé😀\"\n");
+            assert_eq!(builder.symbols.unshown(items[8].str().unwrap()), "aé😀\"\n");
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings 
         match key {
             keywords::CONF => {
                 if let Some(text) = value.str() {
-                    settings.conf = builder.symbols.text(text).into_owned();
+                    settings.conf = builder.symbols.unshown(text).into_owned();
                 }
             }
             // -1 means unlimited.
@@ -31,7 +31,7 @@ pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings 
             _ => {}
         }
         let written = written(builder, value);
-        settings.as_written.push((builder.symbols.text(key).into_owned(), written));
+        settings.as_written.push((builder.symbols.unshown(key).into_owned(), written));
     }
     settings
 }
@@ -40,7 +40,7 @@ pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings 
 fn divisions(builder: &SnapshotBuilder, value: Value) -> Divisions {
     let mut table = [0; 16];
     for (key, value) in entries(builder.dict_entries(value)) {
-        let class: Option<u64> = builder.symbols.text(key).parse().ok();
+        let class: Option<u64> = builder.symbols.unshown(key).parse().ok();
         let slot = class.and_then(|mib| table.get_mut(mib.checked_ilog2()? as usize));
         if let (Some(slot), Some(Ok(divisions))) = (slot, value.int().map(u64::try_from)) {
             *slot = divisions;
@@ -68,12 +68,12 @@ fn written(builder: &SnapshotBuilder, value: Value) -> String {
         Value::Int(n) => n.to_string(),
         Value::Big(n) => n.to_string(),
         Value::Float(f) => float(f),
-        Value::Str(text) => builder.symbols.text(text).into_owned(),
+        Value::Str(text) => builder.symbols.unshown(text).into_owned(),
         _ => "…".to_owned(),
     };
     match value {
         Value::Node(id) if matches!(builder.kind(id), Kind::Dict(_) | Kind::EmptyDict) => {
-            let entry = |(key, value)| format!("{}:{}", builder.symbols.text(key), scalar(value));
+            let entry = |(key, value)| format!("{}:{}", builder.symbols.unshown(key), scalar(value));
             entries(builder.dict_entries(value)).map(entry).collect::<Vec<_>>().join(", ")
         }
         value => scalar(value),

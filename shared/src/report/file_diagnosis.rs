@@ -19,6 +19,7 @@ use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
+use crate::text::Shown;
 use crate::trace::{Marks, Snapshot};
 use crate::units::{Bytes, Count};
 use crate::whatif::Requests;
@@ -186,7 +187,7 @@ fn write_remedies<'a>(
 
 impl fmt::Display for FileDiagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.path)?;
+        writeln!(f, "{}", Shown(&self.path))?;
         for finding in &self.findings {
             writeln!(f, "  ! {}", finding.message)?;
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use super::file_diagnosis::no_device;
 use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use crate::finding::FindingCode;
+use crate::text::Shown;
 use crate::units::{Bytes, Count, Micros, counted};
 
 /// Number of lines shown for the peak. The JSON has more.
@@ -12,7 +13,7 @@ const LINES: usize = 12;
 
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.format)?;
+        write!(f, "{}: {}", Shown(&self.path), self.format)?;
         if let Some(protocol) = self.protocol {
             write!(f, " (protocol {protocol})")?;
         }

@@ -22,7 +22,8 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     // An allocation freed before the trace and still pending has position 0, which no event leads to.
     let freed = known(a.freed).filter(|position| *position > 0);
     let said = |name: &str, text: StrId| {
-        let text = context.symbols().text(text);
+        // Drawn as it is, in lines of its own.
+        let text = context.symbols().unshown(text);
         (!text.is_empty() && text != "N/A").then(|| (name.to_owned(), text.into_owned()))
     };
     let contexts = [said("Compile context", tag.compile_context), said("User metadata", tag.user_metadata)];

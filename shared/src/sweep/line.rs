@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Sweep;
+use crate::text::quoted;
 
 impl Sweep {
     /// Returns the line for a shell that runs the workload with one value, under the same conditions. The document may be
@@ -38,17 +39,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns a word that a shell reads as this text.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/+".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    // A line break would end the line where it is pasted.
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("'{}'", line.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::sweep;
@@ -70,8 +60,5 @@ mod tests {
     fn what_a_shell_would_run_is_text() {
         let hostile = Sweep { conf: "a:1'; rm -rf ~ #\n$(id)".to_owned(), ..sweep() };
         assert!(hostile.command("1").contains(" --conf 'a:1'\\''; rm -rf ~ # $(id)' --torch"));
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("~"), "'~'");
     }
 }

@@ -86,8 +86,7 @@ impl Sweep {
         }
         text += &format!(", PyTorch {}'s allocator", self.torch);
         if !self.conf.is_empty() {
-            let is_odd = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-            text += &format!(" with {}", self.conf.chars().map(is_odd).collect::<String>());
+            text += &format!(" with {}", crate::text::Shown(&self.conf));
         }
         text + &format!(", seed {}, {}", self.seed, counted(self.steps, "step"))
     }

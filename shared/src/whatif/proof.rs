@@ -4,10 +4,12 @@ use super::baseline::Baseline;
 use super::outcome::Outcome;
 use super::requests::Requests;
 use super::terms::Terms;
-use super::tune::{Goal, Search, Tried, merged};
+use super::tune::{Candidate, Goal, Search, Tried};
 use crate::allocator::AllocatorConfig;
 use crate::diagnosis::{Cause, Verdict};
-use crate::finding::{ALLOC_CONF, Remedy};
+use crate::finding::Remedy;
+use crate::setting::{left_out, merged};
+use crate::text::Shown;
 use crate::units::{Bytes, compared, counted_as};
 
 /// The most requests of a trace for which other settings are searched if those that were advised don't help: so many runs of
@@ -62,28 +64,32 @@ impl Requests {
         }
     }
 
-    /// Returns the best single setting under which the request is served, if there is one.
+    /// Returns the best single setting under which the request is served, if there is one: beside the settings of the run, or, if
+    /// none is, without those that a search changes.
     fn searched(
         &self,
         conf: &str,
         baseline: &Baseline,
         (recorded, capacity, is_growing): (&Outcome, u64, bool),
     ) -> Option<Remedy> {
-        let tried = Search::new(baseline.profile, Goal::Fit, false).round(&[]).into_iter().filter_map(|candidate| {
-            let config = AllocatorConfig::from_conf(&candidate.conf(conf), baseline.profile).ok()?;
-            let outcome = self.run(&Terms::ample(baseline.profile, config).on(capacity)).ok()?;
-            Some(Tried { candidate, outcome })
-        });
-        let best = tried.min_by_key(|tried| Goal::Fit.rank(&tried.outcome, tried.candidate.options(), true))?;
-        let line = best.candidate.conf(conf);
-        (!best.outcome.fails()).then(|| {
-            let text = match line.is_empty() {
-                true => "Leave out the recorded settings.".to_owned(),
-                false => format!("Set {line}."),
-            };
-            let remedy = Remedy::advice(text).with_copy(format!("{ALLOC_CONF}{line}"));
-            proven(remedy, (recorded, &best.outcome), capacity, is_growing)
-        })
+        let candidates = Search::new(baseline.profile, Goal::Fit, false).round(&[]);
+        let best = |line: fn(&Candidate, &str) -> String| {
+            let tried = candidates.iter().filter_map(|candidate| {
+                let config = AllocatorConfig::from_conf(&line(candidate, conf), baseline.profile).ok()?;
+                let outcome = self.run(&Terms::ample(baseline.profile, config).on(capacity)).ok()?;
+                (!outcome.fails()).then(|| Tried { candidate: candidate.clone(), outcome })
+            });
+            let best = tried.min_by_key(|tried| Goal::Fit.rank(&tried.outcome, tried.candidate.options(), true))?;
+            Some((line(&best.candidate, conf), best.outcome))
+        };
+        let (line, outcome) = best(Candidate::beside).or_else(|| best(Candidate::conf))?;
+        let without = left_out(conf, &line);
+        let text = match (line.is_empty(), without.is_empty()) {
+            (true, _) => "Leave out the recorded settings.".to_owned(),
+            (_, true) => format!("Set {}.", Shown(&line)),
+            (_, false) => format!("Set {}, and leave out {}.", Shown(&line), Shown(&without.join(" and "))),
+        };
+        Some(proven(Remedy::advice(text).with_setting(&line), (recorded, &outcome), capacity, is_growing))
     }
 }
 

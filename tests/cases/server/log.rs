@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use shared::text::is_hidden;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, http, program};
@@ -19,10 +20,10 @@ fn logged(arguments: &[&str], act: impl Fn(&Server) -> Result<()>) -> Result<Vec
     log.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
 }
 
-/// No line holds a control character, an escape sequence included.
+/// No line holds a hidden character, an escape sequence included.
 fn check_characters(log: &str) {
     for line in log.lines() {
-        assert!(!line.chars().any(char::is_control), "{line:?}");
+        assert!(!line.contains(is_hidden), "{line:?}");
     }
 }
 

@@ -127,7 +127,7 @@ class Check:
         remedies = device["verdict"]["remedies"]
         for remedy in remedies:
             print(f"    {'checked' if remedy['checked'] else 'try'}: {remedy['text']}  {remedy['copy']}")
-        settings = [remedy["copy"].split("=", 1)[1] for remedy in remedies if remedy["copy"].startswith("PYTORCH_CUDA_ALLOC_CONF=")]
+        settings = [remedy["copy"].split("=", 1)[1].strip("'") for remedy in remedies if remedy["copy"].startswith("PYTORCH_CUDA_ALLOC_CONF=")]
         if not settings:
             print("  doctor recommends no setting")
             return

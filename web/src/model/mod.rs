@@ -37,5 +37,4 @@ pub use update::update;
 pub use view::{Listing, Pin, Selection, Side, Split, Tab, View, extent};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
-    option, with_option,
 };

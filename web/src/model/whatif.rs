@@ -206,42 +206,6 @@ fn bare(text: &str) -> &str {
     if text.trim().starts_with(quotes) { text.trim().trim_matches(quotes) } else { text }
 }
 
-/// Returns the options of settings: each with its name, up to its comma. Lists in brackets have commas of their own.
-fn options(conf: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut depth = 0_i32;
-    conf.split(move |c: char| {
-        depth += i32::from(c == '[') - i32::from(c == ']');
-        c == ',' && depth <= 0
-    })
-    .map(|option| {
-        let (name, value) = option.split_once(':').unwrap_or((option, ""));
-        (name.trim(), value.trim())
-    })
-}
-
-/// Returns the value of an option in settings; empty if they don't have it.
-pub fn option<'a>(conf: &'a str, name: &str) -> &'a str {
-    options(conf).find(|found| found.0 == name).map_or("", |found| found.1)
-}
-
-/// Returns settings with an option set; without it for an empty value. The others stay as they are.
-pub fn with_option(conf: &str, name: &str, value: &str) -> String {
-    let value = value.trim();
-    let mut parts = Vec::new();
-    let mut is_set = value.is_empty();
-    for (found, old) in options(conf).filter(|(found, _)| !found.is_empty()) {
-        if found != name {
-            parts.push(if old.is_empty() { found.to_owned() } else { format!("{found}:{old}") });
-        } else if !std::mem::replace(&mut is_set, true) {
-            parts.push(format!("{name}:{value}"));
-        }
-    }
-    if !is_set {
-        parts.push(format!("{name}:{value}"));
-    }
-    parts.join(",")
-}
-
 #[cfg(test)]
 #[path = "whatif_tests.rs"]
 mod tests;

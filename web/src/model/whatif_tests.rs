@@ -82,22 +82,3 @@ fn a_pasted_line_is_taken_for_its_settings() {
         assert_eq!(bare(pasted), want);
     }
 }
-
-#[test]
-fn an_option_is_read_and_set_without_touching_the_others() {
-    let conf = "max_split_size_mb:64, roundup_power2_divisions:[256:1,512:2,>:4],x";
-    assert_eq!(option(conf, "max_split_size_mb"), "64");
-    assert_eq!(option(conf, "roundup_power2_divisions"), "[256:1,512:2,>:4]");
-    assert_eq!((option(conf, "x"), option(conf, "y"), option("", "y")), ("", "", ""));
-    for (conf, name, value, want) in [
-        ("", "a", "1", "a:1"),
-        ("a:1", "a", "2", "a:2"),
-        ("a:1", "a", "", ""),
-        ("a:1,b:[1,2],a:3", "a", "9", "a:9,b:[1,2]"),
-        ("b:[1,2],x", "c", " 7 ", "b:[1,2],x,c:7"),
-        (",,", "c", "7", "c:7"),
-        ("b:1]", "c", "7", "b:1],c:7"),
-    ] {
-        assert_eq!(with_option(conf, name, value), want, "{conf} {name} {value}");
-    }
-}

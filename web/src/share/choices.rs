@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use shared::redaction::{Part, Paths, Redaction};
+use shared::text::is_hidden;
 use shared::units::counted;
 
 use crate::source::shares::Sharing;
@@ -117,7 +118,7 @@ pub fn first_name(file: &str) -> String {
 
 /// Returns a name that every file system accepts.
 pub fn file_name(name: &str, ending: &str) -> String {
-    let is_bad = |c: char| c.is_control() || matches!(c, '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|');
+    let is_bad = |c: char| is_hidden(c) || matches!(c, '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|');
     let kept: String = name.chars().map(|c| if is_bad(c) { '-' } else { c }).collect();
     let kept = kept.trim_matches(|c: char| c == '.' || c.is_whitespace());
     format!("{}{ending}", if kept.is_empty() { "trace" } else { kept })

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 
 use js_sys::{Array, ArrayBuffer, Object, Reflect};
 use shared::limits::{MESSAGE_BYTES, NAME_CHARS, TRUSTED_SITES};
+use shared::text::is_hidden;
 use wasm_bindgen::prelude::*;
 use web_sys::{File, MessageEvent, Window};
 
@@ -91,12 +92,9 @@ fn parse(data: &JsValue) -> Option<Request> {
     }
 }
 
-/// Returns a name as one line of limited length, without characters that change the direction of text.
+/// Returns a name as one line of limited length, without hidden characters.
 pub(super) fn printable(name: &str) -> String {
-    let is_plain = |c: &char| {
-        !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    name.chars().filter(is_plain).take(NAME_CHARS).collect::<String>().trim().to_owned()
+    name.chars().filter(|c| !is_hidden(*c)).take(NAME_CHARS).collect::<String>().trim().to_owned()
 }
 
 /// Sends an answer.

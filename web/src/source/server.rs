@@ -1,6 +1,7 @@
 //! The API of the server that the page comes from. A page from elsewhere (a folder, a static host) finds no such API.
 
 use js_sys::{Array, JSON, Reflect};
+use shared::text::is_hidden;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};
@@ -220,7 +221,7 @@ pub fn save(blob: &Blob, name: &str) -> Result<(), Failure> {
     let anchor = document().create_element("a").map_err(refused)?;
     if let Ok(anchor) = anchor.dyn_into::<web_sys::HtmlAnchorElement>() {
         anchor.set_href(&url);
-        anchor.set_download(name);
+        anchor.set_download(&name.replace(is_hidden, "-"));
         anchor.click();
     }
     // The browser finishes a download that has begun.

@@ -1,5 +1,6 @@
 //! A button that copies a text and confirms it.
 
+use shared::text::sealed;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlDocument, HtmlTextAreaElement};
 use yew::prelude::*;
@@ -8,8 +9,9 @@ use crate::browser::{Timeout, window};
 
 /// Copies a text to the clipboard, and returns whether that could be attempted. Browsers offer the clipboard API on
 /// secure origins only; elsewhere (a server reached by its bare address) the text is copied from a temporary text
-/// field.
+/// field. A terminal that it is pasted into finds nothing to obey.
 pub fn copy_text(text: &str) -> bool {
+    let text = &*sealed(text);
     if window().is_secure_context() {
         // The promise is not awaited: it fails only if the page loses the focus in between.
         let _ = window().navigator().clipboard().write_text(text);

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use shared::text::shown;
+
 /// The most errors that are printed.
 const MAX_ERRORS: u32 = 16;
 static ERRORS: AtomicU32 = AtomicU32::new(0);
@@ -9,7 +11,7 @@ static ERRORS: AtomicU32 = AtomicU32::new(0);
 /// Prints an error that cannot be returned to the caller.
 pub(super) fn print_error(what: &str, error: &dyn std::fmt::Display) {
     match ERRORS.fetch_add(1, Ordering::Relaxed) {
-        printed if printed < MAX_ERRORS => eprintln!("vramscope: {what}: {error}"),
+        printed if printed < MAX_ERRORS => eprintln!("vramscope: {what}: {}", shown(&error.to_string())),
         MAX_ERRORS => eprintln!("vramscope: Further errors are not printed."),
         _ => {}
     }

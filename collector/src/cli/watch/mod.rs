@@ -29,6 +29,7 @@ use self::server::Server;
 use self::stage::{Stage, Stages};
 use super::browser;
 use super::destination::destination;
+use super::message::note;
 use super::push::wait;
 use super::setting;
 use super::{one_line, refuse};
@@ -253,7 +254,7 @@ fn why_nothing(recorder: &Recorder, python: &str, reached: Option<Stage>, has_su
 
 /// Prints a line beside what the job prints. Standard output belongs to the job.
 fn say(line: &str) {
-    eprintln!("vramscope: {}", one_line(line));
+    note(&format!("vramscope: {line}"));
 }
 
 #[cfg(test)]

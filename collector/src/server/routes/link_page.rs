@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use shared::format;
 use shared::limits::PREVIEW_PART_BYTES;
 use shared::preview::{self, Headline};
+use shared::text::shown;
 
 use super::blocking;
 use crate::server::App;
@@ -100,7 +101,7 @@ struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for c in self.0.chars().filter(|c| !c.is_control()).take(LINE_CHARS) {
+        for c in shown(self.0).chars().take(LINE_CHARS) {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
@@ -120,10 +121,12 @@ mod tests {
 
     #[test]
     fn no_text_becomes_html() {
-        let hostile = "\"><script>alert('x')</script>&\n\u{0}";
+        let hostile = "\"><script>alert('x')</script>&\n\u{202e}";
         let headline = Headline { title: hostile.to_owned(), text: hostile.repeat(100) };
         let tags = tags(Some(&headline), "https://box.example/", "token");
-        assert!(tags.contains("og:title\" content=\"&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;\""));
+        assert!(tags.contains(
+            "og:title\" content=\"&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;\\u{a}\\u{202e}\""
+        ));
         assert!(!tags.contains("<script") && tags.len() < 3_000, "{tags}");
         assert_eq!(tags.matches('<').count(), tags.matches("<meta ").count());
         assert!(tags.contains("\"https://box.example/api/v1/traces/token/picture.png\""));

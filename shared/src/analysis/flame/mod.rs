@@ -19,6 +19,7 @@ use super::site::{NO_STACK, Sites};
 use crate::category::Category;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads, Sandwich, Transform};
+use crate::text::shown;
 use crate::units::counted;
 
 /// The active memory of one stack.
@@ -161,10 +162,10 @@ pub fn transform_name(symbols: &Symbols, sites: &Sites, transform: &Transform) -
 
 /// Returns the name of a native frame without symbols: the file name of its library.
 fn nameless(symbols: &Symbols, id: FrameId) -> String {
-    let file = symbols.text(symbols.frame(id).filename);
+    let file = symbols.unshown(symbols.frame(id).filename);
     match file.rsplit(['/', '\\']).next() {
         None | Some("" | "??") => "native code".to_owned(),
-        Some(file) => file.to_owned(),
+        Some(file) => shown(file).into_owned(),
     }
 }
 

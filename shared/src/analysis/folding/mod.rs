@@ -24,6 +24,7 @@ use rules::{Kind, NATIVE, PYTHON, Rule};
 
 use crate::frames::{Frame, Symbols};
 use crate::query::FrameText;
+use crate::text::shown;
 
 /// How well a frame describes a stack; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,14 +169,15 @@ pub fn short_name<'a>(name: &'a str, filename: &str) -> &'a str {
 
 /// Formats a frame's location as `dir/file.py:123`; empty if the file is unknown.
 pub fn short_location(symbols: &Symbols, frame: Frame) -> String {
-    let filename = symbols.text(frame.filename);
+    // A hidden character that is shown has a backslash, which is no part of the path.
+    let filename = symbols.unshown(frame.filename);
     // Where symbols are missing, the unwinder gives a library with an offset in place of a source with a line.
     if filename.is_empty() || filename == "??" || filename.contains(".so") {
         return String::new();
     }
     let cut = filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
-    let short = filename.get(cut..).unwrap_or(&filename);
-    if frame.line == 0 { short.to_owned() } else { format!("{short}:{}", frame.line) }
+    let short = shown(filename.get(cut..).unwrap_or(&filename));
+    if frame.line == 0 { short.into_owned() } else { format!("{short}:{}", frame.line) }
 }
 
 #[cfg(test)]

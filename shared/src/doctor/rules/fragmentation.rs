@@ -73,9 +73,7 @@ fn remedies(ground: &Ground<'_>, moment: &Moment) -> Vec<Remedy> {
     let case = ground.case;
     let mut remedies = Vec::new();
     if !ground.has_expandable_segments() && would_grow(case, &moment.state, moment.size, moment.driver_free) {
-        let expandable = ground.setting("expandable_segments:True");
-        let text = format!("Set {expandable}: segments then grow, and free pages of one serve another.");
-        remedies.push(Remedy::advice(text).with_copy(expandable));
+        remedies.push(ground.grow("segments then grow, and free pages of one serve another"));
     }
     if has_many_sizes(case) {
         remedies.push(Remedy::advice(sizes));
@@ -228,8 +226,9 @@ mod tests {
             copied("max_split_size_mb:64,expandable_segments:False", false),
             Some(format!("{name}max_split_size_mb:64,expandable_segments:True"))
         );
+        // A shell would read the `>` otherwise.
         let list = "roundup_power2_divisions:[64:8,>:1]";
-        assert_eq!(copied(list, false), Some(format!("{name}{list},expandable_segments:True")));
+        assert_eq!(copied(list, false), Some(format!("{name}'{list},expandable_segments:True'")));
         assert_eq!(copied("expandable_segments:True", true), Some(String::new()));
     }
 }

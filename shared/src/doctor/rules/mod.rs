@@ -23,13 +23,15 @@ use moment::{Moment, Outcome};
 use survey::Survey;
 
 use super::Case;
+use super::remedies::EXPANDABLE;
 use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::oom;
 use crate::analysis::site::label;
 use crate::diagnosis::Cause;
 use crate::event::Action;
-use crate::finding::{ALLOC_CONF, Evidence, Finding, FindingCode, Remedy};
+use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::{FrameId, StackId};
+use crate::setting::merged;
 use crate::units::Count;
 
 /// What looks for one kind of trouble.
@@ -166,15 +168,10 @@ impl<'a> Ground<'a> {
         self.case.settings.expandable_segments
     }
 
-    /// Returns the settings of the trace with one more, as an environment variable to copy.
-    fn setting(&self, setting: &str) -> String {
-        let name = setting.split_once(':').map_or(setting, |(name, _)| name);
-        let conf = &self.case.settings.conf;
-        let is_listed = conf.contains('[');
-        let others = conf.split(',').filter(|own| !own.is_empty() && !own.trim_start().starts_with(name));
-        // A list has commas of its own: settings with one are kept as they are.
-        let kept: Vec<&str> = if is_listed { vec![conf.as_str()] } else { others.collect() };
-        format!("{ALLOC_CONF}{}", kept.into_iter().chain([setting]).collect::<Vec<_>>().join(","))
+    /// Returns the advice to let segments grow, beside the settings of the run. `effect` is what that brings.
+    fn grow(&self, effect: &str) -> Remedy {
+        let remedy = Remedy::advice("").with_setting(&merged(&self.case.settings.conf, EXPANDABLE));
+        Remedy { text: format!("Set {}: {effect}.", remedy.copy), ..remedy }
     }
 }
 

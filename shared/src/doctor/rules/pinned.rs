@@ -79,9 +79,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
             "Allocate what stays before the large temporary tensors, or copy it once they are freed: it then shares \
              segments with what stays.",
         ));
-    let expandable = ground.setting("expandable_segments:True");
-    let advice = format!("Set {expandable}: free pages are then released beside a block in use.");
-    vec![finding.with_remedy(Remedy::advice(advice).with_copy(expandable))]
+    vec![finding.with_remedy(ground.grow("free pages are then released beside a block in use"))]
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
+use crate::setting::left_out;
+use crate::text::Shown;
 use crate::units::{Bytes, Count, compared, counted, counted_as, told_apart};
 use crate::whatif::{AMPLE, Bounds, Outcome};
 
@@ -25,6 +27,15 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// Adds which of the recorded settings the line leaves out, so that whoever copies it knows.
+    pub(super) fn beside(mut self, recorded: &str) -> Self {
+        let without = self.conf.as_deref().map(|conf| left_out(recorded, conf)).unwrap_or_default();
+        if !without.is_empty() {
+            self.cost += &format!(" It leaves out {} of the recorded settings.", Shown(&without.join(" and ")));
+        }
+        self
+    }
+
     /// Compares the best outcome, that of `conf`, with that of the recorded settings, on a device of `capacity` bytes.
     pub(super) fn of(
         goal: Goal,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::setting::{merged, with_option};
+
 /// The options of `PYTORCH_CUDA_ALLOC_CONF` that decide how much memory is reserved, as one combination of their values.
 /// `None` and `false` are PyTorch's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,9 +39,17 @@ impl Candidate {
         usize::from(*expandable_segments) + self.values().into_iter().flatten().count()
     }
 
-    /// Returns the line for `PYTORCH_CUDA_ALLOC_CONF`. Of the `recorded` settings it keeps the options that a candidate doesn't
-    /// set.
+    /// Returns the settings. Of the `recorded` ones they keep the options that a candidate doesn't set.
     pub fn conf(&self, recorded: &str) -> String {
+        merged(&KEYS.iter().fold(recorded.to_owned(), |conf, key| with_option(&conf, key, "")), &self.own())
+    }
+
+    /// Returns the recorded settings with those options that are not at PyTorch's default in the candidate.
+    pub fn beside(&self, recorded: &str) -> String {
+        merged(recorded, &self.own())
+    }
+
+    fn own(&self) -> String {
         let [split, rounding, divisions, segment, percent] = self.values();
         let own = [
             // Its minimum depends on the size of large segments, which therefore comes first.
@@ -50,8 +60,7 @@ impl Candidate {
             divisions.map(|steps| format!("roundup_power2_divisions:{steps}")),
             percent.map(|percent| format!("garbage_collection_threshold:{}.{:02}", percent / 100, percent % 100)),
         ];
-        let kept = options(recorded).filter(|option| !KEYS.contains(&key(option))).map(str::to_owned);
-        kept.chain(own.into_iter().flatten()).collect::<Vec<_>>().join(",")
+        own.into_iter().flatten().collect::<Vec<_>>().join(",")
     }
 
     fn values(&self) -> [Option<u64>; 5] {
@@ -65,50 +74,10 @@ impl Candidate {
     }
 }
 
-/// Returns the recorded settings with one more, `setting`, which replaces the option of the same name.
-pub fn merged(recorded: &str, setting: &str) -> String {
-    let kept = options(recorded).filter(|option| key(option) != key(setting));
-    kept.chain([setting]).collect::<Vec<_>>().join(",")
-}
-
-/// Splits a settings string at the commas between options, not at those within a list.
-fn options(conf: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_u32;
-    let parts = conf.split(move |c| {
-        match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
-    });
-    parts.map(str::trim).filter(|option| !option.is_empty())
-}
-
-fn key(option: &str) -> &str {
-    option.split(':').next().unwrap_or_default().trim()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::allocator::{AllocatorConfig, TORCH_2_11};
-
-    #[test]
-    fn a_setting_replaces_its_own() {
-        let cases = [
-            ("", "expandable_segments:True", "expandable_segments:True"),
-            ("expandable_segments:False", "expandable_segments:True", "expandable_segments:True"),
-            (
-                "roundup_power2_divisions:[64:2,>:4],backend:native",
-                "max_split_size_mb:64",
-                "roundup_power2_divisions:[64:2,>:4],backend:native,max_split_size_mb:64",
-            ),
-        ];
-        for (recorded, setting, want) in cases {
-            assert_eq!(merged(recorded, setting), want);
-        }
-    }
 
     #[test]
     fn the_line_to_paste() {
@@ -142,5 +111,7 @@ mod tests {
             assert_eq!((conf.as_str(), candidate.options()), (want, options));
             assert!(AllocatorConfig::from_conf(&conf, &TORCH_2_11).is_ok(), "{conf}");
         }
+        let beside = many.beside("garbage_collection_threshold:0.50,max_non_split_rounding_mb:64");
+        assert!(beside.starts_with("garbage_collection_threshold:0.80,max_non_split_rounding_mb:64,"), "{beside}");
     }
 }

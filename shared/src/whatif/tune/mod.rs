@@ -13,7 +13,7 @@ mod search;
 mod tuning;
 
 pub use advice::Advice;
-pub use candidate::{Candidate, merged};
+pub use candidate::Candidate;
 pub use goal::Goal;
 pub use search::{Search, Tried};
 pub use tuning::{Group, Tuning};

@@ -78,7 +78,7 @@ impl Tuning {
         let (best_conf, best) = simplest(&groups, goal, recorded.fails())
             .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
             .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
-        let advice = Advice::of(goal, (&best_conf, &best), recorded, (bounds, capacity));
+        let advice = Advice::of(goal, (&best_conf, &best), recorded, (bounds, capacity)).beside(recorded_conf);
         Self { goal, tried: tried.len() as u32, groups, advice }
     }
 }
@@ -161,6 +161,9 @@ mod tests {
             let tuning = Tuning::of(goal, &all, (conf, &recorded), (&bounds, 20 * GIB));
             assert_eq!(tuning.advice.conf.as_deref(), want, "{goal:?}");
             assert!(tuning.advice.text.contains(text), "{goal:?}: {}", tuning.advice.text);
+            let left_out =
+                tuning.advice.cost.ends_with(" It leaves out max_split_size_mb:64 of the recorded settings.");
+            assert_eq!(left_out, !conf.is_empty(), "{}", tuning.advice.cost);
             assert_eq!(tuning.groups.len(), 5);
             assert_eq!(tuning.groups.iter().filter(|group| group.is_recorded).count(), 1);
             let mut on_front: Vec<_> = tuning.groups.iter().filter(|group| group.is_on_front).collect();

@@ -1,13 +1,13 @@
 //! What the next run is under: as the line to paste, and as controls that write it.
 
-use shared::finding::ALLOC_CONF;
+use shared::setting::{self, ALLOC_CONF, option, with_option};
 use shared::units::Bytes;
 use shared::whatif::CARDS;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};
-use crate::model::{MOST_RUNS, WhatIfStep, Wish, option, with_option};
+use crate::model::{MOST_RUNS, WhatIfStep, Wish};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::draft_field::DraftField;
 
@@ -85,7 +85,7 @@ pub fn Settings() -> Html {
                     <label for="whatif-conf"><code>{ ALLOC_CONF }</code></label>
                     <input id="whatif-conf" class="mono" type="text" spellcheck="false" autocomplete="off" value={draft.conf.clone()} placeholder="default settings"
                         oninput={writes(&model, |wish, text| wish.conf = text)} data-testid="whatif-conf" />
-                    <CopyButton text={[ALLOC_CONF, &draft.conf].concat()} label="Copy" />
+                    <CopyButton text={setting::line(&draft.conf)} label="Copy" />
                 </div>
                 <div class="whatif-fields">
                     <label>

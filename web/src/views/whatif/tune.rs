@@ -1,6 +1,6 @@
 //! The search for better settings: what for, how far it is, what it found.
 
-use shared::finding::ALLOC_CONF;
+use shared::setting;
 use shared::units::{Count, counted};
 use shared::whatif::CARDS;
 use shared::whatif::tune::{Advice, Tuning};
@@ -109,7 +109,7 @@ fn progress(tried: u32, left: u32) -> Html {
 
 fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -> Html {
     let Tuning { groups, advice, tried, .. } = &tuned.tuning;
-    let line = advice.conf.as_ref().map(|conf| [ALLOC_CONF, conf].concat());
+    let line = advice.conf.as_ref().map(|conf| setting::line(conf));
     let rows = if **shows_all { groups.len() } else { ROWS };
     let least = groups.iter().map(|group| group.outcome.peak_reserved).min().unwrap_or_default();
     let show_all = {
@@ -180,7 +180,7 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group, least: u64) -> Html 
     html! {
         <tr key={first.clone()} class={classes!(is_chosen.then_some("is-chosen"))} data-testid="tune-group">
             <th scope="row">
-                <code title={[ALLOC_CONF, first].concat()}>{ settings_text(first) }</code>
+                <code title={setting::line(first)}>{ settings_text(first) }</code>
                 if !others.is_empty() {
                     <details class="whatif-others" data-testid="tune-others">
                         <summary>{ format!("and {} that come to the same", Count(others.len() as u64)) }</summary>

@@ -1,0 +1,117 @@
+//! Text that others wrote, made safe to print.
+//!
+//! A name in a file can hold what a terminal obeys (escape sequences), what begins a line that looks like the program's own, and
+//! what changes the direction or the look of the rest of a line. Three things keep such names harmless, so that no place has to
+//! remember it:
+//!
+//! - [`Symbols::text`](crate::frames::Symbols::text), by which every name, file and annotation of a trace is read for people,
+//!   returns it [`shown`]. Its bytes are returned by another function, for copies.
+//! - What comes otherwise (a path, a header, an answer of a server) is written through [`Shown`].
+//! - The command line writes to each of its streams in one place, where [`sealed`] takes care of what is left. Nothing is lost by
+//!   it: a program that reads JSON gets the same text.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Returns whether a character has no shape of its own, or an effect on others: controls, marks of direction, spaces of no width,
+/// separators of lines, and tags.
+pub const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Writes a text in one line, hidden characters as `\u{1b}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a>(pub &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self.0))
+    }
+}
+
+/// Returns a text in one line, hidden characters as `\u{1b}`.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hidden, |out, c| out.extend(c.escape_unicode()))
+}
+
+/// Returns the lines of a text, other hidden characters than line ends as `\u001b`: in JSON, that is the same text.
+pub fn sealed(lines: &str) -> Cow<'_, str> {
+    let is_sealed = |c| c != '\n' && is_hidden(c);
+    replaced(lines, is_sealed, |out, c| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a string can't fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// Returns a word that a shell reads as this text. It is one line, without hidden characters.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/+".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    // A line break would end the line where it is pasted.
+    let line: String = text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
+    format!("'{}'", line.replace('\'', "'\\''"))
+}
+
+fn replaced(text: &str, is_replaced: impl Fn(char) -> bool, replace: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    // Nearly every text is plain.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(&is_replaced) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_replaced(c) { replace(&mut out, c) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_or_a_reader_does_not_see_is_shown() {
+        for (text, want) in [
+            ("plain  text ~", "plain  text ~"),
+            ("wörter, 字, 🚀", "wörter, 字, 🚀"),
+            ("\x1b]0;owned\x07\x1b[2J", "\\u{1b}]0;owned\\u{7}\\u{1b}[2J"),
+            ("a\nb\tc\rd", "a\\u{a}b\\u{9}c\\u{d}d"),
+            ("\u{7f}\u{85}\u{9b}2J", "\\u{7f}\\u{85}\\u{9b}2J"),
+            ("gpt\u{202e}yp.\u{2066}\u{2069}\u{200f}", "gpt\\u{202e}yp.\\u{2066}\\u{2069}\\u{200f}"),
+            ("a\u{200b}b\u{feff}c\u{2028}d\u{2029}\u{e0041}", "a\\u{200b}b\\u{feff}c\\u{2028}d\\u{2029}\\u{e0041}"),
+        ] {
+            assert_eq!(shown(text), want);
+            assert_eq!(format!("{:>90}", Shown(text)), format!("{want:>90}"));
+            assert!(!shown(text).contains(is_hidden));
+        }
+    }
+
+    #[test]
+    fn what_a_shell_would_run_is_a_word() {
+        for (text, want) in [
+            ("a:1,b_c=2", "a:1,b_c=2"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("~", "'~'"),
+            ("a:1'; rm -rf ~ #\n$(id)", "'a:1'\\''; rm -rf ~ # $(id)'"),
+        ] {
+            assert_eq!(quoted(text), want);
+        }
+    }
+
+    #[test]
+    fn lines_stay_and_json_reads_the_same() {
+        assert_eq!(sealed("one\n  two\x1b[31m\u{e0041}"), "one\n  two\\u001b[31m\\udb40\\udc41");
+        let text = "a\u{9b}\u{202e}\u{e0041}\x7f\n\t\"é";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        assert!(json.contains('\u{202e}'));
+        let sealed = sealed(&json);
+        assert!(!sealed.contains(|c| c != '\n' && is_hidden(c)), "{sealed}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&sealed).unwrap(), [text]);
+    }
+}
