@@ -278,17 +278,20 @@ impl Sessions {
 
     /// Forgets a session that nobody can join any more.
     pub(super) fn forget(&self, session: &Arc<Session>) {
-        let mut known = self.known();
-        // A new one may have its name.
-        if known.get(session.id()).is_some_and(|found| Arc::ptr_eq(found, session)) {
-            known.remove(session.id());
-        }
+        self.forget_if(session, |_| true);
     }
 
     /// Forgets a session of which nothing is stored, unless a collector is about to join it.
     pub fn forget_empty(&self, session: &Arc<Session>) {
-        if session.retire() {
-            self.forget(session);
+        // Under the lock, so that a collector who finds it retired finds no session the next time, and begins another one.
+        self.forget_if(session, Session::retire);
+    }
+
+    fn forget_if(&self, session: &Arc<Session>, is_over: impl FnOnce(&Session) -> bool) {
+        let mut known = self.known();
+        // A new one may have its name.
+        if known.get(session.id()).is_some_and(|found| Arc::ptr_eq(found, session) && is_over(found)) {
+            known.remove(session.id());
         }
     }
 

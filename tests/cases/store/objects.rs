@@ -1,10 +1,12 @@
 //! The program with its sealed segments in an S3 server.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
+use shared::wire::Hello;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
@@ -28,8 +30,13 @@ impl Place {
     }
 
     fn start(&self, folder: &Path) -> Result<Server> {
+        self.start_unready(folder)?.loaded()
+    }
+
+    /// Starts a server, and doesn't wait until it has looked through the store.
+    fn start_unready(&self, folder: &Path) -> Result<Server> {
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (&**name, &**value)).collect();
-        Server::start_logging(folder, &["--store", STORE], &variables)?.loaded()
+        Server::start_logging(folder, &["--store", STORE], &variables)
     }
 
     /// Returns the objects of a session.
@@ -58,7 +65,9 @@ fn stop(server: Server, folder: &Path) -> Result<()> {
 }
 
 fn send(server: &Server, stream: &Stream, batches: u64) -> Result<()> {
-    let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
+    // Like every collector, it says which batch it still has.
+    let hello = Hello { first: 1, ..stream.hello.clone() };
+    let (mut peer, next) = Peer::hello(server.address(), &hello)?;
     for seq in next..=batches {
         peer.batch(seq, stream.batch(seq))?;
     }
@@ -138,5 +147,102 @@ fn a_server_says_why_it_cannot_use_an_object_store() -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(!output.status.success() && said.contains(want) && !said.contains("panicked"), "{url}: {said}");
     }
+    Ok(())
+}
+
+/// An object store that accepts every request and never answers. Returns the variables that a client needs.
+fn silent() -> Result<Vec<(String, String)>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        let sockets: Vec<_> = listener.incoming().collect();
+        drop(sockets);
+    });
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+        ("AWS_ENDPOINT", format!("http://{address}")),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+    ];
+    Ok(variables.map(|(name, value)| (name.to_owned(), value)).to_vec())
+}
+
+#[test]
+fn a_store_that_never_answers_keeps_no_job_and_no_stop_waiting() -> Result<()> {
+    let (folder, objects) = (Folder::new("silent")?, Folder::new("s3")?);
+    let stream = Stream::new(502, 10, 200);
+    let place = Place { objects, variables: silent()? };
+    let begun = Instant::now();
+    let server = place.start_unready(&folder)?;
+    ensure!(begun.elapsed() < Duration::from_secs(10), "the port opened after {:?}", begun.elapsed());
+    let ready = server.get("/api/v1/health/ready")?;
+    ensure!(ready.status == 503 && ready.text().contains("has not answered"), "{} {}", ready.status, ready.text());
+    let begun = Instant::now();
+    send(&server, &stream, stream.last())?;
+    ensure!(begun.elapsed() < Duration::from_secs(10), "a new job waited {:?}", begun.elapsed());
+    let (seconds, is_good) = server.stop()?;
+    ensure!(is_good && seconds < 12.0, "it took {seconds} s to stop");
+
+    // The store answers again: what was recorded meanwhile arrives there.
+    let place = Place { variables: s3::serve(&place.objects)?, ..place };
+    let server = place.start(&folder)?;
+    check(&server, &stream)?;
+    place.wait(stream.session(), "it arrives", |objects| objects.len() == 1)?;
+    ensure!(server.get("/api/v1/health/ready")?.status == 200);
+    stop(server, &folder)
+}
+
+#[test]
+fn a_segment_that_the_store_refuses_keeps_no_other_waiting() -> Result<()> {
+    let (place, folder) = (Place::new()?, Folder::new("refusing")?);
+    let streams: Vec<Stream> = (510..514).map(|seed| Stream::new(seed, 4, 50)).collect();
+    let segments = place.objects.join(s3::BUCKET).join("team/segments");
+    std::fs::create_dir_all(&segments)?;
+    // A file stands where its folder should be.
+    let [refused, others @ ..] = &streams[..] else { anyhow::bail!("no streams") };
+    std::fs::write(segments.join(refused.session()), b"")?;
+    let server = place.start(&folder)?;
+    for stream in &streams {
+        send(&server, stream, stream.last())?;
+    }
+    for stream in others {
+        place.wait(stream.session(), "the others arrive", |objects| objects.len() == 1)?;
+    }
+    let begun = Instant::now();
+    while !server.get("/metrics")?.text().contains("\nvramscope_uploads_waiting 1\n") {
+        ensure!(begun.elapsed() < PATIENCE, "{}", server.get("/metrics")?.text());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::remove_file(segments.join(refused.session()))?;
+    place.wait(refused.session(), "it arrives, too", |objects| objects.len() == 1)?;
+    streams.iter().try_for_each(|stream| check(&server, stream))
+}
+
+/// An object that is deleted behind the server's back must be missed, whenever the server was killed.
+#[test]
+fn a_session_whose_object_is_gone_is_there_or_missed_after_a_kill() -> Result<()> {
+    let (place, folder) = (Place::new()?, Folder::new("behind")?);
+    let stream = Stream::new(520, 10, 200);
+    let gone = || -> Result<()> {
+        place.wait(stream.session(), "it arrives", |objects| objects.len() == 1)?;
+        Ok(place.objects(stream.session()).iter().try_for_each(std::fs::remove_file)?)
+    };
+    let server = place.start(&folder)?;
+    send(&server, &stream, stream.last())?;
+    gone()?;
+    server.kill()?;
+    // The catalogue didn't know it yet, so its local file was still there.
+    let server = place.start(&folder)?;
+    check(&server, &stream)?;
+    place.wait(stream.session(), "it arrives again", |objects| objects.len() == 1)?;
+    stop(server, &folder)?;
+
+    let server = place.start(&folder)?;
+    gone()?;
+    server.kill()?;
+    let server = place.start(&folder)?;
+    let shown = shown(&server, stream.session())?;
+    ensure!(shown["notes"].to_string().contains("missing from the store"), "{shown}");
+    ensure!(shown["lost"].as_u64().is_some_and(|lost| lost > 0), "{shown}");
     Ok(())
 }
