@@ -163,6 +163,7 @@ impl Sessions {
         }
         if is_growing && self.store.segments(id).is_ok_and(|segments| segments.is_empty()) {
             // Nothing of it could be read, and it was set aside.
+            session.show(Record { id: id.to_owned(), ..Record::default() });
             self.forget_empty(&session);
         }
     }

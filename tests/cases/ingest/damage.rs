@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use shared::format::{BatchEnd, ChunkReader, ChunkScanner, Kind, Piece, prelude};
+use shared::format::{ChunkReader, ChunkScanner, Kind, Piece};
 use shared::limits::ImportLimits;
 use shared::recording::Decoder;
 use shared::tracker::Tracker;
@@ -215,54 +215,6 @@ fn a_session_without_a_readable_label_is_listed_and_can_be_deleted() -> Result<(
         );
         assert_eq!(tests::http::send(server.address(), &request)?.status, 204);
         assert_eq!(json(&server, "/api/v1/sessions")?["sessions"], json!([]));
-    }
-    Ok(())
-}
-
-/// Writes a session as earlier versions stored it: two segments, the first with its batches up to `split`.
-fn write_old(folder: &Path, stream: &Stream, batches: u64, record: Option<&Value>) -> Result<PathBuf> {
-    let place = folder.join("sessions").join(stream.session());
-    fs::create_dir_all(&place)?;
-    let mut bytes = prelude().to_vec();
-    for seq in 1..=batches {
-        bytes.extend_from_slice(stream.batch(seq));
-        bytes.extend_from_slice(&BatchEnd { seq, sent_us: 5 }.to_chunk());
-    }
-    fs::write(place.join("00000001.vramscope"), bytes)?;
-    if let Some(record) = record {
-        fs::write(place.join("session.json"), record.to_string())?;
-    }
-    Ok(place)
-}
-
-#[test]
-fn folders_of_earlier_versions_open_whatever_their_record_says() -> Result<()> {
-    let stream = Stream::new(204, 5, EVENTS as usize);
-    let id = stream.session();
-    let segment = json!({ "number": 1, "first": 1, "head": 12, "bytes": 12, "to_us": i64::MAX });
-    let key = vramscope::access::Secret::of(&stream.hello.key);
-    let whole = json!({ "id": id, "key_hash": key.as_str(), "mode": "every event", "segments": [segment] });
-    let ended = json!({ "id": id, "key_hash": key.as_str(), "segments": [segment], "ended_us": 9, "last": 5 });
-    let cases = [
-        ("whole", Some(whole), true),
-        ("ended", Some(ended), false),
-        // An older record, from a backup: it names no segment.
-        ("older", Some(json!({ "id": id, "key_hash": key.as_str() })), true),
-        ("only the id", Some(json!({ "id": id })), false),
-        ("another's", Some(json!({ "id": "b".repeat(26) })), false),
-        ("missing", None, false),
-    ];
-    for (what, record, goes_on) in cases {
-        let folder = Folder::new(&format!("old-{}", what.replace(' ', "-")))?;
-        let place = write_old(&folder, &stream, 5, record.as_ref())?;
-        let server = Server::start_in(&folder, &[])?;
-        let shown = session(&server, &stream)?;
-        assert_eq!((&shown["events"], &shown["lost"]), (&stream.events.into(), &0.into()), "{what}: {shown}");
-        check_same(what, &download(&server, id)?, &stream.file);
-        ensure!(!place.exists() && files(&folder, "segments").len() == 1, "{what}: not taken over");
-        if goes_on {
-            assert_eq!(Peer::hello(server.address(), &stream.hello)?.1, 6, "{what}");
-        }
     }
     Ok(())
 }
