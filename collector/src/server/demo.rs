@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use shared::allocator::{AllocatorConfig, Driver, Profile};
 use shared::limits::PublishLimits;
 
+use crate::brief_lock::BriefLock;
 use crate::publish::{Destination, Publisher, PublisherHandle};
 use crate::workloads::{Choices, ClockedSim, Device, JobClock, Pacer, RecordingHeading, RecordingOutput};
 use crate::workloads::{RunControl, Setup, StopSignal, Workload};
@@ -26,7 +27,9 @@ const GREETING: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(crate) struct Demo {
     /// The last demo. It may have ended.
-    running: Mutex<Option<Running>>,
+    running: BriefLock<Option<Running>>,
+    /// Held while one is started.
+    starting: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -54,8 +57,10 @@ impl Demo {
         token: Option<String>,
         certificate: Option<CertificateDer<'static>>,
     ) -> Result<Started, String> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = running.as_ref().filter(|running| !running.has_ended.load(Ordering::Relaxed)) {
+        let _alone = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*self.running.lock()
+            && !running.has_ended.load(Ordering::Relaxed)
+        {
             return Ok(Started::Running(running.session.clone()));
         }
         let (has_ended, stop) = (Arc::new(AtomicBool::new(false)), StopSignal::default());
@@ -66,14 +71,17 @@ impl Demo {
             Some(certificate) => destination.certificate(certificate),
             None => destination,
         };
-        let session = begin(destination.token(token).mode("simulated"), &has_ended, &stop)?;
-        *running = Some(Running { session: session.clone(), has_ended, stop });
-        Ok(Started::New(session))
+        // Before its session is known to the server, so that a stop need not wait for that.
+        let register = |session: &str| {
+            let (session, has_ended, stop) = (session.to_owned(), Arc::clone(&has_ended), stop.clone());
+            *self.running.lock() = Some(Running { session, has_ended, stop });
+        };
+        begin(destination.token(token).mode("simulated"), (&has_ended, &stop), register).map(Started::New)
     }
 
     /// Stops the demo.
     pub(crate) fn stop(&self) {
-        if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(running) = &*self.running.lock() {
             running.stop.set();
         }
     }
@@ -88,8 +96,12 @@ impl Drop for Ended {
     }
 }
 
-/// Starts the thread of the job. Returns its session when the server knows it.
-fn begin(destination: Destination, has_ended: &Arc<AtomicBool>, stop: &StopSignal) -> Result<String, String> {
+/// Starts the thread of the job, and names its session to `register`. Returns the session when the server knows it.
+fn begin(
+    destination: Destination,
+    (has_ended, stop): (&Arc<AtomicBool>, &StopSignal),
+    register: impl FnOnce(&str),
+) -> Result<String, String> {
     let workload = Workload::named(WORKLOAD).ok_or("the built-in job is missing")?;
     let choices = Choices::read(workload.params, &[]).map_err(|error| error.to_string())?;
     let (output, handle) =
@@ -133,6 +145,7 @@ fn begin(destination: Destination, has_ended: &Arc<AtomicBool>, stop: &StopSigna
     };
     let spawned = std::thread::Builder::new().name("vramscope-demo".to_owned()).spawn(run);
     spawned.map_err(|error| format!("its thread could not be started: {error}"))?;
+    register(&session);
     if watched.wait_connected(GREETING) {
         return Ok(session);
     }
