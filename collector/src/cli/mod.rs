@@ -49,6 +49,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::message::{UNUSABLE, one_line, refuse};
+use crate::disk;
 
 /// Explains GPU memory: what filled it, when, and from which line of code
 #[derive(Debug, Parser)]
@@ -173,7 +174,8 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            refuse(&format!("Writing to standard output failed: {error}. Make room, or write to another place."))
+            let why = disk::why(&error);
+            refuse(&format!("Writing to standard output failed: {why}. Make room, or write to another place."))
         }
     }
 }
