@@ -397,7 +397,7 @@ fn watch(
         let full = full.or_else(|| publisher.as_ref().and_then(|(handle, _)| handle.stats().spool_failure));
         match &full {
             Some(why) if !was_full => {
-                warn(&format!("{why}. Make room: events that have none are left out and counted."))
+                warn(&format!("{why}. Make room: events that have none are left out and counted."));
             }
             None if was_full => note("The disk has room again."),
             _ => {}
