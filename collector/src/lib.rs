@@ -13,6 +13,7 @@ pub mod bus;
 pub mod cli;
 #[cfg(feature = "program")]
 pub mod clock;
+pub mod disk;
 pub mod driver;
 #[cfg(feature = "program")]
 mod file_name;

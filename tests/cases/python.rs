@@ -139,6 +139,80 @@ fn a_recording_from_python_arrives_over_tls_if_the_authority_is_known() -> Resul
     Ok(())
 }
 
+/// Records to a disk that fills up, until it has room again. Prints what was said, and the result.
+const FILLING: &str = r#"
+import json, os, sys, time
+sys.path.insert(0, sys.argv[1])
+from vramscope import _delivery, _library
+disk, said = sys.argv[2], []
+out = os.path.join(disk, "run.vramscope")
+library = _library.Library(_library.find(None))
+library.start({"out": out, "devices": [{"number": 0, "name": "none", "capacity": 1 << 30}], "flush_millis": 10})
+delivery = _delivery.Delivery(library, None, out, said.append)
+delivery.start("every event")
+made, longest = 0, 0
+def record():
+    global made, longest
+    for at in range(1000):
+        begun = time.perf_counter()
+        library._event(0, _library.CODES["alloc"], 4096 * (made * 7919 % 100003), 512, 0, 0, 0, 0, 0)
+        made, longest = made + 1, max(longest, time.perf_counter() - begun)
+def until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, said
+        record()
+        time.sleep(0.005)
+record()
+assert library.flush(20000)
+with open(os.path.join(disk, "ballast"), "wb", buffering=0) as ballast:
+    for size in (4096, 1):
+        try:
+            while ballast.write(bytes(size)):
+                pass
+        except OSError:
+            pass
+until(lambda: len(said) > 1)
+assert not library.flush(20000), "it is not written"
+record()
+os.unlink(os.path.join(disk, "ballast"))
+until(lambda: len(said) > 2)
+record()
+print(json.dumps({**library.finish(20000), "made": made, "longest": longest, "said": said}))
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_recording_from_python_goes_on_once_its_disk_has_room_again() -> Result<()> {
+    let Some(disk) = Folder::disk("python-full", 1)? else {
+        eprintln!("skipped: mounting a small disk needs rights that this user has not");
+        return Ok(());
+    };
+    let mut python = Command::new("python3");
+    python.args(["-c", FILLING]).arg(workspace("collector/python")).arg(&disk).env_remove("VRAMSCOPE_OUT");
+    let Ok(output) = python.env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?).output() else {
+        eprintln!("skipped: there is no python3");
+        return Ok(());
+    };
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let file = disk.join("run.vramscope");
+    let name = file.display();
+    let said: Vec<_> =
+        result["said"].as_array().context("nothing was said")?.iter().filter_map(|of| of.as_str()).collect();
+    let full = format!("{name}: the disk is full. Make room: events that have none are left out and counted.");
+    assert_eq!(said[1..], [&*full, "The disk has room again."]);
+    let number = |key: &str| result[key].as_u64().unwrap_or_default();
+    assert_eq!((number("events") + number("lost"), number("unwritten")), (number("made"), 0), "{result}");
+    ensure!(number("lost") > 0 && result["longest"].as_f64() < Some(0.5), "{result}");
+    let failure = result["failure"].as_str().unwrap_or_default();
+    ensure!(failure.starts_with(&format!("{name}: its disk was full for a time, and ")), "{result}");
+    let report = program::run(&["report", "--json", file.to_str().context("a path")?])?;
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
+    assert_eq!(report["files"][0]["devices"][0]["events"]["alloc"].as_u64(), Some(number("events")), "{report}");
+    Ok(())
+}
+
 /// Shares a file and a snapshot, and prints the links; then the reason why a third is refused.
 const SHARING: &str = r#"
 import json, pickle, sys

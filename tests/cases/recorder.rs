@@ -396,7 +396,7 @@ fn a_full_disk_ends_the_file_but_not_the_program() -> Result<()> {
 
     // If the file cannot be written at the start, starting is an error.
     for (path, word) in
-        [(Path::new("/dev/full"), "No space left"), (&folder, "directory"), (&folder.join("none/a"), "No such file")]
+        [(Path::new("/dev/full"), "the disk is full"), (&folder, "directory"), (&folder.join("none/a"), "No such file")]
     {
         if path != Path::new("/dev/full") || path.exists() {
             let error = Recorder::new(header(1)).start(path).err().context("no error")?.to_string();

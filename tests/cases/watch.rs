@@ -356,3 +356,23 @@ fn a_file_is_shown_by_the_server_that_runs() -> Result<()> {
     assert!(text(&output.stderr).contains("neither a command nor a file"), "{}", text(&output.stderr));
     Ok(())
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_a_full_disk_keeps_from_starting_is_told_of() -> Result<()> {
+    let Some(disk) = Folder::disk("watch-full", 1)? else {
+        eprintln!("skipped: mounting a small disk needs rights that this user has not");
+        return Ok(());
+    };
+    let mut ballast = fs::File::create(disk.join("ballast"))?;
+    while std::io::Write::write_all(&mut ballast, &[1; 4_096]).is_ok() {}
+    let output = bare(&disk)?.args(["watch", "--stop-server", "sh", "-c", "true"]).output()?;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    ensure!(said.contains("none could be started") && said.contains("server.log: the disk is full."), "{said}");
+    drop(ballast);
+    fs::remove_file(disk.join("ballast"))?;
+    let output = bare(&disk)?.args(["watch", "--stop-server", "sh", "-c", "true"]).output()?;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    Ok(())
+}

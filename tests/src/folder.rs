@@ -34,9 +34,18 @@ impl Folder {
 
     /// Creates a folder on a disk of its own with `mib` MiB. Returns `None` if the user may not mount one.
     pub fn disk(name: &str, mib: u32) -> io::Result<Option<Self>> {
+        Self::mounted(name, &format!("size={mib}m"))
+    }
+
+    /// Creates a folder on a disk of its own that has room for so many files. Returns `None` if the user may not mount one.
+    pub fn disk_for_files(name: &str, files: u32) -> io::Result<Option<Self>> {
+        // The folder itself takes one of the inodes.
+        Self::mounted(name, &format!("size=64m,nr_inodes={}", files + 1))
+    }
+
+    fn mounted(name: &str, options: &str) -> io::Result<Option<Self>> {
         let mut new = Self::new(name)?;
-        let size = format!("size={mib}m");
-        let words = ["-t", "tmpfs", "-o", &size, "tmpfs"].map(OsStr::new);
+        let words = ["-t", "tmpfs", "-o", options, "tmpfs"].map(OsStr::new);
         new.is_disk = succeeds("mount", words.into_iter().chain([new.folder.path().as_os_str()]));
         Ok(new.is_disk.then_some(new))
     }

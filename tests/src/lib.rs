@@ -10,6 +10,7 @@ pub mod program;
 pub mod proxy;
 pub mod s3;
 pub mod server;
+pub mod soak;
 pub mod stream;
 pub mod tls;
 

@@ -174,12 +174,19 @@ impl Server {
         Ok(())
     }
 
+    /// Sends it a signal, such as `STOP`.
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status()?;
+        ensure!(status.success(), "no signal could be sent");
+        Ok(())
+    }
+
     /// Stops it with SIGTERM. Returns the seconds that this took, and whether it succeeded.
     #[cfg(unix)]
     pub fn stop(mut self) -> Result<(f64, bool)> {
         let begun = Instant::now();
-        let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
-        ensure!(status.success(), "no signal could be sent");
+        self.signal("TERM")?;
         while begun.elapsed() < Duration::from_secs(30) {
             if let Some(status) = self.child.try_wait()? {
                 return Ok((begun.elapsed().as_secs_f64(), status.success()));

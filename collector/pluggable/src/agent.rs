@@ -331,6 +331,7 @@ fn stats_json(stats: &job::JobStats) -> String {
         json["trouble"] = of.trouble.clone().into();
         json["cause"] = of.cause.name().into();
     }
+    json["full_disk"] = stats.full_disk.clone().into();
     json.to_string()
 }
 

@@ -4,10 +4,11 @@
 //! If the sink is in use (the recording is ending, or two threads record for one device), the event is counted as lost
 //! instead of waiting.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use shared::allocator::TraceEntry;
@@ -16,10 +17,11 @@ use shared::frames::StrId;
 use shared::limits::PublishLimits;
 use shared::trace::Segment;
 use shared::wire::Ask;
+use vramscope::disk;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{
-    Capture, Clock, DeviceSegments, DualOutput, FileOutput, Output, Recorder, RecorderHandle, RecorderSink,
-    RecorderStats, Stacks,
+    Capture, Clock, DeviceSegments, DualOutput, FileCondition, FileOutput, Output, Recorder, RecorderHandle,
+    RecorderSink, RecorderStats, Stacks,
 };
 
 use crate::clock::CountingClock;
@@ -51,8 +53,8 @@ pub struct Job {
 #[derive(Default)]
 struct Delivery {
     publisher: Option<PublisherHandle>,
-    /// Why the file beside the publisher is incomplete, if it is.
-    file_failure: Arc<OnceLock<String>>,
+    /// The path of the file, and how it fares.
+    file: Option<(String, FileCondition)>,
 }
 
 impl Delivery {
@@ -61,28 +63,43 @@ impl Delivery {
         let place = config.out.clone().or_else(|| config.to.clone()).unwrap_or_default();
         let file = match &config.out {
             Some(out) => {
-                let failed =
-                    |error| format!("Cannot write {out}: {error}. Choose another file, or free some disk space.");
+                let failed = |error: io::Error| {
+                    format!("Cannot write {out}: {}. Choose another file, or free some disk space.", disk::why(&error))
+                };
                 Some(FileOutput::create(Path::new(out)).map_err(failed)?)
             }
             None => None,
         };
+        let condition = config.out.clone().zip(file.as_ref().map(FileOutput::condition));
         let Some(to) = &config.to else {
             let file = file.ok_or("neither a file nor a server to record to")?;
-            return Ok((Box::new(file), place, Self::default()));
+            return Ok((Box::new(file), place, Self { publisher: None, file: condition }));
         };
         let destination = Destination::parse(to).map_err(|error| error.to_string())?;
         let destination = destination.token(config.token.clone()).ca_file(config.ca_file.clone()).mode(&config.mode);
         let (output, publisher) =
             Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
-        let publisher = Some(publisher);
+        let delivery = Self { publisher: Some(publisher), file: condition };
         Ok(match file {
-            Some(file) => {
-                let (output, file_failure) = DualOutput::new(file, output);
-                (Box::new(output), place, Self { publisher, file_failure })
-            }
-            None => (Box::new(output), place, Self { publisher, file_failure: Arc::default() }),
+            Some(file) => (Box::new(DualOutput::new(file, output)), place, delivery),
+            None => (Box::new(output), place, delivery),
         })
+    }
+
+    /// Returns why a disk takes nothing now, if one doesn't: that of the file, or that of what waits for the server.
+    fn full_disk(&self) -> Option<String> {
+        let file = self.file.as_ref().and_then(|(path, file)| file.full().map(|why| format!("{path}: {why}")));
+        file.or_else(|| self.publisher.as_ref()?.stats().spool_failure)
+    }
+
+    /// Returns why the file is not complete, if it is not; `recorder` has the statistics of the recording.
+    fn incomplete(&self, recorder: &RecorderStats) -> Option<String> {
+        let (path, file) = self.file.as_ref()?;
+        // Beside a server, the recorder's losses and failures are not the file's alone.
+        let is_alone = self.publisher.is_none();
+        let failure = recorder.failure.clone().filter(|_| is_alone).or_else(|| file.failure());
+        let why = failure.or_else(|| file.gap(if is_alone { recorder.lost } else { 0 }))?;
+        Some(format!("{path}: {why}"))
     }
 }
 
@@ -93,6 +110,8 @@ pub struct JobStats {
     pub recorder: Option<RecorderStats>,
     /// Of the publisher, if there is one.
     pub publisher: Option<PublisherStats>,
+    /// Why a disk takes nothing now, if one doesn't.
+    pub full_disk: Option<String>,
 }
 
 /// The present recording. Written only when one starts or ends: readers never wait for each other, and a reader that
@@ -255,7 +274,7 @@ impl Job {
     pub fn stats(&self) -> JobStats {
         let delivery = locked(&self.delivery);
         let publisher = delivery.as_ref().and_then(|delivery| delivery.publisher.as_ref()).map(PublisherHandle::stats);
-        JobStats { recorder: None, publisher }
+        JobStats { recorder: None, publisher, full_disk: delivery.as_ref().and_then(Delivery::full_disk) }
     }
 
     fn finish(&self, timeout: Duration) -> Option<JobStats> {
@@ -276,10 +295,10 @@ impl Job {
         let ending = move || {
             let mut recorder = handle.finish(ends);
             let rest = timeout.saturating_sub(started.elapsed());
+            recorder.failure = delivery.incomplete(&recorder).or(recorder.failure);
             let publisher = delivery.publisher.map(|publisher| publisher.finish(rest));
-            recorder.failure = recorder.failure.take().or_else(|| delivery.file_failure.get().cloned());
             // The caller may have timed out.
-            let _ = done.send(JobStats { recorder: Some(recorder), publisher });
+            let _ = done.send(JobStats { recorder: Some(recorder), publisher, full_disk: None });
         };
         std::thread::Builder::new().name("vramscope-end".to_owned()).spawn(ending).ok()?;
         // The publisher takes a moment to notice that its time is over.
@@ -300,7 +319,8 @@ impl Job {
         }
         let receipt = match locked(&self.delivery).as_ref() {
             Some(Delivery { publisher: Some(publisher), .. }) => publisher.receipt(),
-            Some(_) => return true,
+            // What waits for room on the disk is not written.
+            Some(delivery) => return delivery.full_disk().is_none(),
             None => return false,
         };
         // Without the lock: others read statistics meanwhile.

@@ -50,6 +50,17 @@ class LinesTest(unittest.TestCase):
         delivery.end(result)
         return messages, refusals
 
+    def test_a_full_disk_is_reported_once_and_so_is_its_end(self):
+        full = {**THERE, "full_disk": "/data/run.vramscope: the disk is full"}
+        messages, _ = self.lines([THERE, full, full, THERE, THERE], {"sent_events": 5, "undelivered": 0})
+        self.assertEqual(
+            messages[1:],
+            [
+                "/data/run.vramscope: the disk is full. Make room: events that have none are left out and counted.",
+                "The disk has room again.",
+            ],
+        )
+
     def test_each_change_is_reported_once(self):
         whole = {"sent_events": 5, "undelivered": 0}
         recording = f"Recording to {TO}: every event"

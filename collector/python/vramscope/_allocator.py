@@ -6,7 +6,7 @@ import os
 import pickle
 from typing import Any, Dict, Optional
 
-from . import _agent, _config, _delivery, _file, _library, _log, _torch
+from . import _agent, _config, _delivery, _file, _library, _log, _ring, _torch
 from ._memory_functions import MemoryFunctions
 from ._native import AllocatorLibrary
 
@@ -48,8 +48,8 @@ class Allocator:
 
     def dump_snapshot(self, path: str) -> None:
         """Writes a snapshot to a file, as ``torch.cuda.memory._dump_snapshot(path)`` does."""
-        with open(path, "wb") as file:
-            file.write(self._native.snapshot())
+        snapshot = self._native.snapshot()
+        _ring.replace(os.fspath(path), lambda file: file.write(snapshot))
 
     def set_settings(self, settings: str) -> None:
         """Changes the allocator's settings, written as in ``PYTORCH_CUDA_ALLOC_CONF``."""

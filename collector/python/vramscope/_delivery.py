@@ -1,4 +1,4 @@
-"""Reports on standard error whether a recording reaches its server: each change once."""
+"""Reports on standard error whether a recording reaches its server, and whether a disk is full: each change once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _is_local(address):
 
 
 class Delivery:
-    """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
+    """Checks the library's statistics of its server and disks, in its own thread, from `start` to `end`.
 
     `to` is the server's address, `page` that of the recording there, and `out` the file beside it or None. That thread calls
     `refused(why)` when the server has refused for good. `log` prints a line.
@@ -43,7 +43,7 @@ class Delivery:
         self._what, self._reason = "", None
         self._since = None
         self._trouble = None
-        self._is_greeted = self._is_away = self._is_refused = False
+        self._is_greeted = self._is_away = self._is_refused = self._is_full = False
         self._stop = threading.Event()
 
     def start(self, what, reason=None):
@@ -51,7 +51,6 @@ class Delivery:
         self._what, self._reason = what, reason
         if self._to is None:
             self._greet()
-            return
         threading.Thread(target=self._run, name="vramscope-delivery", daemon=True).start()
 
     def was_connected(self, stats):
@@ -66,7 +65,7 @@ class Delivery:
             try:
                 self.look(time.monotonic())
             except Exception as error:  # The recording is sent without these checks.
-                self._log(f"No longer checking the server: {type(error).__name__}: {error}")
+                self._log(f"No longer checking the recording: {type(error).__name__}: {error}")
                 return
             if self._is_refused or self._stop.wait(self._interval(time.monotonic())):
                 return
@@ -90,6 +89,9 @@ class Delivery:
             return
         if self._since is None:
             self._since = now
+        self._look_at_disk(stats.get("full_disk"))
+        if self._to is None:
+            return
         if stats.get("refused"):
             self._is_refused = True
             why = f"{self._to}: {_refusal(stats)}"
@@ -107,6 +109,11 @@ class Delivery:
                 self._report_away(trouble, stats.get("cause"))
             elif not trouble and now - self._since >= GREETING_SECONDS:
                 self._report_away(f"{self._to}: no answer yet")
+
+    def _look_at_disk(self, why):
+        if bool(why) != self._is_full:
+            self._is_full = bool(why)
+            self._log(f"{one_line(why)}. Make room: events that have none are left out and counted." if why else "The disk has room again.")
 
     def _report_away(self, trouble, cause=None):
         self._is_away = True

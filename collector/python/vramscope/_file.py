@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -15,7 +16,7 @@ class Claim:
     """
 
     def __init__(self, path):
-        self._descriptor = None
+        self._descriptor, self._is_new = None, False
         self.path = path if self._lock(path) else of_process(path, os.getpid())
         if self.path != path:
             self._lock(self.path)
@@ -23,6 +24,7 @@ class Claim:
     def _lock(self, path):
         if os.path.exists(path) and not os.path.isfile(path):
             return True  # A pipe or a device: opening it may block, and several processes may share it.
+        is_new = not os.path.exists(path)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError:
@@ -35,14 +37,18 @@ class Claim:
             return False
         except OSError:
             pass  # Some file systems do not support locks.
-        self._descriptor = descriptor
+        self._descriptor, self._is_new = descriptor, is_new
         return True
 
     def release(self):
-        """Releases the file for other processes."""
+        """Releases the file for other processes. One that was made here, and into which nothing was written, is removed."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        if descriptor is None:
+            return
+        if self._is_new and os.fstat(descriptor).st_size == 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+        os.close(descriptor)
 
 
 def of_process(path, pid):

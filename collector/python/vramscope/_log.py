@@ -1,5 +1,6 @@
 """The lines on standard error."""
 
+import errno
 import os
 import re
 import sys
@@ -13,6 +14,16 @@ _HIDDEN = re.compile(
 def shown(text):
     """Returns a text in one line, hidden characters as ``\\u{1b}``: names can hold what a terminal obeys."""
     return _HIDDEN.sub(lambda found: "\\u{%x}" % ord(found[0]), text)
+
+
+def why(error):
+    """Returns what an exception says. The system says "no space left on device" of a full disk, which is not the GPU."""
+    number = getattr(error, "errno", None)
+    if number == errno.ENOSPC:
+        return "the disk is full"
+    if number == errno.EDQUOT:
+        return "your quota on this disk is used up"
+    return f"{type(error).__name__}: {error}"
 
 
 def log(text):

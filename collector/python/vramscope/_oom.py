@@ -19,7 +19,7 @@ import traceback
 from typing import Any, Dict, NamedTuple, Optional
 
 from . import _monitor, _program, _ring
-from ._log import log
+from ._log import log, why
 
 MOST_FILES = 10
 """How many files a process writes: one that runs out of memory in every step must not fill the disk."""
@@ -143,7 +143,7 @@ def report(error, where, out, program):
     try:
         path, has_events = _write(out)
     except Exception as reason:  # The error itself matters more.
-        log(f"The memory's state was not written: {type(reason).__name__}: {reason}")
+        log(f"The memory's state was not written to {out}: {why(reason)}")
     if path is not None:
         log(f"What led to it: {path}")
     verdict = doctor(path, None if has_events else message, program)

@@ -7,7 +7,7 @@ import itertools
 import os
 
 from . import _agent, _config, _oom, _ring, _torch
-from ._log import log
+from ._log import log, why
 
 MOST_WRITES = 10
 """How many times one use of `record(on_oom=...)` writes its file, each time over the one before: a job that catches errors
@@ -89,7 +89,7 @@ class Record(contextlib.ContextDecorator):
         try:
             self.path = _ring.write(self._file)
         except Exception as error:  # The job's own error matters more.
-            log(f"{self._file} was not written: {type(error).__name__}: {error}")
+            log(f"{self._file} was not written: {why(error)}")
             return
         log(f"Out of memory; what led to it: {self.path}")
 

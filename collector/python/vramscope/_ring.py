@@ -8,6 +8,7 @@ needs some 80 MiB for a moment.
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import pickle
 import sys
@@ -163,16 +164,23 @@ def write(path):
         for device in range(len(snapshot["device_traces"])):
             kept.append({"device": device, "name": name, "stage": STAGES[stage], "time_us": time_us})
     path = os.path.abspath(os.fspath(path))
+    replace(path, lambda file: pickle.dump(snapshot, file))
+    return path
+
+
+def replace(path, write):
+    """Writes a file by `write(file)` under another name until it is complete. An existing one stays if that fails."""
     part = f"{path}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:
-            pickle.dump(snapshot, file)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())  # Some file systems notice only now that a disk is full.
         os.replace(part, path)
     except BaseException:
-        if os.path.exists(part):
+        with contextlib.suppress(OSError):
             os.unlink(part)
         raise
-    return path
 
 
 def watch(call):

@@ -137,14 +137,14 @@ impl Delivery {
         if self.is_whole {
             return format!("{address} has the whole run: {sent}.");
         }
-        let error = reason(stats).or_else(|| stats.spool_failure.clone());
-        let why = match error {
-            Some(why) => why,
-            None if dropped > 0 => {
+        let errors: Vec<String> = reason(stats).into_iter().chain(stats.spool_failure.clone()).collect();
+        let why = match errors.is_empty() {
+            false => errors.join("; "),
+            true if dropped > 0 => {
                 "the run made them faster than they could be sent and stored; limit it with --rate".to_owned()
             }
-            None if self.lost > 0 => "the server or the connection took them too slowly".to_owned(),
-            None => "the server did not confirm the end of the run".to_owned(),
+            true if self.lost > 0 => "the server or the connection took them too slowly".to_owned(),
+            true => "the server did not confirm the end of the run".to_owned(),
         };
         format!("{address} has {sent}; {lost} did not arrive ({}).", why.trim_end_matches('.'))
     }

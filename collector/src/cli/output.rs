@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::disk;
+
 /// Whether an existing file is replaced.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(super) struct Overwrite {
@@ -41,7 +43,12 @@ impl Overwrite {
         self.check(out)?;
         let failed = |error| cannot_be_written(out, &error);
         let part = part_of(out);
-        let written = File::create(&part).and_then(|mut file| write(&mut file)).map_err(failed);
+        let written = create(&part).and_then(|mut file| {
+            write(&mut file)?;
+            // Some file systems notice only now that a disk is full.
+            file.sync_all()
+        });
+        let written = written.map_err(failed);
         // What took long to make is not lost to a file that somebody made meanwhile, and neither is that file.
         let renamed = written.and_then(|()| self.check(out)).and_then(|()| fs::rename(&part, out).map_err(failed));
         renamed.inspect_err(|_| {
@@ -58,14 +65,19 @@ pub(super) fn part_of(out: &Path) -> PathBuf {
     part.into()
 }
 
+/// Creates a file, or empties it.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    File::create(path).map_err(|error| io::Error::new(error.kind(), disk::why_not_created(&error)))
+}
+
 /// Says why a file can't be written, and what to do next.
 pub(super) fn cannot_be_written(out: &Path, error: &io::Error) -> String {
     let next = match error.kind() {
         io::ErrorKind::PermissionDenied => "Name a file in a folder of yours with --out.",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room, or name another file with --out.",
+        _ if disk::is_full(error) => "Make room, or name another file with --out.",
         _ => "Name another file with --out.",
     };
-    format!("{} can't be written: {error}. {next}", out.display())
+    format!("{} can't be written: {}. {next}", out.display(), disk::why(error))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -18,7 +18,7 @@ use super::choice;
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::live::{self, Delivery, Live, To};
 use super::message::{note, warn};
-use super::output::{Overwrite, cannot_be_written, part_of};
+use super::output::{Overwrite, cannot_be_written, create, part_of};
 use super::progress::Progress;
 use super::setting::{self, Driver};
 use super::tune::GoalName;
@@ -27,7 +27,7 @@ use super::{UNUSABLE, refuse, show_as};
 use crate::announcement::host;
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
-use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
+use crate::recorder::{DualOutput, FileCondition, FileOutput, Output, RecorderStats};
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 
@@ -209,14 +209,12 @@ impl Run {
             }
             _ => None,
         };
+        let condition = file.as_ref().map(FileOutput::condition).unwrap_or_default();
+        if let Some(out) = &mut out {
+            (out.condition, out.is_alone) = (condition.clone(), live.is_none());
+        }
         let (output, live): (Option<Box<dyn Output>>, _) = match (file, live) {
-            (Some(file), Some((published, live))) => {
-                let (output, failure) = DualOutput::new(file, published);
-                if let Some(out) = &mut out {
-                    out.failure = failure;
-                }
-                (Some(Box::new(output)), Some(live))
-            }
+            (Some(file), Some((published, live))) => (Some(Box::new(DualOutput::new(file, published))), Some(live)),
             (None, Some((published, live))) => (Some(Box::new(published)), Some(live)),
             (Some(file), None) => (Some(Box::new(file)), None),
             (None, None) => (None, None),
@@ -243,6 +241,7 @@ impl Run {
                 let invitation = (!live.greet()).then(|| live.invitation());
                 (Arc::clone(&live.handle), invitation)
             }),
+            self.out.as_ref().map(|out| (format!("{}: ", out.display()), condition)),
         );
         let pacer = live.as_ref().map(Live::pacer);
         let stop = live.as_ref().map(Live::stop_signal).unwrap_or_default();
@@ -304,8 +303,10 @@ fn list_for_programs() -> String {
 struct Out<'a> {
     path: &'a Path,
     kind: Kind,
-    /// Why the file is incomplete, if the run went on without it.
-    failure: Arc<OnceLock<String>>,
+    /// How the file of a recording fares.
+    condition: FileCondition,
+    /// Whether the recording goes nowhere else: then what the recorder lost is missing in the file alone.
+    is_alone: bool,
 }
 
 /// The kind of file.
@@ -323,7 +324,7 @@ impl<'a> Out<'a> {
             Some("pickle") => {
                 overwrite.check(path)?;
                 let part = part_of(path);
-                let file = File::create(&part).map_err(|error| cannot_be_written(path, &error))?;
+                let file = create(&part).map_err(|error| cannot_be_written(path, &error))?;
                 Kind::Pickle(file, part)
             }
             Some(EXTENSION) => {
@@ -332,7 +333,7 @@ impl<'a> Out<'a> {
             }
             _ => return Err(format!("{name}: unknown kind of file. End its name with .pickle or .{EXTENSION}.")),
         };
-        Ok(Self { path, kind, failure: Arc::default() })
+        Ok(Self { path, kind, condition: FileCondition::default(), is_alone: true })
     }
 
     /// Writes the rest of the file. Returns a sentence if the file is incomplete.
@@ -346,42 +347,62 @@ impl<'a> Out<'a> {
                         result = file.write_all(piece);
                     }
                 });
-                let result = result.and_then(|()| fs::rename(&*part, self.path));
+                // Some file systems notice only at the sync that a disk is full.
+                let result = result.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&*part, self.path));
                 result.map_err(|error| {
                     // An incomplete pickle is of no use. Fails only if the folder is not writable.
                     let _ = fs::remove_file(&*part);
-                    format!("{name}: writing failed: {error}.")
+                    cannot_be_written(self.path, &error)
                 })
             }
-            Kind::Recording if let Some(failure) = self.failure.get() => {
-                Err(format!("{name}: writing failed: {failure}. The file can be read up to there."))
-            }
-            Kind::Recording => match &outcome.recorded {
-                Some(RecorderStats { failure: Some(failure), unwritten, .. }) => {
+            Kind::Recording => {
+                let stats = outcome.recorded.as_ref().filter(|_| self.is_alone);
+                if let Some(RecorderStats { failure: Some(failure), unwritten, .. }) = stats {
                     let lost = counted(*unwritten, "event");
-                    Err(format!(
+                    return Err(format!(
                         "{name}: writing failed: {failure}. The file can be read up to there; {lost} could not be \
                          written."
-                    ))
+                    ));
                 }
-                _ => Ok(()),
-            },
+                if let Some(failure) = self.condition.failure() {
+                    return Err(format!("{name}: writing failed: {failure}. The file can be read up to there."));
+                }
+                match self.condition.gap(stats.map_or(0, |stats| stats.lost)) {
+                    Some(gap) => Err(format!("{name}: {gap}.")),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
 
 /// Returns a callback that shows the progress of a run. It also prints once when the server refuses the run, or when it can
-/// be reached at last.
-fn watch(progress: Progress, mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Option<Watch> {
-    if !progress.is_visible() && publisher.is_none() {
+/// be reached at last, and whenever a disk is full and has room again.
+fn watch(
+    progress: Progress,
+    mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>,
+    file: Option<(String, FileCondition)>,
+) -> Option<Watch> {
+    if !progress.is_visible() && publisher.is_none() && file.is_none() {
         return None;
     }
     let mut last = Instant::now();
+    let mut was_full = false;
     Some(Box::new(move |span, events| {
         if last.elapsed() < LOOK {
             return;
         }
         last = Instant::now();
+        let full = file.as_ref().and_then(|(name, condition)| condition.full().map(|why| format!("{name}{why}")));
+        let full = full.or_else(|| publisher.as_ref().and_then(|(handle, _)| handle.stats().spool_failure));
+        match &full {
+            Some(why) if !was_full => {
+                warn(&format!("{why}. Make room: events that have none are left out and counted."));
+            }
+            None if was_full => note("The disk has room again."),
+            _ => {}
+        }
+        was_full = full.is_some();
         if let Some((handle, invitation)) = &mut publisher {
             if let Some(line) = invitation.take_if(|_| handle.stats().is_connected) {
                 note(&line);

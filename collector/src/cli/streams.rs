@@ -8,6 +8,7 @@ use serde::Serialize;
 use shared::text::sealed;
 
 use super::{refuse, width};
+use crate::disk;
 
 /// A stream to which everything is written as [`sealed`] returns it. A call must not end within a character.
 pub(super) struct Sealed<W>(pub(super) W);
@@ -31,7 +32,8 @@ pub(super) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Exi
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            refuse(&format!("Writing to standard output failed: {error}. Make room, or write to another place."))
+            let why = disk::why(&error);
+            refuse(&format!("Writing to standard output failed: {why}. Make room, or write to another place."))
         }
     }
 }

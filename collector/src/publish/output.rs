@@ -46,7 +46,7 @@ impl Output for PublisherOutput {
         Ok(())
     }
 
-    fn has_room(&self) -> bool {
+    fn has_room(&mut self) -> bool {
         // The child of a fork keeps nothing, so it always has room.
         self.shared.is_forked_child() || self.shared.lock().queue.has_room()
     }

@@ -1,10 +1,12 @@
 //! Batches that are not acknowledged yet: in memory, and in files once memory is full.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use shared::format::chunk_bytes;
-use shared::limits::PublishLimits;
+use shared::limits::{FULL_DISK_MILLIS, PublishLimits};
 
 use super::spool::Spool;
 
@@ -27,6 +29,8 @@ pub(super) struct Queue {
     spool: Spool,
     /// Why the spool failed, if its latest use failed.
     pub(super) spool_failure: Option<String>,
+    /// When it failed.
+    spool_failed: Instant,
     /// Events that the recorder handed over.
     pub(super) events: u64,
     /// Events of acknowledged batches.
@@ -45,6 +49,9 @@ enum Body {
     Memory(Arc<Vec<u8>>),
     Spooled,
 }
+
+/// The time after which a spool that failed is tried again.
+const SPOOL_RETRY: Duration = Duration::from_millis(FULL_DISK_MILLIS);
 
 /// Why a server and this queue do not agree on where to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,19 +76,38 @@ impl Queue {
             spooled: 0,
             spool,
             spool_failure: None,
+            spool_failed: Instant::now(),
             events: 0,
             events_acked: 0,
         }
     }
 
     /// Returns whether events may be added. Names, marks and losses may be added in any case, up to the reserve.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_room(&mut self) -> bool {
+        if self.spool_failure.is_some() && self.spool_failed.elapsed() >= SPOOL_RETRY {
+            self.try_spool_again();
+        }
         let PublishLimits { memory_bytes, spool_bytes, .. } = self.limits;
         // The sum counts: a batch that still grows, or was sent, may exceed the bound on memory.
         match self.spool_failure {
             None => self.memory + self.spool.bytes() < memory_bytes + spool_bytes,
             Some(_) => self.memory < memory_bytes,
         }
+    }
+
+    /// Tries whether the disk has room again, with the batch that it had no room for.
+    fn try_spool_again(&mut self) {
+        if self.memory > self.limits.memory_bytes && self.last() > self.sent {
+            self.spool_last();
+        } else {
+            // The next batch finds out.
+            self.spool_failure = None;
+        }
+    }
+
+    fn note_failure(&mut self, error: &io::Error) {
+        self.spool_failure = Some(self.spool.explain(error));
+        self.spool_failed = Instant::now();
     }
 
     /// Adds whole chunks that hold `events` events. Beyond all bounds they are dropped, and their events are never
@@ -139,7 +165,7 @@ impl Queue {
                 self.spool_failure = None;
             }
             // It stays in memory, one batch beyond the bound; `has_room` is false from then on.
-            Err(error) => self.spool_failure = Some(error.to_string()),
+            Err(error) => self.note_failure(&error),
         }
     }
 
@@ -165,7 +191,7 @@ impl Queue {
                 }
                 Err(error) => {
                     self.slots.remove(self.cursor);
-                    self.spool_failure = Some(error.to_string());
+                    self.note_failure(&error);
                 }
             }
         }

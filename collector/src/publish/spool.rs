@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
+use crate::disk;
+
 /// A first-in, first-out queue of byte strings on disk.
 ///
 /// On Unix each file is unlinked as soon as it is created, so it vanishes with the process, however that ends.
@@ -79,6 +81,11 @@ impl Spool {
         result.map(|()| bytes)
     }
 
+    /// Returns a sentence about an error, with the place of the files.
+    pub(super) fn explain(&self, error: &io::Error) -> String {
+        format!("events can't be kept in {}: {}", self.folder.display(), disk::why(error))
+    }
+
     /// Deletes everything.
     pub(super) fn clear(&mut self) {
         self.files.clear();
@@ -93,7 +100,8 @@ impl Spool {
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path)?;
+        let named = |error: io::Error| io::Error::new(error.kind(), disk::why_not_created(&error));
+        let file = options.open(&path).map_err(named)?;
         let path = match fs::remove_file(&path) {
             Ok(()) if cfg!(unix) => None,
             _ => Some(path),

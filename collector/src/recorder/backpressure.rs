@@ -23,10 +23,10 @@ impl Backpressure {
     }
 
     /// Returns whether the output accepts events, waiting for that at most the timeout.
-    pub(super) fn wait_for_room(&mut self, output: &dyn Output) -> bool {
+    pub(super) fn wait_for_room(&mut self, output: &mut dyn Output) -> bool {
         let start = Instant::now();
         while !output.has_room() {
-            if self.has_given_up || start.elapsed() >= self.timeout {
+            if self.has_given_up || !output.is_draining() || start.elapsed() >= self.timeout {
                 self.has_given_up = true;
                 return false;
             }
@@ -52,7 +52,7 @@ mod tests {
             Ok(())
         }
 
-        fn has_room(&self) -> bool {
+        fn has_room(&mut self) -> bool {
             self.0.fetch_sub(1, Ordering::Relaxed) == 0
         }
     }
@@ -61,12 +61,16 @@ mod tests {
     fn only_when_full_wait_waits_and_only_once() {
         let after = |checks| RoomAfter(AtomicU32::new(checks));
         let mut count = Backpressure::new(WhenFull::Count, Duration::from_secs(60));
-        assert!(!count.wait_for_room(&after(1)) && count.wait_for_room(&after(0)));
+        assert!(!count.wait_for_room(&mut after(1)) && count.wait_for_room(&mut after(0)));
         let mut wait = Backpressure::new(WhenFull::Wait, Duration::from_secs(60));
-        assert!(wait.wait_for_room(&after(5)));
+        assert!(wait.wait_for_room(&mut after(5)));
         let mut short = Backpressure::new(WhenFull::Wait, Duration::from_millis(20));
-        assert!(!short.wait_for_room(&after(10_000)));
+        assert!(!short.wait_for_room(&mut after(10_000)));
         // After a timeout it does not wait, however soon there would be room, until there was room once.
-        assert!(!short.wait_for_room(&after(2)) && short.wait_for_room(&after(0)) && short.wait_for_room(&after(2)));
+        assert!(
+            !short.wait_for_room(&mut after(2))
+                && short.wait_for_room(&mut after(0))
+                && short.wait_for_room(&mut after(2))
+        );
     }
 }

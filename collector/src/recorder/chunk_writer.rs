@@ -9,7 +9,7 @@ use shared::trace::{Annotation, OutsideSample, Sample, Segment, Tags};
 
 use super::backpressure::Backpressure;
 use super::handle::RecorderStats;
-use super::output::Output;
+use super::output::{Output, Unwritten};
 use super::stacks::Name;
 
 /// Counts by [`Action`].
@@ -99,9 +99,9 @@ impl ChunkWriter {
     }
 
     /// Returns whether events may be written now.
-    pub(super) fn wait_for_room(&self, backpressure: &mut Backpressure) -> bool {
+    pub(super) fn wait_for_room(&mut self, backpressure: &mut Backpressure) -> bool {
         // After a failure events are counted, not written.
-        self.stats.failure.is_some() || backpressure.wait_for_room(&*self.output)
+        self.stats.failure.is_some() || backpressure.wait_for_room(&mut *self.output)
     }
 
     /// Appends the encoded chunks to the output. After a failure nothing more is appended: the recording stays readable
@@ -129,5 +129,11 @@ impl ChunkWriter {
         let end = End { time_us, events: self.stats.events, lost: self.stats.lost };
         self.writer.end(&end, &mut self.bytes);
         self.flush();
+        if let Err(Unwritten { error, events, bytes }) = self.output.finish() {
+            self.stats.failure.get_or_insert_with(|| error.to_string());
+            self.stats.events -= events.min(self.stats.events);
+            self.stats.unwritten += events;
+            self.stats.bytes -= bytes.min(self.stats.bytes);
+        }
     }
 }

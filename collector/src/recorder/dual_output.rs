@@ -1,24 +1,22 @@
 //! One recording to a file and to another output.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
 
-use super::output::{FileOutput, Output};
+use super::file_output::FileOutput;
+use super::output::{Output, Unwritten};
 
-/// Writes the same chunks to a file and to another output. A later failure of the file does not end the other output;
-/// it is reported, and the file stays readable up to there.
+/// Writes the same chunks to a file and to another output. A later failure of the file does not end the other output:
+/// [`FileOutput::condition`] tells of it, and the file stays readable up to there. Neither does a full disk.
 pub struct DualOutput<O> {
     file: Option<FileOutput>,
-    failure: Arc<OnceLock<String>>,
     other: O,
     has_begun: bool,
 }
 
 impl<O: Output> DualOutput<O> {
-    /// Creates the output. The second value receives the file's error if writing it fails later.
-    pub fn new(file: FileOutput, other: O) -> (Self, Arc<OnceLock<String>>) {
-        let failure = Arc::new(OnceLock::new());
-        (Self { file: Some(file), failure: Arc::clone(&failure), other, has_begun: false }, failure)
+    /// Creates the output.
+    pub fn new(file: FileOutput, other: O) -> Self {
+        Self { file: Some(file), other, has_begun: false }
     }
 }
 
@@ -31,19 +29,31 @@ impl<O: Output> Output for DualOutput<O> {
             if !self.has_begun {
                 return Err(error);
             }
-            // Set only here, and the file is dropped: it cannot be set yet.
-            let _ = self.failure.set(error.to_string());
+            file.condition().fail(&error);
             self.file = None;
         }
         self.has_begun = true;
         self.other.append(bytes)
     }
 
-    fn has_room(&self) -> bool {
+    fn has_room(&mut self) -> bool {
         self.other.has_room()
     }
 
+    fn is_draining(&self) -> bool {
+        self.other.is_draining()
+    }
+
     fn announce(&mut self, events: u64) {
+        if let Some(file) = &mut self.file {
+            file.announce(events);
+        }
         self.other.announce(events);
+    }
+
+    fn finish(&mut self) -> Result<(), Unwritten> {
+        // The file has noted its own failure.
+        let _ = self.file.as_mut().map(Output::finish);
+        self.other.finish()
     }
 }

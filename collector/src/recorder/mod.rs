@@ -11,8 +11,8 @@
 //! [`shared::format`] recording at every moment.
 //!
 //! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →
-//! `backpressure` → `sink` → `side_channel`, `sink` → `event_clock` → `clock`, and `handle` → `sink`. `output`, `clock` and `capture`
-//! import no sibling.
+//! `backpressure` → `sink` → `side_channel`, `sink` → `event_clock` → `clock`, and `handle` → `sink`. `dual_output` →
+//! `file_output` → `output`. `output`, `clock` and `capture` import no sibling.
 
 mod backpressure;
 mod capture;
@@ -20,6 +20,7 @@ mod chunk_writer;
 mod clock;
 mod dual_output;
 mod event_clock;
+mod file_output;
 mod handle;
 mod output;
 mod side_channel;
@@ -39,8 +40,9 @@ pub use capture::Capture;
 use chunk_writer::ChunkWriter;
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use dual_output::DualOutput;
+pub use file_output::{FileCondition, FileOutput};
 pub use handle::{DeviceSegments, RecorderHandle, RecorderStats};
-pub use output::{FileOutput, Output};
+pub use output::{Output, Unwritten};
 use rtrb::RingBuffer;
 use shared::format::{Header, Writer};
 use shared::limits::RecorderLimits;
@@ -53,7 +55,7 @@ use writer::{DeviceQueue, RecorderThread};
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The file cannot be created or written.
-    #[error("Cannot write {path}: {source}. Choose another file, or free some disk space.")]
+    #[error("Cannot write {path}: {}. Choose another file, or free some disk space.", crate::disk::why(source))]
     Output {
         /// The file.
         path: String,

@@ -49,6 +49,14 @@ impl RecorderLimits {
     }
 }
 
+/// Milliseconds after which a full disk is tried again, by recordings and by what waits for a server: soon for somebody who
+/// has just made room, and no load for a disk that stays full.
+pub const FULL_DISK_MILLIS: u64 = 1_000;
+
+/// Bytes of a recording that wait for room on its disk: the chunks that did not fit, and what makes the rest readable. Beyond
+/// them no events are kept, and beyond twice as many the file ends. Some hours of marks and samples.
+pub const FULL_DISK_BYTES: usize = 8 << 20;
+
 /// Limits and timeouts of one publisher in its job.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishLimits {

@@ -28,6 +28,8 @@ const TOKEN: &str = "correct-horse-battery-staple";
 const RETURN: Duration = Duration::from_secs(1);
 /// What an honest request may take at most on a slow and busy machine.
 const MOST_MILLIS: f64 = 2_000.0;
+/// What a client sends first that goes on with a byte at a time, while four others beside it are silent.
+const DRIP: &[u8] = b"GET /";
 /// Threads of hostile clients.
 const THREADS: usize = 2;
 
@@ -65,6 +67,7 @@ fn openings(server: SocketAddr, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("silent viewers", upgrade(&format!("/api/v1/sessions/{session}/live"))),
         ("half a hello by POST", [&post[..], &half_hello].concat()),
         ("a byte by POST", [&post[..], b"\0"].concat()),
+        ("silent, and every fifth dripping", DRIP.to_vec()),
         ("unread downloads", format!("GET /sample.pickle HTTP/1.1\r\nHost: {server}\r\n\r\n").into_bytes()),
     ]
 }
@@ -80,7 +83,9 @@ fn attack(server: SocketAddr, count: usize, opening: &[u8], is_over: &AtomicBool
     let mut clients: Vec<Hostile> = (0..count).map(|_| Hostile::Closed(Instant::now() - RETURN)).collect();
     let mut rest = vec![0; 4_096];
     while !is_over.load(Ordering::Relaxed) {
-        for client in &mut clients {
+        for (i, client) in clients.iter_mut().enumerate() {
+            let is_dripping = opening == DRIP && i % 5 == 0;
+            let opening = if opening == DRIP && !is_dripping { &[][..] } else { opening };
             match client {
                 Hostile::Closed(since) if since.elapsed() >= RETURN => {
                     tries.fetch_add(1, Ordering::Relaxed);
@@ -92,6 +97,11 @@ fn attack(server: SocketAddr, count: usize, opening: &[u8], is_over: &AtomicBool
                     *client = opened.map_or_else(|_| Hostile::Closed(Instant::now()), Hostile::Open);
                 }
                 Hostile::Closed(_) => {}
+                Hostile::Open(stream) if is_dripping => {
+                    if stream.write(b"x").is_err_and(|error| error.kind() != ErrorKind::WouldBlock) {
+                        *client = Hostile::Closed(Instant::now());
+                    }
+                }
                 // Reads an upgrade's answer, but no download.
                 Hostile::Open(stream) if !opening.starts_with(b"GET /sample") => match stream.read(&mut rest) {
                     Ok(1..) => {}
@@ -209,8 +219,10 @@ fn honest_clients_are_served_while_strangers_hold_all_connections() -> Result<()
             }
         }
     }
-    println!("memory: {before} MiB before, {} MiB at the peak", mib(&server, "VmHWM:"));
+    let peak = mib(&server, "VmHWM:");
+    println!("memory: {before} MiB before, {peak} MiB at the peak");
     ensure!(late.is_empty(), "{late:#?}");
+    ensure!(peak < before + 100, "{before} MiB before, {peak} MiB at the peak");
     Ok(())
 }
 

@@ -17,6 +17,8 @@ mod peaks;
 mod post;
 mod security;
 mod slow;
+#[cfg(target_os = "linux")]
+mod soak;
 mod strangers;
 mod waits;
 mod watching;

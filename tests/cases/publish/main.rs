@@ -5,6 +5,10 @@ mod answers;
 mod away;
 mod connections;
 mod encrypted;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod program;
 mod scripted;
 mod session;
+#[cfg(target_os = "linux")]
+mod soak;

@@ -15,7 +15,9 @@ use shared::trace::Stage;
 use shared::units::{PoolId, Stream};
 use tests::Folder;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{DualOutput, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
+use vramscope::recorder::{
+    DualOutput, FileCondition, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull,
+};
 
 use crate::scripted::{Act, Scripted};
 
@@ -64,12 +66,24 @@ pub(crate) struct Session {
     pub(crate) sink: RecorderSink,
     pub(crate) recorder: RecorderHandle,
     pub(crate) publisher: PublisherHandle,
+    pub(crate) condition: FileCondition,
     pub(crate) next: u64,
 }
 
 impl Session {
     pub(crate) fn start(url: &str, file: &Path, limits: PublishLimits, when_full: WhenFull) -> Result<Self> {
         Self::start_to(Destination::parse(url)?, file, limits, when_full)
+    }
+
+    /// Starts a recording whose spool is in a folder of its own.
+    pub(crate) fn start_in(
+        url: &str,
+        file: &Path,
+        spool: &Path,
+        limits: PublishLimits,
+        when_full: WhenFull,
+    ) -> Result<Self> {
+        Self::begin(Destination::parse(url)?.spool(spool.to_owned()), file, limits, when_full)
     }
 
     /// Starts a recording to a destination whose token and mode are not set yet.
@@ -79,14 +93,19 @@ impl Session {
         limits: PublishLimits,
         when_full: WhenFull,
     ) -> Result<Self> {
+        Self::begin(destination.spool(file.with_extension("spool")), file, limits, when_full)
+    }
+
+    fn begin(destination: Destination, file: &Path, limits: PublishLimits, when_full: WhenFull) -> Result<Self> {
         let destination = destination.token(Some("open sesame".to_owned())).mode("simulated");
-        let spool = file.with_extension("spool");
-        let (output, publisher) = Publisher::start(destination.spool(spool), limits)?;
-        let (output, _) = DualOutput::new(FileOutput::create(file)?, output);
+        let (output, publisher) = Publisher::start(destination, limits)?;
+        let file = FileOutput::create(file)?;
+        let condition = file.condition();
+        let output = DualOutput::new(file, output);
         let flush = RecorderLimits { flush_millis: 2, room_millis: 20_000, ..RecorderLimits::default() };
         let recorder = Recorder::new(header()).when_full(when_full).limits(flush);
         let (mut sinks, recorder) = recorder.start_to(Box::new(output), "test")?;
-        Ok(Self { sink: sinks.pop().context("no sink")?, recorder, publisher, next: 0 })
+        Ok(Self { sink: sinks.pop().context("no sink")?, recorder, publisher, condition, next: 0 })
     }
 
     pub(crate) fn record(&mut self, count: u64) {

@@ -3,6 +3,7 @@
 mod access;
 mod elsewhere;
 mod log;
+mod smuggling;
 mod strangers;
 mod tls;
 

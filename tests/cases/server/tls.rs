@@ -44,7 +44,7 @@ struct Job {
 impl Job {
     fn start(destination: Destination, file: &Path) -> Result<Self> {
         let (output, publisher) = Publisher::start(destination, PublishLimits::default())?;
-        let (output, _) = DualOutput::new(FileOutput::create(file)?, output);
+        let output = DualOutput::new(FileOutput::create(file)?, output);
         let device = Device { number: 0, name: "simulated".to_owned(), capacity: 80 << 30 };
         let recorder = Recorder::new(Header { name: "job".to_owned(), devices: vec![device], ..Header::default() });
         let recorder = recorder.limits(RecorderLimits { flush_millis: 5, ..RecorderLimits::default() });

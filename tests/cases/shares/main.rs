@@ -1,10 +1,13 @@
 //! Traces that are shared by links: the real server, the real commands, and strangers.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod hostile;
 mod interrupted;
 mod programs;
 mod roles;
+mod soak;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 try:
@@ -17,6 +18,15 @@ def growth(value):
     if isinstance(value, bool) or not found:
         raise ValueError(f'max_growth must be a share such as "2%" or 0.02, not {value!r}')
     return float(found[1]) / (100 if found[2] else 1)
+
+
+def _write(file, content):
+    """Makes `content` all that a file has."""
+    file.seek(0)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.truncate(len(content))
 
 
 class Baselines:
@@ -42,12 +52,17 @@ class Baselines:
         """Writes what is new. Several processes of one run may do so at the same time."""
         if not self._new:
             return
-        with open(self._path, "a+", encoding="utf-8") as file:
+        with open(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), "rb+", buffering=0) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            kept = json.loads(file.read() or "{}")
+            old = file.read()
+            kept = json.loads(old or "{}")
             for place, of in self._new.items():
                 kept.setdefault(place, {}).update(of)
-            file.truncate(0)
-            file.write(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+            new = (json.dumps(kept, indent=1, sort_keys=True) + "\n").encode()
+            # In place, since others wait for the lock of this file. A full disk always has room for what was there.
+            try:
+                _write(file, new)
+            except OSError:
+                _write(file, old)
+                raise

@@ -1,13 +1,14 @@
 //! The server that `vramscope watch` sends to: one that runs, or a new one in the background.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::announcement::{Announcement, state_folder};
+use crate::disk;
 
 /// The longest time in which a new server has to answer.
 const START: Duration = Duration::from_secs(10);
@@ -100,8 +101,14 @@ impl Server {
     }
 }
 
-/// Returns the last line of a log.
+/// Returns the last line of a log; on a full disk, where the server could write none, that the disk is full.
 fn last_line(path: &Path) -> String {
+    let probe = File::options().append(true).open(path).and_then(|mut log| log.write_all(b"\n"));
+    if let Err(error) = probe
+        && disk::is_full(&error)
+    {
+        return format!("{}: {}", path.display(), disk::why(&error));
+    }
     let mut text = String::new();
     let read = File::open(path).and_then(|mut file| {
         // Fails if the file is shorter, which is read from its start.

@@ -51,6 +51,7 @@ impl SessionWriter {
         let info = seen.label.as_ref().map(|label| label.segment.clone());
         writer.record.segments.retain(|segment| earlier.iter().any(|found| found.number == segment.number));
         writer.record.segments.push(info.unwrap_or(SegmentInfo { number, ..SegmentInfo::default() }));
+        let begun = writer.totals.clone();
         writer.load(number, seen.kept.last().map_or(0, |range| range.end), read)?;
         writer.last = writer.last.max(last);
         let readable = writer.totals.clone();
@@ -76,7 +77,10 @@ impl SessionWriter {
         copy.append(&prelude())?;
         if seen.label.is_none() {
             let segment = writer.record.segments.last().cloned().unwrap_or_default();
-            copy.append(&writer.label(segment, false).to_chunk())?;
+            // As it was before the events that follow: whoever reads the segment adds them.
+            let mut label = writer.label(segment, false);
+            (label.record.totals, label.record.last) = (begun, writer.first_batch.saturating_sub(1));
+            copy.append(&label.to_chunk())?;
             copy.append(&BatchEnd { seq: writer.first_batch.saturating_sub(1), sent_us: 0 }.to_chunk())?;
         }
         let head = copy.length() + seen.head;
