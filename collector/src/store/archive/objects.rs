@@ -7,19 +7,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{ObjectStore, ObjectStoreExt};
+use shared::limits::ObjectLimits;
 use tokio::runtime::Runtime;
-use tokio::task::JoinHandle as JoinTask;
 use url::Url;
 
+use super::line::{self, error_of};
+use super::parts::{Parts, Stop};
 use super::{Archive, Sealed};
 use crate::store::files::Files;
 use crate::store::layout::{
@@ -28,12 +29,10 @@ use crate::store::layout::{
 use crate::store::shelf::ObjectShelf;
 use crate::store::{StoreError, StoreResult};
 
-/// Bytes of one part of an upload. Object stores take at least 5 MiB.
-const PART_BYTES: usize = 8 << 20;
+/// Bytes of a segment that are read at once: also a slow line carries them within the time of a request.
+const READ_BYTES: usize = 1 << 20;
 /// The shortest and the longest pause after an upload that failed.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How often a thread that waits looks whether it should stop.
-const LOOK: Duration = Duration::from_millis(100);
 /// Sessions whose segments are remembered, so that reading one needn't list them each time.
 const REMEMBERED: usize = 1_000;
 
@@ -49,6 +48,8 @@ pub(in crate::store) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     files: Arc<dyn Files>,
+    /// What sends files there.
+    parts: Parts,
     /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
     runtime: Option<Runtime>,
     known: Mutex<Known>,
@@ -56,7 +57,7 @@ pub(in crate::store) struct Objects {
     /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
     /// when the upload is over.
     uploading: Mutex<Option<Upload>>,
-    is_stopped: AtomicBool,
+    stop: Stop,
 }
 
 /// The segments of the sessions that were asked for last.
@@ -123,18 +124,21 @@ impl ObjectArchive {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed = Url::parse(url).map_err(|error| failed(&error))?;
         let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&parsed, variables).map_err(|error| failed(&error))?;
+        let limits = ObjectLimits::default();
+        let (store, prefix) = line::open(&parsed, variables, limits).map_err(|error| failed(&error))?;
+        let store: Arc<dyn ObjectStore> = store.into();
         let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = builder.map_err(|error| failed(&error))?;
         let objects = Arc::new(Objects {
-            store: store.into(),
+            parts: Parts::new(Arc::clone(&store), Arc::clone(&files), limits),
+            store,
             prefix,
             files,
             runtime: Some(runtime),
             known: Mutex::default(),
             marked: Mutex::default(),
             uploading: Mutex::default(),
-            is_stopped: AtomicBool::new(false),
+            stop: Stop::default(),
         });
         // Wrong credentials should be told now, and not when the first segment is sealed.
         objects.check().map_err(|error| failed(&error))?;
@@ -158,7 +162,7 @@ impl Drop for ObjectArchive {
     fn drop(&mut self) {
         if let Some((uploads, thread)) = self.uploader.take() {
             // What is not uploaded stays in the folder for the next start.
-            self.objects.is_stopped.store(true, Ordering::Relaxed);
+            self.objects.stop.set();
             drop(uploads);
             thread.thread().unpark();
             // A panic of the thread was printed already.
@@ -204,32 +208,14 @@ impl Objects {
         &self,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
-        self.wait_unless(&AtomicBool::new(false), request)
-    }
-
-    /// Waits for a request, or until it is not wanted any more.
-    fn wait_unless<T: Send + 'static>(
-        &self,
-        is_stopped: &AtomicBool,
-        request: impl Future<Output = StoreResult<T>> + Send + 'static,
-    ) -> StoreResult<T> {
         let (done, waited) = channel();
-        let task = self.runtime.as_ref().map(|runtime| {
+        if let Some(runtime) = &self.runtime {
             runtime.spawn(async move {
-                // Nobody waits for a request that is not wanted any more.
+                // The receiver waits below.
                 let _ = done.send(request.await);
-            })
-        });
-        loop {
-            match waited.recv_timeout(LOOK) {
-                Ok(result) => return result,
-                Err(RecvTimeoutError::Timeout) if !is_stopped.load(Ordering::Relaxed) => {}
-                Err(_) => {
-                    task.inspect(JoinTask::abort);
-                    return Err(StoreError::Io(io::Error::other("the request was given up")));
-                }
-            }
+            });
         }
+        waited.recv().unwrap_or_else(|_| Err(StoreError::Io(io::Error::other("the request was given up"))))
     }
 
     /// Returns where a path of the store's folder is among the objects.
@@ -259,7 +245,7 @@ impl Objects {
         while let Ok(upload) = received.recv() {
             let mut pause = PAUSES.0;
             while let Err(error) = self.upload(&upload) {
-                if self.is_stopped.load(Ordering::Relaxed) {
+                if self.stop.is_set() {
                     return;
                 }
                 let Upload { session, sealed } = &upload;
@@ -277,23 +263,9 @@ impl Objects {
         done
     }
 
-    /// Sends a local file of so many bytes in parts. Returns the bytes that the object store has of it then.
+    /// Sends a local file of so many bytes. Returns the bytes that the object store has of it then.
     pub(in crate::store) fn send(&self, local: &str, bytes: u64, to: Path) -> StoreResult<u64> {
-        let (store, files, local) = (self.store(), Arc::clone(&self.files), local.to_owned());
-        self.wait_unless(&self.is_stopped, async move {
-            let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
-            let mut at = 0;
-            while at < bytes {
-                let part = files.read(&local, at, PART_BYTES)?;
-                if part.is_empty() {
-                    break;
-                }
-                at += part.len() as u64;
-                parts.write(&part);
-            }
-            parts.finish().await.map_err(error_of)?;
-            store.head(&to).await.map(|stored| stored.size).map_err(error_of)
-        })
+        self.wait(self.parts.clone().send(local.to_owned(), bytes, to, self.stop.clone()))
     }
 
     /// Removes a local file whose content is in the object store.
@@ -426,7 +398,7 @@ impl Archive for ObjectArchive {
         let mut file = self.objects.files.create(path)?;
         let mut at = 0;
         while at < sealed.bytes {
-            let bytes = self.read(session, sealed, at, PART_BYTES)?;
+            let bytes = self.read(session, sealed, at, READ_BYTES)?;
             if bytes.is_empty() {
                 break;
             }
@@ -466,12 +438,4 @@ impl Archive for ObjectArchive {
 
 fn failure(url: &str, error: &dyn fmt::Display) -> String {
     format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
-}
-
-/// Returns an error of an object store as one of the store.
-pub(in crate::store) fn error_of(error: object_store::Error) -> StoreError {
-    match error {
-        object_store::Error::NotFound { .. } => StoreError::Missing,
-        error => StoreError::Io(io::Error::other(error)),
-    }
 }
