@@ -63,9 +63,9 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
             if let Some(place) = &place {
                 place.give_up();
             }
-            session.viewers.fetch_add(1, Ordering::Relaxed);
+            let watching = Watching::begin(&session);
             let end = Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await;
-            session.viewers.fetch_sub(1, Ordering::Relaxed);
+            drop(watching);
             (Some((session, permit)), end)
         }
         Err(end) => (None, end),
@@ -83,6 +83,22 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
     tokio::select! {
         () = socket.close() => {}
         () = closed(place.as_ref()) => {}
+    }
+}
+
+/// Counts as a viewer of a session until it is dropped.
+struct Watching(Arc<Session>);
+
+impl Watching {
+    fn begin(session: &Arc<Session>) -> Self {
+        session.viewers.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(session))
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

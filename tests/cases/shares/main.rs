@@ -2,9 +2,11 @@
 #![cfg(unix)]
 
 mod hostile;
+mod inside;
 mod interrupted;
 mod programs;
 mod roles;
+mod slow;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
