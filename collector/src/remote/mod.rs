@@ -91,6 +91,8 @@ struct Begun {
 #[derive(Deserialize)]
 struct Progress {
     received: u64,
+    #[serde(default)]
+    is_finishing: bool,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +141,7 @@ impl Remote {
         let path = format!("traces/uploads/{}", begun.id);
         let sent = self.send_parts(&path, recording, begun.part_bytes.max(1), report).await;
         let finished = match sent {
-            Ok(()) => self.json::<Linked>(self.request(Method::POST, &format!("{path}/finish"))).await,
+            Ok(()) => self.finish(&path).await,
             Err(sentence) => Err(sentence),
         };
         match finished {
@@ -179,6 +181,24 @@ impl Remote {
         }
         report(recording.len() as u64, recording.len() as u64);
         Ok(())
+    }
+
+    /// Finishes an upload. The server may need minutes to store it, longer than a proxy waits for an answer: as long as it says
+    /// that it goes on, it is asked again.
+    async fn finish(&self, path: &str) -> Result<Linked, String> {
+        let mut failures = 0;
+        loop {
+            let sent = self.request(Method::POST, &format!("{path}/finish")).send_once(&self.client).await;
+            match sent {
+                Err(failure) if failure.is_temporary() && failures + 1 < ATTEMPTS => {
+                    sleep(PAUSE * 2_u32.pow(failures)).await;
+                    let progress = self.request(Method::GET, path).send(&self.client).await;
+                    let goes_on = progress.is_ok() && self.read::<Progress>(progress).await?.is_finishing;
+                    failures = if goes_on { 0 } else { failures + 1 };
+                }
+                sent => return self.read(sent).await,
+            }
+        }
     }
 
     /// Returns what the server tells of a link, and the key of one with a password.

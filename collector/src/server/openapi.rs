@@ -161,19 +161,19 @@ mod tests {
         put    /api/v1/sessions/{id}/pin      token id                      204 400 401 403 404 429
         get    /api/v1/sessions/{id}/stats    token id                      200 401 403 404 429
         get    /api/v1/sessions/{id}/trace    token id format from_us to_us 200 400 401 403 404 413 429 503
-        post   /api/v1/traces                 token name expires_seconds is_public x-vramscope-password 201 400 401 403 408 411 413 422 429 507
+        post   /api/v1/traces                 token name expires_seconds is_public x-vramscope-password 201 400 401 403 408 411 413 422 429 504 507
         get    /api/v1/traces/sharing         token                         200 401 403 429
         post   /api/v1/traces/uploads         token                         201 400 401 403 413 429 507
         delete /api/v1/traces/uploads/{id}    token id                      204 401 403 404 429
         get    /api/v1/traces/uploads/{id}    token id                      200 401 403 404 429
         put    /api/v1/traces/uploads/{id}    token id from                 200 400 401 403 404 408 409 413 429 507
-        post   /api/v1/traces/uploads/{id}/finish token id                      200 201 401 403 404 409 422 429 507
-        delete /api/v1/traces/{token}         -     token x-vramscope-delete-token 204 401 403 404 410 429
-        get    /api/v1/traces/{token}         -     token x-vramscope-key   200 401 403 404 410 429
-        put    /api/v1/traces/{token}/expiry  -     token x-vramscope-delete-token 200 400 401 403 404 410 429
-        post   /api/v1/traces/{token}/open    -     token                   200 400 401 403 404 410 429
-        get    /api/v1/traces/{token}/picture.png -     token x-vramscope-key   200 401 403 404 410 429
-        get    /api/v1/traces/{token}/trace   -     token range x-vramscope-key 200 206 401 403 404 410 416 429 503
+        post   /api/v1/traces/uploads/{id}/finish token id                      200 201 401 403 404 409 422 429 504 507
+        delete /api/v1/traces/{token}         -     token x-vramscope-delete-token 204 401 403 404 410 429 504
+        get    /api/v1/traces/{token}         -     token x-vramscope-key   200 401 403 404 410 429 504
+        put    /api/v1/traces/{token}/expiry  -     token x-vramscope-delete-token 200 400 401 403 404 410 429 504
+        post   /api/v1/traces/{token}/open    -     token                   200 400 401 403 404 410 429 504
+        get    /api/v1/traces/{token}/picture.png -     token x-vramscope-key   200 401 403 404 410 429 504
+        get    /api/v1/traces/{token}/trace   -     token range x-vramscope-key 200 206 401 403 404 410 416 429 503 504
         get    /metrics                       token                         200 401 403 429
         ");
     }

@@ -26,12 +26,26 @@ const WRITE_BYTES: usize = 1 << 20;
 /// An upload of which nothing came for so long does not keep others from being checked while they arrive.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// A file that is removed when this is dropped, unless it was moved away by then.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    files: Arc<dyn Files>,
+    pub(super) path: String,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What can't be removed is replaced, or removed with the upload.
+        let _ = self.files.remove(&self.path);
+    }
+}
+
 /// An upload of which the first bytes were checked. It holds the names of the trace.
 #[derive(Debug)]
 pub(super) struct Check {
     transcriber: Transcriber,
-    path: String,
     file: Box<dyn OpenFile>,
+    scratch: Scratch,
     /// The bytes of the upload that were read: always whole parts.
     read: u64,
     /// Hashes what was read, if the sender announced a hash.
@@ -47,7 +61,7 @@ pub(super) struct Check {
 /// A recording that was written anew, in the upload's folder.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) path: String,
+    pub(super) scratch: Scratch,
     pub(super) hash: Hash,
     pub(super) bytes: u64,
     pub(super) said: Transcribed,
@@ -55,12 +69,12 @@ pub(super) struct Whole {
 
 impl Check {
     /// Begins at the first byte of an upload.
-    pub(super) fn begin(files: &dyn Files, upload: &Upload, place: Option<OwnedSemaphorePermit>) -> ShareResult<Self> {
-        let path = upload.path(WHOLE);
+    pub(super) fn begin(upload: &Upload, place: Option<OwnedSemaphorePermit>) -> ShareResult<Self> {
+        let scratch = Scratch { files: Arc::clone(&upload.files), path: upload.path(WHOLE) };
         Ok(Self {
             transcriber: Transcriber::new(ImportLimits::default()),
-            file: files.create(&path)?,
-            path,
+            file: upload.files.create(&scratch.path)?,
+            scratch,
             read: 0,
             arrived: upload.record.hash.as_ref().map(|_| Hasher::default()),
             out: Vec::new(),
@@ -72,19 +86,22 @@ impl Check {
 
     /// Reads the parts that arrived since, ahead of the end, and makes what was written durable, which the end need not wait
     /// for then.
-    pub(super) fn follow(&mut self, files: &dyn Files, upload: &Upload) -> ShareResult {
-        self.go_on(files, upload)?;
+    pub(super) fn follow(&mut self, upload: &Upload) -> ShareResult {
+        self.go_on(upload)?;
         self.flush()?;
         Ok(self.file.sync()?)
     }
 
-    /// Reads the parts that arrived since.
-    pub(super) fn go_on(&mut self, files: &dyn Files, upload: &Upload) -> ShareResult {
+    /// Reads the parts that arrived since. Ends early if the upload is given up.
+    pub(super) fn go_on(&mut self, upload: &Upload) -> ShareResult {
         while self.read < upload.progress().received {
+            if upload.is_over() {
+                return Err(ShareError::NoUpload);
+            }
             let part = upload.path(&part_name(self.read));
             let mut at = 0;
             loop {
-                let bytes = files.read(&part, at, READ_BYTES)?;
+                let bytes = upload.files.read(&part, at, READ_BYTES)?;
                 if bytes.is_empty() {
                     break;
                 }
@@ -125,7 +142,7 @@ impl Check {
         let said = transcriber.finish(&mut self.out)?;
         self.flush()?;
         self.file.sync()?;
-        Ok(Whole { path: self.path, hash: self.written.finish(), bytes: self.bytes, said })
+        Ok(Whole { scratch: self.scratch, hash: self.written.finish(), bytes: self.bytes, said })
     }
 }
 
@@ -133,7 +150,7 @@ impl Shares {
     /// Checks what has arrived of an upload before its end, if a place is free. Never fails: the end checks the rest.
     pub fn follow(&self, id: &str, owner: &str) {
         let Ok(upload) = self.upload(id, owner) else { return };
-        if let Err(error) = upload.follow(&*self.files, || self.place()) {
+        if let Err(error) = upload.follow(|| self.place()) {
             // The end says it to the sender.
             tracing::debug!(upload = id, "a part can't be checked yet: {error}");
         }
@@ -147,7 +164,7 @@ impl Shares {
             let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
             uploads
                 .iter()
-                .filter(|upload| upload.idle().is_some_and(|idle| idle >= PAUSE))
+                .filter(|upload| upload.standing().idle().is_some_and(|idle| idle >= PAUSE))
                 .for_each(|upload| upload.forget());
             free()
         })

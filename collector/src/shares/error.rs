@@ -1,9 +1,12 @@
 //! Why something about shared traces is refused.
 
+use std::io::ErrorKind;
+
 use shared::error::ImportError;
 use shared::units::Bytes;
 
 use super::Gone;
+use crate::access::Denied;
 use crate::store::StoreError;
 
 /// Why an operation on shares failed. `Display` is the end of a sentence or a clause for people.
@@ -52,17 +55,25 @@ pub enum ShareError {
     #[error("{0}")]
     Refused(#[from] ImportError),
     /// There is no such upload of this token.
-    #[error("there is no such upload; it may have been given up after a day, so begin it again")]
+    #[error(
+        "there is no such upload; it may have been finished, or given up because nothing arrived, so begin it again"
+    )]
     NoUpload,
-    /// There are too many uploads, or another request writes to this one.
-    #[error("there are too many uploads now; try again later")]
+    /// There are too many uploads.
+    #[error("there are too many uploads now; finish or cancel one, or try again in some minutes")]
     Busy,
+    /// Another request writes to the upload, or finishes it.
+    #[error("another request writes to this upload; wait until it has ended, and try again")]
+    Taken,
     /// The token's quota of bytes.
     #[error("what this token shares would exceed its {}; delete older links first", Bytes(*.0))]
     Quota(u64),
+    /// The most bytes that unfinished uploads of one token may take.
+    #[error("the unfinished uploads of this token would take more than {}; finish or cancel one of them first", Bytes(*.0))]
+    Unfinished(u64),
     /// The server's limit for shared traces, or its disk.
     #[error(
-        "the server has no room for another trace of this size; share a smaller window, or ask the person who runs it for more room"
+        "the server has no room for another trace of this size now; try again later, share a smaller window, or ask the person who runs it for more room"
     )]
     Full,
     /// The server allows no public links.
@@ -80,6 +91,12 @@ pub enum ShareError {
     /// The password could not be hashed.
     #[error("the password could not be hashed: {0}")]
     Hashing(String),
+    /// The token of the request is not valid any more.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The object store does not answer.
+    #[error("the object store in which this server keeps shared traces does not answer; try again later")]
+    Away(#[source] std::io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
@@ -89,6 +106,7 @@ impl From<StoreError> for ShareError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full | StoreError::DiskFull => Self::Full,
+            StoreError::Io(error) if error.kind() == ErrorKind::TimedOut => Self::Away(error),
             error => Self::Store(error),
         }
     }

@@ -13,35 +13,47 @@
 //! is killed.
 
 mod check;
+mod claims;
 mod error;
 mod finish;
 mod keys;
 mod layout;
 mod link;
+mod load;
+mod part;
 mod password;
+#[cfg(test)]
+mod race_tests;
+mod room;
+#[cfg(test)]
+mod room_tests;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod upload;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 pub use error::ShareError;
-pub use finish::Finished;
+pub use finish::{Checked, Ending, Finished};
 pub use link::{Gone, Link, Why};
+pub use part::PartWriter;
 use shared::limits::ShareLimits;
 use shared::text::shown;
-use shared::wire::{LINK_CHARS, SESSION_CHARS, is_link_token, is_session, link_token, session_id};
+use shared::wire::{LINK_CHARS, SESSION_CHARS, is_link_token, link_token, session_id};
 use tokio::sync::Semaphore;
 
+use self::claims::Claims;
 use self::keys::Keys;
-use self::layout::{LINKS, UPLOADS, content_path, link_path, parse_content, parse_link};
+use self::layout::{content_path, link_path};
+use self::part::Turn;
 use self::password::Password;
-use self::upload::Upload;
-pub use self::upload::{PartWriter, Progress};
+pub use self::upload::Progress;
+use self::upload::{Phase, Standing, Upload};
 use crate::access::{Rates, Secret};
+use crate::brief_lock::{BriefGuard, BriefLock};
 use crate::clock::now_us;
 use crate::store::files::Files;
 use crate::store::{Hash, Shelf, StoreError};
@@ -111,9 +123,11 @@ pub struct Shares {
     shelf: Arc<dyn Shelf>,
     limits: ShareLimits,
     terms: Terms,
-    state: Mutex<State>,
-    /// Held for writing while a trace is deleted, so that no link to it is made meanwhile.
-    traces: RwLock<()>,
+    state: BriefLock<State>,
+    /// Which links and traces are being changed.
+    claims: Claims,
+    /// Held while all links are looked for.
+    loading: Mutex<()>,
     keys: Keys,
     /// How often an address may begin an upload.
     pub begins: Rates,
@@ -121,6 +135,8 @@ pub struct Shares {
     pub passwords: Rates,
     /// Uploads that are checked, and passwords that are compared, at once.
     pub checks: Arc<Semaphore>,
+    /// Traces that are sent to where they are kept, at once.
+    pub sends: Arc<Semaphore>,
     /// Uploads that are checked while they arrive.
     follows: Arc<Semaphore>,
 }
@@ -132,10 +148,12 @@ struct State {
     links: HashMap<String, Arc<Link>>,
     /// Whether all links were found. Before that, a link is looked for in the store.
     is_loaded: bool,
-    /// Links whose files can't be read. While there are some, no trace is deleted: one of them may lead to it.
+    /// Links whose files can't be read, or may be there. While there are some, no trace is deleted: one of them may lead to it.
     unreadable: BTreeSet<String>,
     /// The bytes of each trace.
     traces: BTreeMap<String, u64>,
+    /// Traces that may be there or not: storing or deleting them has failed.
+    doubtful: BTreeSet<String>,
     /// Traces without a link, and since when, by the clock of retention.
     orphans: HashMap<String, i64>,
     uploads: HashMap<String, Arc<Upload>>,
@@ -144,18 +162,19 @@ struct State {
 }
 
 impl State {
-    /// Returns the bytes that traces and uploads take together.
-    fn used(&self) -> u64 {
-        let uploads = self.uploads.values().map(|upload| upload.record.bytes);
-        self.traces.values().copied().chain(uploads).fold(0, u64::saturating_add)
+    /// Whether a trace is there for certain.
+    fn is_stored(&self, content: &str) -> bool {
+        self.traces.contains_key(content) && !self.doubtful.contains(content)
     }
 
-    /// Returns the bytes that an owner's links and uploads take, and the number of uploads.
-    fn used_by(&self, owner: &str) -> (u64, usize) {
-        let links = self.links.values().filter(|link| link.owner == owner).map(|link| link.bytes);
-        let uploads = || self.uploads.values().filter(|upload| upload.record.owner == owner);
-        let bytes = links.chain(uploads().map(|upload| upload.record.bytes)).fold(0, u64::saturating_add);
-        (bytes, uploads().count())
+    /// Notes that a trace of so many bytes was stored, or for `None` that this has failed.
+    fn note_stored(&mut self, content: &str, bytes: Option<u64>) {
+        if let Some(bytes) = bytes {
+            self.traces.insert(content.to_owned(), bytes);
+            self.doubtful.remove(content);
+        } else {
+            self.doubtful.insert(content.to_owned());
+        }
     }
 }
 
@@ -167,12 +186,14 @@ impl Shares {
             shelf,
             limits,
             terms,
-            state: Mutex::default(),
-            traces: RwLock::default(),
+            state: BriefLock::default(),
+            claims: Claims::default(),
+            loading: Mutex::default(),
             keys: Keys::new(&limits),
             begins: Rates::new(limits.begins.0, limits.begins.1, limits.addresses),
             passwords: Rates::new(limits.passwords.0, limits.passwords.1, limits.addresses),
             checks: Arc::new(Semaphore::new(limits.checks)),
+            sends: Arc::new(Semaphore::new(limits.sends)),
             follows: Arc::new(Semaphore::new(limits.checks)),
         };
         shares.find_uploads();
@@ -191,48 +212,11 @@ impl Shares {
 
     /// Returns the most bytes of one upload.
     pub fn most_bytes(&self) -> u64 {
-        self.limits.upload_bytes.min(self.terms.bytes)
+        self.limits.upload_bytes.min(self.most_unfinished())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is complete at every moment.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Finds all links and traces. Until this is done, each link is looked for when it is opened.
-    pub fn load(&self) -> ShareResult {
-        let traces = self.shelf.list(layout::TRACES)?;
-        let names = self.shelf.list(LINKS)?;
-        for (name, bytes) in traces {
-            if parse_content(&name).is_some() {
-                self.state().traces.insert(name, bytes);
-            }
-        }
-        for (name, _) in names {
-            let Some(hash) = parse_link(&name) else { continue };
-            if self.state().links.contains_key(hash) {
-                continue;
-            }
-            match self.read_link(hash) {
-                Ok(link) => {
-                    self.state().links.entry(hash.to_owned()).or_insert(link);
-                }
-                Err(ShareError::Store(StoreError::Missing)) => {}
-                // It must cost neither the others, nor its trace.
-                Err(error) => {
-                    tracing::error!("the link {} can't be read: {error}", hash.get(..12).unwrap_or_default());
-                    self.state().unreadable.insert(hash.to_owned());
-                }
-            }
-        }
-        self.state().is_loaded = true;
-        Ok(())
-    }
-
-    fn read_link(&self, hash: &str) -> ShareResult<Arc<Link>> {
-        let bytes = self.shelf.read(&link_path(hash), 0, self.limits.link_bytes)?;
-        let link = Link::parse(&bytes).ok_or_else(|| StoreError::Damaged("a link is malformed".to_owned()))?;
-        Ok(Arc::new(link))
+    fn state(&self) -> BriefGuard<'_, State> {
+        self.state.lock()
     }
 
     /// Begins an upload.
@@ -245,20 +229,21 @@ impl Shares {
             delete: Secret::of(&delete_token).as_str().to_owned(),
             ..record
         };
-        let upload = Arc::new(Upload::create(&*self.files, &id, record)?);
-        let mut state = self.state();
-        // Two that begin at the same time both passed the first check.
-        let refused = self.check_room(&state, offer.bytes, owner).err();
-        if refused.is_none() {
-            state.uploads.insert(id.clone(), upload);
-        }
-        drop(state);
-        match refused {
-            Some(refused) => {
-                Upload::remove(&*self.files, &id)?;
+        let upload = Arc::new(Upload::create(Arc::clone(&self.files), &id, record)?);
+        let begun = self.with_room(offer.bytes, || {
+            let mut state = self.state();
+            // Two that begin at the same time both passed the first check.
+            self.check_offer(&state, offer.bytes, owner)?;
+            upload.hold(offer.bytes.min(self.limits.parts_ahead.saturating_mul(self.limits.part_bytes)));
+            state.uploads.insert(id.clone(), Arc::clone(&upload));
+            Ok(())
+        });
+        match begun {
+            Ok(()) => Ok(Begun { id, token, delete_token }),
+            Err(refused) => {
+                upload.clear()?;
                 Err(refused)
             }
-            None => Ok(Begun { id, token, delete_token }),
         }
     }
 
@@ -275,7 +260,7 @@ impl Shares {
             return Err(ShareError::NotPublic);
         }
         self.check_expiry(offer.expires_seconds, most_seconds)?;
-        self.check_room(&self.state(), offer.bytes, owner)?;
+        self.with_room(offer.bytes, || self.check_offer(&self.state(), offer.bytes, owner))?;
         let password = match &offer.password {
             Some(text) if text.len() > self.limits.password_bytes => {
                 return Err(ShareError::PasswordTooLong(self.limits.password_bytes));
@@ -304,20 +289,6 @@ impl Shares {
         }
     }
 
-    fn check_room(&self, state: &State, bytes: u64, owner: Owner<'_>) -> ShareResult {
-        let (used, uploads) = state.used_by(owner.name);
-        if uploads >= self.limits.uploads_of_token || state.uploads.len() >= self.limits.uploads {
-            return Err(ShareError::Busy);
-        }
-        if let Some(quota) = owner.bytes.filter(|quota| used.saturating_add(bytes) > *quota) {
-            return Err(ShareError::Quota(quota));
-        }
-        if state.used().saturating_add(bytes) > self.terms.bytes || state.links.len() >= self.limits.links {
-            return Err(ShareError::Full);
-        }
-        Ok(())
-    }
-
     /// Returns an upload of an owner.
     fn upload(&self, id: &str, owner: &str) -> ShareResult<Arc<Upload>> {
         let found = self.state().uploads.get(id).cloned();
@@ -330,43 +301,42 @@ impl Shares {
     }
 
     /// Begins the part of an upload at an offset.
-    pub fn part(&self, id: &str, owner: &str, from: u64) -> ShareResult<PartWriter> {
-        let upload = self.upload(id, owner)?;
-        upload::begin_part(upload, Arc::clone(&self.files), from, self.limits.part_bytes)
+    pub fn part(&self, id: &str, owner: Owner<'_>, from: u64) -> ShareResult<PartWriter> {
+        let upload = self.upload(id, owner.name)?;
+        let (turn, received) = Turn::take(upload, Duration::from_millis(self.limits.turn_millis))?;
+        if from != received {
+            return Err(ShareError::Offset(received));
+        }
+        self.hold_part(turn.upload(), received, owner)?;
+        part::begin_part(turn, from, self.limits.part_bytes)
     }
 
-    /// Gives an upload up.
+    /// Gives an upload up. One that is being finished becomes no link then, unless its link is being made already.
     pub fn cancel(&self, id: &str, owner: &str) -> ShareResult {
-        self.upload(id, owner)?;
-        self.remove_upload(id)
+        let upload = self.upload(id, owner)?;
+        if self.give_up(&upload, Duration::from_millis(self.limits.turn_millis), |_| true)? {
+            return Ok(());
+        }
+        Err(if upload.is_over() { ShareError::NoUpload } else { ShareError::Taken })
     }
 
-    fn remove_upload(&self, id: &str) -> ShareResult {
-        let removed = self.state().uploads.remove(id);
-        if let Some(upload) = removed {
-            upload.close();
-        }
-        Ok(Upload::remove(&*self.files, id)?)
-    }
-
-    /// Finds the uploads that an earlier server had not finished.
-    fn find_uploads(&self) {
-        for entry in self.files.list(UPLOADS).unwrap_or_default() {
-            if !entry.is_folder || !is_session(&entry.name) {
-                continue;
+    /// Gives an upload up if it is due, or if `most` allows to wait for it, when its link is not made after all. Returns whether
+    /// it was. Who writes to it now removes its files.
+    fn give_up(&self, upload: &Arc<Upload>, most: Duration, is_due: impl Fn(&Standing) -> bool) -> ShareResult<bool> {
+        let is_busy = {
+            let mut standing = upload.wait_while(most, |standing| standing.phase == Phase::Linking);
+            if standing.phase != Phase::Open || !is_due(&standing) {
+                return Ok(false);
             }
-            match Upload::find(&*self.files, &entry.name) {
-                Ok(upload) => {
-                    self.state().uploads.insert(entry.name, Arc::new(upload));
-                }
-                // Its description is written first and removed first, so these parts belong to no upload any more.
-                Err(StoreError::Missing) => {
-                    let _ = Upload::remove(&*self.files, &entry.name);
-                }
-                // The disk may answer again at the next start.
-                Err(error) => tracing::error!(upload = entry.name, "an upload can't be read: {error}"),
-            }
+            standing.phase = Phase::Over;
+            standing.is_busy
+        };
+        upload.wake();
+        self.state().uploads.remove(&upload.id);
+        if !is_busy {
+            upload.clear()?;
         }
+        Ok(true)
     }
 
     /// Returns the link of a token, if it is valid now. Its password is not checked.
@@ -431,23 +401,30 @@ impl Shares {
     /// Changes when a link expires, for who has its delete token. Returns the link as it is then.
     pub fn set_expiry(&self, token: &str, delete: &str, expires_seconds: Option<u64>) -> ShareResult<Arc<Link>> {
         self.check_expiry(expires_seconds, self.terms.most_seconds)?;
+        let secret = Secret::of(token);
+        let _alone = self.claims.change(secret.as_str());
         let link = self.find(token)?;
         if !link.is_deleted_by(delete) {
             return Err(ShareError::DeleteToken);
         }
         let expires_us = expires_seconds.map(|seconds| after(now_us(), seconds));
-        self.replace(Secret::of(token).as_str(), Link { expires_us, ..(*link).clone() })
+        self.replace(secret.as_str(), Link { expires_us, ..(*link).clone() })
     }
 
     /// Deletes a link at once, and its trace unless another link leads to it. `delete` is its delete token; `None` for an
     /// administrator, who needs none.
     pub fn delete(&self, token: &str, delete: Option<&str>) -> ShareResult {
-        let link = self.find(token)?;
-        if delete.is_some_and(|delete| !link.is_deleted_by(delete)) {
-            return Err(ShareError::DeleteToken);
-        }
-        let gone = Gone { why: Why::Deleted, at_us: now_us() };
-        self.replace(Secret::of(token).as_str(), link.ended(gone))?;
+        let secret = Secret::of(token);
+        let link = {
+            let _alone = self.claims.change(secret.as_str());
+            let link = self.find(token)?;
+            if delete.is_some_and(|delete| !link.is_deleted_by(delete)) {
+                return Err(ShareError::DeleteToken);
+            }
+            let gone = Gone { why: Why::Deleted, at_us: now_us() };
+            self.replace(secret.as_str(), link.ended(gone))?;
+            link
+        };
         self.remove_unlinked(&link.content)
     }
 

@@ -4,67 +4,121 @@
 //! deletes nothing.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::layout::{content_path, link_path};
-use super::{Gone, Link, ShareResult, Shares, Why};
+use super::part::Turn;
+use super::upload::Standing;
+use super::{Gone, Link, ShareError, ShareResult, Shares, Why};
 use crate::access::audit;
+use crate::store::StoreError;
 
 impl Shares {
     /// Deletes what is due. `now_us` is the time of the clock of retention, in microseconds since the epoch.
     pub fn sweep(&self, now_us: i64) {
-        let done =
-            self.sweep_uploads().and_then(|()| self.sweep_links(now_us)).and_then(|()| self.sweep_traces(now_us));
+        self.sweep_uploads(now_us);
+        let done = self.sweep_links(now_us).and_then(|()| self.sweep_traces(now_us));
         if let Err(error) = done {
             // The next sweep tries again.
             tracing::error!("shared traces can't be looked through: {error}");
         }
     }
 
-    fn sweep_uploads(&self) -> ShareResult {
-        let uploads: Vec<_> =
-            self.state().uploads.iter().map(|(id, upload)| (id.clone(), Arc::clone(upload))).collect();
-        for (id, upload) in uploads {
-            if upload.idle().is_some_and(|idle| idle.as_secs() >= self.limits.idle_seconds) {
-                audit::upload_given_up(&upload.record.owner, upload.record.bytes);
-                self.remove_upload(&id)?;
+    fn sweep_uploads(&self, now_us: i64) {
+        let limits = &self.limits;
+        let is_due = |standing: &Standing| {
+            let most = if standing.received == 0 { limits.empty_seconds } else { limits.idle_seconds };
+            standing.quiet_for(now_us).is_some_and(|quiet| quiet.as_secs() >= most)
+        };
+        let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
+        for upload in uploads {
+            match self.give_up(&upload, Duration::ZERO, is_due) {
+                Ok(false) => {}
+                Ok(true) => {
+                    audit::upload_given_up(&upload.record.owner, upload.record.bytes);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(upload = upload.id, "an upload that is over can't be removed: {error}");
+                    continue;
+                }
+            }
+            let is_to_be_noted = {
+                let standing = upload.standing();
+                let is_quiet = standing.idle().is_some_and(|idle| idle.as_secs() >= limits.note_seconds);
+                is_quiet && !standing.is_quiet_noted()
+            };
+            if is_to_be_noted
+                && let Ok((_turn, _)) = Turn::take(Arc::clone(&upload), Duration::ZERO)
+                && let Err(error) = upload.note_quiet(now_us)
+            {
+                // After a restart, its time begins anew.
+                tracing::debug!(upload = upload.id, "its pause can't be noted: {error}");
+            }
+        }
+    }
+
+    fn sweep_links(&self, now_us: i64) -> ShareResult {
+        self.load()?;
+        self.read_again();
+        let due: Vec<String> = {
+            let state = self.state();
+            let due = state.links.iter().filter(|(_, link)| self.is_due(link, now_us));
+            due.map(|(hash, _)| hash.clone()).collect()
+        };
+        for hash in due {
+            let _alone = self.claims.change(&hash);
+            // It may have been changed since.
+            let found = self.state().links.get(&hash).cloned();
+            let Some(link) = found.filter(|link| self.is_due(link, now_us)) else { continue };
+            match link.expires_us.filter(|_| link.gone.is_none()) {
+                None => {
+                    self.shelf.remove(&link_path(&hash))?;
+                    self.state().links.remove(&hash);
+                }
+                Some(at_us) => {
+                    audit::link_expired(&hash, &link.owner);
+                    self.replace(&hash, link.ended(Gone { why: Why::Expired, at_us }))?;
+                    self.remove_unlinked(&link.content)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn sweep_links(&self, now_us: i64) -> ShareResult {
-        if !self.state().is_loaded {
-            self.load()?;
+    /// Whether a link is to be ended, or to be forgotten.
+    fn is_due(&self, link: &Link, now_us: i64) -> bool {
+        match link.gone {
+            Some(gone) => is_older(gone.at_us, now_us, self.limits.gone_seconds),
+            None => link.expires_us.is_some_and(|at_us| now_us >= at_us),
         }
-        let links: Vec<(String, Arc<Link>)> =
-            self.state().links.iter().map(|(hash, link)| (hash.clone(), Arc::clone(link))).collect();
-        for (hash, link) in links {
-            // It may have been changed since.
-            if !self.state().links.get(&hash).is_some_and(|now| Arc::ptr_eq(now, &link)) {
-                continue;
-            }
-            match (link.gone, link.expires_us) {
-                (Some(gone), _) if is_older(gone.at_us, now_us, self.limits.gone_seconds) => {
-                    self.shelf.remove(&link_path(&hash))?;
-                    self.state().links.remove(&hash);
-                }
-                (None, Some(at_us)) if now_us >= at_us => {
-                    audit::link_expired(&hash, &link.owner);
-                    self.replace(&hash, link.ended(Gone { why: Why::Expired, at_us }))?;
-                    self.remove_unlinked(&link.content)?;
-                }
-                _ => {}
+    }
+
+    /// Reads links again that could not be read, or of which it is not known whether they were stored.
+    fn read_again(&self) {
+        let hashes: Vec<String> = self.state().unreadable.iter().cloned().collect();
+        for hash in hashes {
+            let _alone = self.claims.change(&hash);
+            let link = match self.read_link(&hash) {
+                Ok(link) => Some(link),
+                Err(ShareError::Store(StoreError::Missing)) => None,
+                Err(_) => continue,
+            };
+            let mut state = self.state();
+            state.unreadable.remove(&hash);
+            if let Some(link) = link {
+                state.links.entry(hash).or_insert(link);
             }
         }
-        Ok(())
     }
 
     fn sweep_traces(&self, now_us: i64) -> ShareResult {
         let mut state = self.state();
         let linked: HashSet<&str> = state.links.values().map(|link| link.content.as_str()).collect();
+        let contents = state.traces.keys().chain(&state.doubtful);
         let unlinked: HashSet<String> =
-            state.traces.keys().filter(|content| !linked.contains(content.as_str())).cloned().collect();
+            contents.filter(|content| !linked.contains(content.as_str())).cloned().collect();
         state.orphans.retain(|content, _| unlinked.contains(content));
         for content in unlinked {
             state.orphans.entry(content).or_insert(now_us);
@@ -75,19 +129,23 @@ impl Shares {
         due.iter().try_for_each(|content| self.remove_unlinked(content))
     }
 
-    /// Deletes a trace, unless a link leads to it.
+    /// Deletes a trace, unless a link leads to it, or whoever makes one does so.
     pub(super) fn remove_unlinked(&self, content: &str) -> ShareResult {
-        let _alone = self.traces.write().unwrap_or_else(PoisonError::into_inner);
-        let state = self.state();
-        // Before all links are known, one of those may lead to it.
-        if !state.is_loaded || !state.unreadable.is_empty() || state.links.values().any(|link| link.content == content)
+        let Some(_alone) = self.claims.delete(content) else { return Ok(()) };
         {
-            return Ok(());
+            let mut state = self.state();
+            let is_there = state.traces.contains_key(content) || state.doubtful.contains(content);
+            // Before all links are known, one of those may lead to it.
+            let is_kept = !state.is_loaded || !state.unreadable.is_empty();
+            if !is_there || is_kept || state.links.values().any(|link| link.content == content) {
+                return Ok(());
+            }
+            state.doubtful.insert(content.to_owned());
         }
-        drop(state);
         self.shelf.remove(&content_path(content))?;
         let mut state = self.state();
         state.traces.remove(content);
+        state.doubtful.remove(content);
         state.orphans.remove(content);
         Ok(())
     }

@@ -1,23 +1,18 @@
-//! Uploads: traces that arrive in parts.
-//!
-//! Each part is a file of its own, which appears in one step when all of it is durable. So an upload goes on where it stood
-//! after any interruption, of the network or of the server.
+//! Uploads: traces that arrive in [parts](super::part).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::ShareResult;
 use super::check::Check;
-use super::layout::{ABOUT, parse_part, part_name, upload_folder};
+use super::layout::{ABOUT, parse_part, upload_folder};
 use super::password::Password;
-use super::{ShareError, ShareResult};
-use crate::store::files::{Files, OpenFile, replace};
+use crate::store::files::{Files, replace};
 use crate::store::{StoreError, StoreResult};
 
-/// The ending of a part that is not complete.
-const NEW: &str = ".new";
 /// Bytes that the description of an upload has at most.
 const ABOUT_BYTES: usize = 64 << 10;
 
@@ -43,6 +38,17 @@ pub(super) struct Record {
     pub(super) is_public: bool,
     /// The name of the token that uploads.
     pub(super) owner: String,
+    /// Since when nothing has arrived, if that was noted.
+    pub(super) quiet: Option<Quiet>,
+}
+
+/// Since when nothing has arrived of an upload.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Quiet {
+    /// The bytes that had arrived. If more have since, this is out of date.
+    received: u64,
+    /// Since when, by the clock of retention, in microseconds since the epoch.
+    since_us: i64,
 }
 
 /// How far an upload has come.
@@ -52,15 +58,23 @@ pub struct Progress {
     pub received: u64,
     /// The bytes that were announced.
     pub bytes: u64,
+    /// Whether a request finishes it now, which may take minutes.
+    pub is_finishing: bool,
 }
 
 /// An upload.
 #[derive(Debug)]
 pub(super) struct Upload {
+    pub(super) id: String,
     pub(super) record: Record,
     folder: String,
+    pub(super) files: Arc<dyn Files>,
     standing: Mutex<Standing>,
+    /// Notified when a request has ended that wrote to it, or when its link is made.
+    ended: Condvar,
     following: Mutex<Following>,
+    /// Held by the request that finishes it. Others wait for it.
+    pub(super) finishing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// How far an upload was checked before its end. Whoever checks it holds the lock.
@@ -89,37 +103,102 @@ impl Following {
     }
 }
 
+/// Where an upload stands.
 #[derive(Debug)]
-struct Standing {
-    received: u64,
+pub(super) struct Standing {
+    pub(super) received: u64,
+    /// The bytes for which it takes room.
+    held: u64,
     /// Whether a request writes to it.
-    is_busy: bool,
-    /// When something arrived last.
+    pub(super) is_busy: bool,
+    pub(super) phase: Phase,
+    /// When something arrived last, or this server found it.
     touched: Instant,
+    /// Since when nothing has arrived, once that is noted.
+    quiet_us: Option<i64>,
+}
+
+/// What can happen to an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Parts can come, and it can be given up.
+    Open,
+    /// Its link is being made, so it can't be given up.
+    Linking,
+    /// It is finished or given up.
+    Over,
+}
+
+impl Standing {
+    /// Notes that bytes have arrived, up to so many.
+    pub(super) fn arrived(&mut self, received: u64) {
+        (self.received, self.touched, self.quiet_us) = (received, Instant::now(), None);
+    }
+
+    /// Returns the time since something arrived; `None` while a request writes.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        (!self.is_busy).then(|| self.touched.elapsed())
+    }
+
+    /// Returns for how long nothing has arrived, also before this server started; `None` while a request writes. `now_us` is
+    /// the time of the clock of retention.
+    pub(super) fn quiet_for(&self, now_us: i64) -> Option<Duration> {
+        let noted = self.quiet_us.map(|since_us| u64::try_from(now_us.saturating_sub(since_us)).unwrap_or(0));
+        self.idle().map(|idle| idle.max(Duration::from_micros(noted.unwrap_or(0))))
+    }
+
+    /// Whether it was noted since when nothing has arrived.
+    pub(super) fn is_quiet_noted(&self) -> bool {
+        self.quiet_us.is_some()
+    }
 }
 
 impl Upload {
-    fn new(folder: String, record: Record, received: u64) -> Self {
-        let standing = Mutex::new(Standing { received, is_busy: false, touched: Instant::now() });
-        Self { record, folder, standing, following: Mutex::default() }
+    fn new(files: Arc<dyn Files>, id: &str, record: Record, received: u64) -> StoreResult<Self> {
+        let quiet = record.quiet.filter(|quiet| quiet.received == received);
+        let standing = Standing {
+            received,
+            held: received,
+            is_busy: false,
+            phase: Phase::Open,
+            touched: Instant::now(),
+            quiet_us: quiet.map(|quiet| quiet.since_us),
+        };
+        Ok(Self {
+            id: id.to_owned(),
+            folder: upload_folder(id)?,
+            record,
+            files,
+            standing: Mutex::new(standing),
+            ended: Condvar::new(),
+            following: Mutex::default(),
+            finishing: Arc::default(),
+        })
     }
 
-    /// Creates an empty upload.
-    pub(super) fn create(files: &dyn Files, id: &str, record: Record) -> ShareResult<Self> {
-        let folder = upload_folder(id)?;
-        let about = serde_json::to_vec(&record).map_err(|error| StoreError::Io(error.into()))?;
-        replace(files, &format!("{folder}/{ABOUT}"), &about)?;
-        Ok(Self::new(folder, record, 0))
+    /// Creates an empty upload, or nothing of it.
+    pub(super) fn create(files: Arc<dyn Files>, id: &str, record: Record) -> ShareResult<Self> {
+        let upload = Self::new(files, id, record, 0)?;
+        upload.write_record(&upload.record).inspect_err(|_| {
+            // What can't be removed has no complete description, so it is removed at the next start.
+            let _ = Self::remove(&*upload.files, id);
+        })?;
+        Ok(upload)
+    }
+
+    fn write_record(&self, record: &Record) -> ShareResult {
+        let about = serde_json::to_vec(record).map_err(|error| StoreError::Io(error.into()))?;
+        Ok(replace(&*self.files, &self.path(ABOUT), &about)?)
     }
 
     /// Finds an upload that an earlier server had not finished.
-    pub(super) fn find(files: &dyn Files, id: &str) -> StoreResult<Self> {
+    pub(super) fn find(files: Arc<dyn Files>, id: &str) -> StoreResult<Self> {
         let folder = upload_folder(id)?;
         let about = files.read(&format!("{folder}/{ABOUT}"), 0, ABOUT_BYTES)?;
         let damaged = |_| StoreError::Damaged("the description of an upload is malformed".to_owned());
         let record = serde_json::from_slice(&about).map_err(damaged)?;
-        let received = parts(files, &folder)?.last().map_or(0, |(from, bytes)| from + bytes);
-        Ok(Self::new(folder, record, received))
+        let received = parts(&*files, &folder)?.last().map_or(0, |(from, bytes)| from + bytes);
+        Self::new(files, id, record, received)
     }
 
     /// Removes everything of an upload. Its description goes first: parts without one are removed at the next start.
@@ -133,19 +212,58 @@ impl Upload {
         Ok(files.remove_folder(&folder)?)
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    /// Removes everything of it once it is over, when nobody reads it any more.
+    pub(super) fn clear(&self) -> StoreResult {
+        *self.following() = Following::Over;
+        Self::remove(&*self.files, &self.id)
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, at most for a time, while something is so.
+    pub(super) fn wait_while(&self, most: Duration, is_so: impl Fn(&Standing) -> bool) -> MutexGuard<'_, Standing> {
+        let waited = self.ended.wait_timeout_while(self.standing(), most, |standing| is_so(standing));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Wakes those who wait.
+    pub(super) fn wake(&self) {
+        self.ended.notify_all();
     }
 
     /// Returns how far it has come.
     pub(super) fn progress(&self) -> Progress {
-        Progress { received: self.standing().received, bytes: self.record.bytes }
+        let is_finishing = self.finishing.try_lock().is_err();
+        Progress { received: self.standing().received, bytes: self.record.bytes, is_finishing }
     }
 
-    /// Returns the time since something arrived; `None` while a request writes.
-    pub(super) fn idle(&self) -> Option<Duration> {
-        let standing = self.standing();
-        (!standing.is_busy).then(|| standing.touched.elapsed())
+    /// Returns the bytes for which it takes room.
+    pub(super) fn held(&self) -> u64 {
+        self.standing().held
+    }
+
+    /// Takes room for so many bytes in all. Whoever calls it has made sure that there is room.
+    pub(super) fn hold(&self, bytes: u64) {
+        self.standing().held = bytes;
+    }
+
+    /// Notes on the disk since when nothing has arrived, for a server that starts later. Whoever calls it writes to it.
+    pub(super) fn note_quiet(&self, now_us: i64) -> ShareResult {
+        let quiet = {
+            let mut standing = self.standing();
+            let idle_us = i64::try_from(standing.touched.elapsed().as_micros()).unwrap_or(i64::MAX);
+            let since_us = now_us.saturating_sub(idle_us);
+            standing.quiet_us = Some(since_us);
+            Quiet { received: standing.received, since_us }
+        };
+        self.write_record(&Record { quiet: Some(quiet), ..self.record.clone() })
+    }
+
+    /// Whether it is finished or given up.
+    pub(super) fn is_over(&self) -> bool {
+        self.standing().phase == Phase::Over
     }
 
     /// Returns the path of a file in its folder.
@@ -159,18 +277,14 @@ impl Upload {
     }
 
     /// Checks the parts that have arrived, unless somebody is doing so. `place` is asked for the right to begin.
-    pub(super) fn follow(
-        &self,
-        files: &dyn Files,
-        place: impl FnOnce() -> Option<OwnedSemaphorePermit>,
-    ) -> ShareResult {
+    pub(super) fn follow(&self, place: impl FnOnce() -> Option<OwnedSemaphorePermit>) -> ShareResult {
         let Ok(mut following) = self.following.try_lock() else { return Ok(()) };
         let mut check = match &*following {
             Following::Over => return Ok(()),
             Following::Checked(_) => following.take(),
-            Following::Not => place().map(|place| Check::begin(files, self, Some(place))).transpose()?,
+            Following::Not => place().map(|place| Check::begin(self, Some(place))).transpose()?,
         };
-        let done = check.as_mut().map_or(Ok(()), |check| check.follow(files, self));
+        let done = check.as_mut().map_or(Ok(()), |check| check.follow(self));
         *following = match check {
             // Or each further part would be checked from the first byte on.
             _ if done.is_err() => Following::Over,
@@ -185,11 +299,6 @@ impl Upload {
         if let Ok(mut following) = self.following.try_lock() {
             drop(following.take());
         }
-    }
-
-    /// Waits for who checks it, and lets nobody do so any more.
-    pub(super) fn close(&self) {
-        *self.following() = Following::Over;
     }
 }
 
@@ -206,98 +315,4 @@ fn parts(files: &dyn Files, folder: &str) -> StoreResult<Vec<(u64, u64)>> {
         fits
     });
     Ok(found)
-}
-
-/// The right to write to an upload, which one request has at a time.
-#[derive(Debug)]
-pub(super) struct Turn(Arc<Upload>);
-
-impl Turn {
-    /// Takes the turn. Returns it with the bytes that were received.
-    pub(super) fn take(upload: Arc<Upload>) -> ShareResult<(Self, u64)> {
-        let mut standing = upload.standing();
-        if standing.is_busy {
-            return Err(ShareError::Busy);
-        }
-        standing.is_busy = true;
-        let received = standing.received;
-        drop(standing);
-        Ok((Self(upload), received))
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let mut standing = self.0.standing();
-        (standing.is_busy, standing.touched) = (false, Instant::now());
-    }
-}
-
-/// Writes one part. One that is dropped before [`Self::commit`] leaves nothing behind.
-#[derive(Debug)]
-pub struct PartWriter {
-    turn: Turn,
-    files: Arc<dyn Files>,
-    file: Option<Box<dyn OpenFile>>,
-    from: u64,
-    length: u64,
-    most: u64,
-}
-
-/// Begins the part at an offset, of at most so many bytes.
-pub(super) fn begin_part(upload: Arc<Upload>, files: Arc<dyn Files>, from: u64, most: u64) -> ShareResult<PartWriter> {
-    let most = most.min(upload.record.bytes.saturating_sub(from));
-    let (turn, received) = Turn::take(upload)?;
-    if from != received {
-        return Err(ShareError::Offset(received));
-    }
-    let mut part = PartWriter { turn, files, file: None, from, length: 0, most };
-    part.file = Some(part.files.create(&part.new_path())?);
-    Ok(part)
-}
-
-impl PartWriter {
-    fn path(&self) -> String {
-        self.turn.0.path(&part_name(self.from))
-    }
-
-    fn new_path(&self) -> String {
-        self.path() + NEW
-    }
-
-    /// Appends bytes.
-    pub fn write(&mut self, bytes: &[u8]) -> ShareResult {
-        let length = self.length.saturating_add(bytes.len() as u64);
-        if length > self.most {
-            return Err(ShareError::PartTooLong(self.most));
-        }
-        if let Some(file) = &mut self.file {
-            file.append(bytes)?;
-        }
-        self.length = length;
-        Ok(())
-    }
-
-    /// Makes the part durable and counts it as received.
-    pub fn commit(mut self) -> ShareResult<Progress> {
-        let upload = Arc::clone(&self.turn.0);
-        if let Some(mut file) = self.file.take().filter(|_| self.length > 0) {
-            let stored = file.sync().and_then(|()| self.files.rename(&self.new_path(), &self.path()));
-            if let Err(error) = stored {
-                self.file = Some(file);
-                return Err(error.into());
-            }
-            upload.standing().received = self.from + self.length;
-        }
-        Ok(upload.progress())
-    }
-}
-
-impl Drop for PartWriter {
-    fn drop(&mut self) {
-        if self.file.take().is_some() {
-            // What can't be removed is removed with the upload.
-            let _ = self.files.remove(&self.new_path());
-        }
-    }
 }

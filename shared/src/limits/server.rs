@@ -205,14 +205,34 @@ pub struct ShareLimits {
     pub key_seconds: u64,
     /// Seconds until a link expires, unless its maker says otherwise: 30 days.
     pub expires_seconds: u64,
-    /// Seconds without a new part after which an upload is given up: a day, as a laptop may be closed overnight.
+    /// Parts for which an upload takes room before they arrive: the next one, and one more, so that parts that are sent without
+    /// a pause don't ask for room each.
+    pub parts_ahead: u64,
+    /// What divides the room into the most that unfinished uploads of one token may take: half of it, so that no token keeps
+    /// the others out with what it has begun. It bounds one upload, too.
+    pub unfinished_share: u64,
+    /// Milliseconds that a request waits for another one to end that writes to the same upload: what a cut connection has sent
+    /// is stored within this time.
+    pub turn_millis: u64,
+    /// Seconds without a byte after which an upload is given up of which nothing has arrived: whoever begins one sends at once.
+    pub empty_seconds: u64,
+    /// Seconds without a byte after which an upload gives way if there is no room for others: longer than a network is changed
+    /// or a server is started anew.
+    pub yield_seconds: u64,
+    /// Seconds without a byte after which any upload is given up: a day, as a laptop may be closed overnight.
     pub idle_seconds: u64,
+    /// Seconds without a byte after which it is noted on the disk since when, so that a restart does not begin to count anew.
+    pub note_seconds: u64,
     /// Seconds for which a trace without a link is kept: far more than it takes to make the link.
     pub orphan_seconds: u64,
     /// Seconds for which it is remembered that a link was deleted, or expired: 90 days.
     pub gone_seconds: u64,
     /// Uploads that are checked at once. Each one takes the memory for the names in its trace, and for one chunk.
     pub checks: usize,
+    /// Traces that are sent to the object store at once, a thread each. They share the parts in flight.
+    pub sends: usize,
+    /// Seconds that a page waits for the preview of its link: a page that comes late is worse than one without.
+    pub preview_seconds: u64,
     /// Bytes of a link's file.
     pub link_bytes: usize,
     /// Bytes that one step of a download reads.
@@ -235,10 +255,18 @@ impl Default for ShareLimits {
             keys: 10_000,
             key_seconds: 12 * 3_600,
             expires_seconds: 30 * 86_400,
+            parts_ahead: 2,
+            unfinished_share: 2,
+            turn_millis: 1_000,
+            empty_seconds: 600,
+            yield_seconds: 900,
             idle_seconds: 86_400,
+            note_seconds: 60,
             orphan_seconds: 3_600,
             gone_seconds: 90 * 86_400,
             checks: 2,
+            sends: 16,
+            preview_seconds: 3,
             link_bytes: 16 << 10,
             piece_bytes: 256 << 10,
         }

@@ -4,9 +4,11 @@
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod hostile;
+mod inside;
 mod interrupted;
 mod programs;
 mod roles;
+mod slow;
 mod soak;
 
 use std::io::Write;

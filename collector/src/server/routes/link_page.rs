@@ -4,6 +4,7 @@
 //! link without a password the peak and the verdict, and for any other link nothing but that it is one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::request::Parts;
@@ -13,6 +14,7 @@ use shared::format;
 use shared::limits::PREVIEW_PART_BYTES;
 use shared::preview::{self, Headline};
 use shared::text::shown;
+use tokio::time::timeout;
 
 use super::blocking;
 use crate::server::App;
@@ -35,8 +37,10 @@ pub(super) async fn link_page(app: &App, token: &str, request: &Parts) -> Respon
     };
     let headline = match app.shares.clone() {
         Some(shares) => {
-            let token = token.to_owned();
-            blocking(move || headline(&shares, &token)).await.ok().flatten()
+            let (token, seconds) = (token.to_owned(), shares.limits().preview_seconds);
+            let headline = blocking(move || headline(&shares, &token));
+            let in_time = timeout(Duration::from_secs(seconds), headline).await;
+            in_time.ok().and_then(Result::ok).flatten()
         }
         None => None,
     };

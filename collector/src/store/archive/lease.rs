@@ -83,7 +83,11 @@ impl Lease {
         let mut standing = self.standing.subscribe();
         let is_decided = |standing: &Standing| !matches!(standing, Standing::Waiting(_));
         // That of another server, which is gone, ends first.
-        let _ = timeout(self.limits.request + self.limits.lease, standing.wait_for(is_decided)).await;
+        let _ = timeout(
+            Duration::from_secs(self.limits.request_seconds) + self.limits.lease,
+            standing.wait_for(is_decided),
+        )
+        .await;
         match &*standing.borrow() {
             Standing::Held(_) => Ok(()),
             Standing::Refused(sentence) => Err(sentence.clone()),
@@ -270,10 +274,10 @@ impl Lease {
 
     /// Waits for a request, but not for ever.
     async fn within<T>(&self, request: impl Future<Output = T>) -> Result<T, Failure> {
-        let request_time = self.limits.request;
-        timeout(request_time, request)
+        let seconds = self.limits.request_seconds;
+        timeout(Duration::from_secs(seconds), request)
             .await
-            .map_err(|_| Failure::Temporary(format!("it has not answered for {} s", request_time.as_secs())))
+            .map_err(|_| Failure::Temporary(format!("it has not answered for {seconds} s")))
     }
 
     fn failure(&self, error: &Error) -> Failure {

@@ -1,17 +1,23 @@
 //! Where sealed segments are kept: a folder, or an object store.
 
-mod client;
 mod folder;
 mod lease;
+mod line;
 mod objects;
+mod parts;
+#[cfg(test)]
+mod parts_tests;
+#[cfg(test)]
+pub(in crate::store) mod test_s3;
 mod uploads;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 pub use folder::FolderArchive;
+pub(in crate::store) use line::within;
 pub use objects::ObjectArchive;
-pub(in crate::store) use objects::{Objects, error_of};
+pub(in crate::store) use objects::Objects;
 
 use super::{Catalogue, Hash, StoreResult, Uploads};
 

@@ -15,16 +15,16 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{ObjectStore, ObjectStoreExt};
 use shared::limits::ObjectLimits;
 use shared::wire::{SESSION_CHARS, session_id};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle as JoinTask;
-use tokio::time::timeout;
 use url::Url;
 
-use super::client::client;
 use super::lease::{Holder, Lease};
+use super::line::{self, within};
+use super::parts::Parts;
 use super::uploads::{Upload, UploadQueue};
 use super::{Archive, Sealed};
 use crate::announcement::host;
@@ -36,8 +36,8 @@ use crate::store::layout::{
 use crate::store::shelf::ObjectShelf;
 use crate::store::{Catalogue, StoreError, StoreResult, Uploads};
 
-/// Bytes of one part of an upload. Object stores take at least 5 MiB.
-const PART_BYTES: usize = 8 << 20;
+/// Bytes of a segment that are read at once: also a slow line carries them within the time of a request.
+const READ_BYTES: usize = 1 << 20;
 /// How often a thread that waits looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// Objects that are deleted at once: as many as S3 deletes by one request, and other stores in some seconds.
@@ -57,7 +57,9 @@ pub(in crate::store) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     pub(super) files: Arc<dyn Files>,
-    limits: ObjectLimits,
+    pub(super) limits: ObjectLimits,
+    /// What sends files there.
+    parts: Parts,
     /// Where requests run, so that any thread can wait for them, also one of another runtime. Taken when this is dropped.
     runtime: Option<Runtime>,
     /// What permits changes; `None` if the store is only looked at.
@@ -150,7 +152,7 @@ impl ObjectArchive {
     /// Waits until the store can be used. Fails with a sentence for people if it can't be, or does not answer.
     pub fn wait_until_open(&self) -> Result<(), String> {
         let Some(lease) = self.objects.lease.clone() else { return Ok(()) };
-        let held = self.objects.wait_unless_stopped(async move { Ok(lease.held().await) });
+        let held = self.objects.wait(async move { Ok(lease.held().await) });
         held.unwrap_or_else(|error| Err(error.to_string()))
     }
 
@@ -206,10 +208,12 @@ impl Objects {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed = Url::parse(url).map_err(|error| failed(&error))?;
         let limits = ObjectLimits::default();
-        let (store, prefix) = client(&parsed, variables, &limits).map_err(|error| failed(&error))?;
+        let (store, prefix) = line::open(&parsed, variables, limits).map_err(|error| failed(&error))?;
+        let store: Arc<dyn ObjectStore> = store.into();
         let builder = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = builder.map_err(|error| failed(&error))?;
         Ok(Self {
+            parts: Parts::new(Arc::clone(&store), Arc::clone(&files), limits),
             store,
             prefix,
             files,
@@ -232,23 +236,17 @@ impl Objects {
         self.lease.as_ref().map_or(Ok(()), |lease| lease.check())
     }
 
-    /// Waits for a request, but not for ever.
+    /// Waits for a request that ends by itself, or until the program ends. What can take long is wrapped in [`within`].
     pub(in crate::store) fn wait<T: Send + 'static>(
         &self,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
-        let most = self.limits.request;
-        self.wait_unless_stopped(async move {
-            timeout(most, request).await.unwrap_or_else(|_| {
-                let reason = format!("the object store has not answered for {} s", most.as_secs());
-                Err(StoreError::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
-            })
-        })
+        self.wait_while(|| !self.queue.stop.is_set(), request)
     }
 
-    /// Waits for a request that ends by itself, or until the program ends.
-    fn wait_unless_stopped<T: Send + 'static>(
+    fn wait_while<T: Send + 'static>(
         &self,
+        is_wanted: impl Fn() -> bool,
         request: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
         assert_none_held();
@@ -262,7 +260,7 @@ impl Objects {
         loop {
             match waited.recv_timeout(LOOK) {
                 Ok(result) => return result,
-                Err(RecvTimeoutError::Timeout) if !self.queue.is_stopped() => {}
+                Err(RecvTimeoutError::Timeout) if is_wanted() => {}
                 Err(_) => {
                     task.inspect(JoinTask::abort);
                     return Err(StoreError::Io(io::Error::other("the request was given up")));
@@ -273,7 +271,7 @@ impl Objects {
 
     /// Gives up every request, and each later one.
     fn stop(&self) {
-        self.queue.stop();
+        self.queue.stop.set();
     }
 
     /// Gives the lease back, if the store answers soon.
@@ -298,7 +296,9 @@ impl Objects {
     fn ask(&self) -> StoreResult {
         let place = self.place(SEGMENTS);
         let store = Arc::clone(&self.store);
-        self.wait(async move { store.list_with_delimiter(Some(&place)).await.map(drop).map_err(error_of) })
+        self.wait(within(self.limits.request_seconds, async move {
+            store.list_with_delimiter(Some(&place)).await.map(drop)
+        }))
     }
 
     /// Queues the sealed segments that an earlier server had not uploaded, or whose local files it had kept.
@@ -312,24 +312,11 @@ impl Objects {
         Ok(())
     }
 
-    /// Sends a local file of so many bytes in parts. Returns the bytes that the object store has of it then.
+    /// Sends a local file of so many bytes. Returns the bytes that the object store has of it then.
     pub(in crate::store) fn send(&self, local: &str, bytes: u64, to: Path) -> StoreResult<u64> {
-        let (store, files, local) = (self.store(), Arc::clone(&self.files), local.to_owned());
         self.check()?;
-        self.wait_unless_stopped(async move {
-            let mut parts = WriteMultipart::new(store.put_multipart(&to).await.map_err(error_of)?);
-            let mut at = 0;
-            while at < bytes {
-                let part = files.read(&local, at, PART_BYTES)?;
-                if part.is_empty() {
-                    break;
-                }
-                at += part.len() as u64;
-                parts.write(&part);
-            }
-            parts.finish().await.map_err(error_of)?;
-            store.head(&to).await.map(|stored| stored.size).map_err(error_of)
-        })
+        // It ends by itself when the program does, after it has taken away what it left there.
+        self.wait_while(|| true, self.parts.clone().send(local.to_owned(), bytes, to, self.queue.stop.clone()))
     }
 
     /// Removes a local file whose content is in the object store.
@@ -349,11 +336,11 @@ impl Objects {
     /// Returns the segments in a folder, by session, and the sessions that have marks there.
     fn list(&self, folder: &str) -> StoreResult<Listed> {
         let (store, place) = (Arc::clone(&self.store), self.place(folder));
-        let removed = self.removed_upload()?;
+        let (removed, seconds) = (self.removed_upload()?, self.limits.request_seconds);
         self.wait(async move {
             let (mut all, mut marked) = (BTreeMap::<String, Vec<Sealed>>::new(), HashSet::new());
             let mut objects = store.list(Some(&place));
-            while let Some(object) = objects.try_next().await.map_err(error_of)? {
+            while let Some(object) = within(seconds, objects.try_next()).await? {
                 let parts: Vec<_> = object.location.parts().collect();
                 let [.., session, name] = &parts[..] else { continue };
                 if name.as_ref() == MARKS {
@@ -376,20 +363,21 @@ impl Objects {
         Ok(matches!(read, Err(StoreError::Missing)).then_some(upload))
     }
 
-    /// Deletes objects, in as few requests as the store allows. Those that are not there count as deleted.
-    pub(in crate::store) fn delete(&self, places: Vec<Path>) -> StoreResult {
+    /// Deletes objects, in as few requests as the store allows, each within so many seconds. Those that are not there count as
+    /// deleted.
+    pub(in crate::store) fn delete(&self, places: Vec<Path>, seconds: u64) -> StoreResult {
         self.check()?;
         for places in places.chunks(DELETED_AT_ONCE) {
             let (store, places) = (Arc::clone(&self.store), places.to_vec());
             self.wait(async move {
                 let mut deleted = store.delete_stream(stream::iter(places.into_iter().map(Ok)).boxed());
-                while let Some(deleted) = deleted.next().await {
-                    match deleted.map_err(error_of) {
-                        Ok(_) | Err(StoreError::Missing) => {}
+                loop {
+                    match within(seconds, deleted.try_next()).await {
+                        Ok(None) => return Ok(()),
+                        Ok(Some(_)) | Err(StoreError::Missing) => {}
                         Err(error) => return Err(error),
                     }
                 }
-                Ok(())
             })?;
         }
         Ok(())
@@ -439,13 +427,14 @@ impl Archive for ObjectArchive {
         }
         let place = self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?);
         let store = Arc::clone(&self.objects.store);
-        let read = async move { store.get_range(&place, from..to).await.map_err(error_of) };
+        let read = within(self.objects.limits.request_seconds, async move { store.get_range(&place, from..to).await });
         Ok(self.objects.wait(read)?.to_vec())
     }
 
     fn remove(&self, session: &str, sealed: &[Sealed]) -> StoreResult {
         let place = |sealed: &Sealed| Ok(self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?));
-        let deleted = self.objects.delete(sealed.iter().map(place).collect::<StoreResult<_>>()?);
+        let places = sealed.iter().map(place).collect::<StoreResult<_>>()?;
+        let deleted = self.objects.delete(places, self.objects.limits.request_seconds);
         let mut known = self.objects.known.lock();
         known.changes += 1;
         known.segments.remove(session);
@@ -456,7 +445,7 @@ impl Archive for ObjectArchive {
         let mut file = self.objects.files.create(path)?;
         let mut at = 0;
         while at < sealed.bytes {
-            let bytes = self.read(session, sealed, at, PART_BYTES)?;
+            let bytes = self.read(session, sealed, at, READ_BYTES)?;
             if bytes.is_empty() {
                 break;
             }
@@ -473,10 +462,7 @@ impl Archive for ObjectArchive {
             return Ok(None);
         }
         let store = Arc::clone(&self.objects.store);
-        let read = async move {
-            let object = store.get(&place).await.map_err(error_of)?;
-            object.bytes().await.map_err(error_of)
-        };
+        let read = within(self.objects.limits.request_seconds, async move { store.get(&place).await?.bytes().await });
         match self.objects.wait(read) {
             Ok(bytes) => Ok(Some(bytes.to_vec())),
             Err(StoreError::Missing) => Ok(None),
@@ -489,13 +475,19 @@ impl Archive for ObjectArchive {
         let Some(marks) = marks else {
             // Most sessions never had any.
             let has_none = self.objects.marked.lock().has_none(session);
-            return if has_none { Ok(()) } else { self.objects.delete(vec![place]) };
+            return if has_none {
+                Ok(())
+            } else {
+                self.objects.delete(vec![place], self.objects.limits.request_seconds)
+            };
         };
         self.objects.check()?;
         // Noted before the request, so that a reader never misses marks that were just written.
         self.objects.marked.lock().given.insert(session.to_owned());
         let (store, marks) = (Arc::clone(&self.objects.store), marks.to_vec());
-        self.objects.wait(async move { store.put(&place, marks.into()).await.map(drop).map_err(error_of) })
+        self.objects.wait(within(self.objects.limits.request_seconds, async move {
+            store.put(&place, marks.into()).await.map(drop)
+        }))
     }
 
     fn is_local(&self) -> bool {
@@ -540,12 +532,4 @@ fn random_id() -> StoreResult<String> {
 /// Returns the sentence for people that says that an object store can't be used.
 pub(super) fn failure(url: &str, error: &dyn fmt::Display) -> String {
     format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
-}
-
-/// Returns an error of an object store as one of the store.
-pub(in crate::store) fn error_of(error: object_store::Error) -> StoreError {
-    match error {
-        object_store::Error::NotFound { .. } => StoreError::Missing,
-        error => StoreError::Io(io::Error::other(error)),
-    }
 }

@@ -5,7 +5,6 @@
 //! still growing. So a session whose object is gone is missed, whenever the server was killed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,9 @@ use object_store::ObjectStoreExt;
 use shared::limits::ObjectLimits;
 
 use super::Sealed;
-use super::objects::{Objects, error_of};
+use super::line::within;
+use super::objects::Objects;
+use super::parts::Stop;
 use crate::brief_lock::BriefLock;
 use crate::store::layout::{LOG, parse_log, pending_path, sealed_path};
 use crate::store::{Catalogue, StoreError, StoreResult, Uploads};
@@ -54,7 +55,8 @@ pub(super) struct UploadQueue {
     /// when the upload is over.
     current: BriefLock<Option<Upload>>,
     copies: BriefLock<Vec<Upload>>,
-    is_stopped: AtomicBool,
+    /// Tells the thread, and what it sends, that the server ends.
+    pub(super) stop: Stop,
     pauses: (Duration, Duration),
 }
 
@@ -64,7 +66,7 @@ impl UploadQueue {
             waiting: BriefLock::default(),
             current: BriefLock::default(),
             copies: BriefLock::default(),
-            is_stopped: AtomicBool::new(false),
+            stop: Stop::default(),
             pauses: limits.upload_pauses,
         }
     }
@@ -90,15 +92,6 @@ impl UploadQueue {
     /// Returns what is being uploaded.
     pub(super) fn current(&self) -> Option<Upload> {
         self.current.lock().clone()
-    }
-
-    /// Ends the thread.
-    pub(super) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Returns the upload that is due first, and whether an earlier server may have made it; or how long nothing is due.
@@ -128,7 +121,7 @@ impl Objects {
     /// Uploads what waits until the queue is stopped.
     pub(super) fn run_uploads(&self) {
         let mut settled = Instant::now();
-        while !self.queue.is_stopped() {
+        while !self.queue.stop.is_set() {
             if self.check().is_err() {
                 thread::park_timeout(LOOK);
                 continue;
@@ -150,7 +143,7 @@ impl Objects {
             *self.queue.current.lock() = None;
             self.queue.note(&upload, done.is_ok());
             if let Err(error) = done
-                && !self.queue.is_stopped()
+                && !self.queue.stop.is_set()
             {
                 let Upload { session, sealed } = &upload;
                 tracing::error!(
@@ -178,7 +171,7 @@ impl Objects {
         }
         if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
             // Deleted while it was uploaded.
-            return self.delete(vec![place]);
+            return self.delete(vec![place], self.limits.request_seconds);
         }
         self.note_uploaded(session, *sealed);
         // From here on its local file may be gone, and it still counts.
@@ -190,7 +183,9 @@ impl Objects {
     /// Returns the length of an object in bytes; `None` if there is none.
     fn length(&self, place: object_store::path::Path) -> StoreResult<Option<u64>> {
         let store = self.store();
-        match self.wait(async move { store.head(&place).await.map(|found| found.size).map_err(error_of) }) {
+        let asked =
+            within(self.limits.request_seconds, async move { store.head(&place).await.map(|found| found.size) });
+        match self.wait(asked) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(StoreError::Missing) => Ok(None),
             Err(error) => Err(error),

@@ -30,7 +30,11 @@ impl Shelf for FolderShelf {
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> StoreResult {
-        Ok(replace(&*self.files, path, bytes)?)
+        replace(&*self.files, path, bytes).map_err(|error| {
+            // What was written of it may be what the disk has no room for.
+            let _ = self.files.remove(&format!("{path}.new"));
+            error.into()
+        })
     }
 
     fn take(&self, local: &str, _bytes: u64, path: &str) -> StoreResult {

@@ -80,6 +80,7 @@ pub(super) async fn find(app: &App, caller: &Caller, token: &str, headers: &Head
         (status = 401, description = "The server's token is missing or wrong; or, with the code `password`, the link needs its password.", body = ErrorJson),
         (status = 404, description = "There is no such link.", body = ErrorJson),
         (status = 410, description = "The link was deleted, or has expired.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn link(
@@ -121,6 +122,7 @@ pub(in crate::server) struct KeyJson {
         (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
         (status = 404, description = "There is no such link.", body = ErrorJson),
         (status = 410, description = "The link was deleted, or has expired.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn open_link(
@@ -181,6 +183,7 @@ pub(in crate::server) struct ExpiryJson {
         (status = 403, description = "The delete token is not that of the link; or the request comes from a page of another origin.", body = ErrorJson),
         (status = 404, description = "There is no such link.", body = ErrorJson),
         (status = 410, description = "The link was deleted, or has expired.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn set_expiry(
@@ -222,6 +225,7 @@ pub(in crate::server) async fn set_expiry(
         (status = 403, description = "The delete token is not that of the link; or the request comes from a page of another origin.", body = ErrorJson),
         (status = 404, description = "There is no such link.", body = ErrorJson),
         (status = 410, description = "The link was deleted before, or has expired.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn delete_link(

@@ -27,6 +27,9 @@ const DELETE_TOKEN: HeaderName = HeaderName::from_static("x-vramscope-delete-tok
 /// The header with the key of somebody who gave a link's password.
 const KEY: HeaderName = HeaderName::from_static("x-vramscope-key");
 
+/// Seconds after which to try again if the object store does not answer.
+const AWAY_SECONDS: u64 = 10;
+
 /// A link.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Link)]
@@ -128,13 +131,17 @@ impl From<ShareError> for ApiError {
             E::Hash => (StatusCode::UNPROCESSABLE_ENTITY, "hash"),
             E::Refused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "trace"),
             E::NoUpload => (StatusCode::NOT_FOUND, "upload"),
-            E::Busy => (StatusCode::TOO_MANY_REQUESTS, "busy"),
+            E::Busy | E::Taken => (StatusCode::TOO_MANY_REQUESTS, "busy"),
+            E::Unfinished(_) => (StatusCode::INSUFFICIENT_STORAGE, "unfinished"),
             E::Quota(_) => (StatusCode::INSUFFICIENT_STORAGE, "quota"),
             E::Full => (StatusCode::INSUFFICIENT_STORAGE, "full"),
             E::NotPublic => (StatusCode::FORBIDDEN, "public"),
             E::ExpiresAtOnce | E::ExpiresLate(_) => (StatusCode::BAD_REQUEST, "expiry"),
             E::Empty | E::PasswordEmpty | E::PasswordTooLong(_) => (StatusCode::BAD_REQUEST, "malformed"),
-            E::Random(_) | E::Hashing(_) | E::Store(_) => return Self::internal(error),
+            E::Away(_) => (StatusCode::GATEWAY_TIMEOUT, "store"),
+            E::Random(_) | E::Hashing(_) | E::Denied(_) | E::Store(_) => {
+                return if let E::Denied(denied) = error { denied.into() } else { Self::internal(error) };
+            }
         };
         if let E::Gone(Gone { why, at_us }) = error {
             let what = if why == Why::Deleted { "was deleted" } else { "expired" };
@@ -142,6 +149,38 @@ impl From<ShareError> for ApiError {
             let message = format!("This link {what} on {when}. Ask the person who sent it for a new one.");
             return Self::new(status, code, message);
         }
-        Self::of(status, code, &error)
+        match error {
+            E::Away(_) => Self::of(status, code, &error).retry_after(AWAY_SECONDS).caused_by(error),
+            error => Self::of(status, code, &error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use axum::http::header::RETRY_AFTER;
+    use axum::response::IntoResponse;
+
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn an_object_store_that_is_away_and_a_full_disk_are_told_apart_from_faults_of_the_server() {
+        for (kind, status, is_temporary) in [
+            (io::ErrorKind::TimedOut, StatusCode::GATEWAY_TIMEOUT, true),
+            (io::ErrorKind::StorageFull, StatusCode::INSUFFICIENT_STORAGE, false),
+            (io::ErrorKind::QuotaExceeded, StatusCode::INSUFFICIENT_STORAGE, false),
+            (io::ErrorKind::Other, StatusCode::INTERNAL_SERVER_ERROR, false),
+        ] {
+            let error = ShareError::from(StoreError::from(io::Error::from(kind)));
+            let response = ApiError::from(error).into_response();
+            assert_eq!(
+                (response.status(), response.headers().contains_key(RETRY_AFTER)),
+                (status, is_temporary),
+                "{kind}"
+            );
+        }
     }
 }

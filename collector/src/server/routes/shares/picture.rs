@@ -34,6 +34,7 @@ use crate::server::error::{ApiError, ErrorJson};
         (status = 401, description = "The server's token is missing or wrong; or, with the code `password`, the link needs its password.", body = ErrorJson),
         (status = 404, description = "There is no such link, or its trace has no preview.", body = ErrorJson),
         (status = 410, description = "The link was deleted, or has expired.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn link_picture(
@@ -44,14 +45,15 @@ pub(in crate::server) async fn link_picture(
 ) -> Result<Response, ApiError> {
     let link = find(&app, &caller, &token, &headers).await?;
     let shares = shares(&app)?;
+    let none = || ApiError::new(StatusCode::NOT_FOUND, "preview", "This trace has no preview to draw.");
+    let of = Arc::clone(&shares);
+    let preview = blocking(move || preview_of(&of, &link)).await??.ok_or_else(none)?;
     // Drawing takes some ten milliseconds.
     let turn = Arc::clone(&shares.checks).acquire_owned().await.map_err(ApiError::internal)?;
     let drawn = blocking(move || {
         let _turn = turn;
-        let preview = preview_of(&shares, &link)?;
-        Ok::<_, ApiError>(preview.map(|preview| picture::draw(&preview)))
+        picture::draw(&preview)
     });
-    let none = || ApiError::new(StatusCode::NOT_FOUND, "preview", "This trace has no preview to draw.");
-    let picture = drawn.await??.ok_or_else(none)?.map_err(ApiError::internal)?;
+    let picture = drawn.await?.map_err(ApiError::internal)?;
     Ok(([(CONTENT_TYPE, "image/png")], picture).into_response())
 }

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use shared::format::EXTENSION;
 
 use super::super::binary::Binary;
+use super::super::blocking;
 use super::links::find;
 use super::{header, shares};
 use crate::access::Caller;
@@ -21,7 +22,7 @@ use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;
 use crate::server::stream;
-use crate::shares::ShareError;
+use crate::shares::{Link, ShareError, ShareResult, Shares};
 use crate::store::StoreError;
 
 /// Downloads the trace of a link.
@@ -44,6 +45,7 @@ use crate::store::StoreError;
         (status = 410, description = "The link was deleted, or has expired.", body = ErrorJson),
         (status = 416, description = "The range begins behind the end.", body = ErrorJson),
         (status = 503, description = "There are too many downloads.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn shared_trace(
@@ -68,20 +70,20 @@ pub(in crate::server) async fn shared_trace(
     let busy = || ApiError::busy("There are too many downloads. Try again later.");
     let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(busy)?;
     let (name, hash, bytes) = (file_name(&link.name, "trace"), link.hash().to_owned(), link.bytes);
-    let sent = range.clone();
+    // An object store that is away is told instead of a body that ends at once.
+    let (of, its, from) = (Arc::clone(&shares), Arc::clone(&link), range.clone());
+    let first = blocking(move || piece(&of, &its, &from)).await??;
+    let mut left = range.start + first.len() as u64..range.end;
     let body = stream::body(move |writer| {
         let _share = share;
-        let mut at = sent.start;
-        while at < sent.end {
-            let most = usize::try_from(sent.end - at).unwrap_or(usize::MAX).min(shares.limits().piece_bytes);
-            let piece = shares.read(&link, at, most).map_err(|error| match error {
+        writer.send(first)?;
+        while !left.is_empty() {
+            let piece = piece(&shares, &link, &left).map_err(|error| match error {
                 ShareError::Store(error) => error,
+                ShareError::Away(error) => StoreError::Io(error),
                 other => StoreError::Damaged(other.to_string()),
             })?;
-            if piece.is_empty() {
-                return Err(StoreError::Damaged("a shared trace is shorter than its link says".to_owned()).into());
-            }
-            at += piece.len() as u64;
+            left.start += piece.len() as u64;
             writer.send(piece)?;
         }
         Ok(())
@@ -102,6 +104,16 @@ pub(in crate::server) async fn shared_trace(
         set(CONTENT_RANGE, format!("bytes {}-{}/{bytes}", range.start, range.end - 1));
     }
     Ok(response)
+}
+
+/// Reads the first piece of a range.
+fn piece(shares: &Shares, link: &Link, range: &Range<u64>) -> ShareResult<Vec<u8>> {
+    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(shares.limits().piece_bytes);
+    let piece = shares.read(link, range.start, most)?;
+    if piece.is_empty() && !range.is_empty() {
+        return Err(StoreError::Damaged("a shared trace is shorter than its link says".to_owned()).into());
+    }
+    Ok(piece)
 }
 
 /// What a client asks for.

@@ -9,17 +9,18 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_LENGTH};
 use axum::{Extension, Json};
 use futures_util::StreamExt;
 use serde::Deserialize;
+use tracing::Instrument;
 
 use super::super::binary::Binary;
 use super::super::blocking;
-use super::uploads::{begin, expiry, finish, follow};
+use super::uploads::{begin, expiry, finish, follow, owner};
 use super::{LinkJson, grant, header, shares, take};
-use crate::access::Caller;
+use crate::access::{Caller, Grant, Role};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;
 use crate::server::request_body::is_too_slow;
-use crate::shares::{Begun, Offer, PartWriter, Progress};
+use crate::shares::{Begun, Offer, PartWriter, Progress, Shares};
 
 /// The header with a link's password.
 const PASSWORD: HeaderName = HeaderName::from_static("x-vramscope-password");
@@ -117,6 +118,7 @@ pub(super) async fn receive_up_to(
         (status = 411, description = "The length of the body is not announced.", body = ErrorJson),
         (status = 413, description = "The recording is too large.", body = ErrorJson),
         (status = 422, description = "The body is not a recording.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
         (status = 507, description = "The server has no room, or the token's quota is used up.", body = ErrorJson),
     )
 )]
@@ -145,30 +147,44 @@ pub(in crate::server) async fn share_trace(
     let password = header(&headers, &PASSWORD).map(str::to_owned);
     let grant = grant(&caller)?;
     let offer = Offer { bytes, hash: None, name, expires_seconds, password, is_public };
-    let Begun { id, token, delete_token } = begin(&shares, &grant, offer).await?;
-    let owner = grant.name().to_owned();
-    let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
-    let mut received = Ok(0);
-    while let Ok(from @ 0..) = received
-        && from < bytes
-    {
-        let (of, its, whose) = (Arc::clone(&shares), id.clone(), owner.clone());
-        let part = blocking(move || of.part(&its, &whose, from)).await??;
-        let most = shares.limits().part_bytes;
-        received = match receive_up_to(part, &mut stream, &mut rest, most).await {
-            Ok(progress) if progress.received == from => Err(ApiError::malformed("The body is incomplete.")),
-            other => other.map(|progress| progress.received),
+    let receive = async move {
+        let Begun { id, token, delete_token } = begin(&shares, &grant, offer).await?;
+        let received = tokio::select! {
+            received = receive_all(&shares, &grant, &id, (body, bytes)) => received,
+            denied = grant.ended(Role::Share) => Err(denied.into()),
         };
-        if received.as_ref().is_ok_and(|received| *received < bytes) {
-            follow(Arc::clone(&shares), id.clone(), owner.clone());
+        if let Err(error) = received {
+            let (of, id) = (Arc::clone(&shares), id.clone());
+            blocking(move || of.cancel(&id, grant.name())).await??;
+            return Err(error);
+        }
+        let finished = finish(shares, caller, id).await?;
+        let json = LinkJson { delete_token: Some(delete_token), ..LinkJson::new(Some(token), &finished.link) };
+        Ok((StatusCode::CREATED, Json(json)))
+    };
+    // A task of its own: that of the request ends when its connection does, and nobody would give the upload up.
+    tokio::spawn(receive.in_current_span()).await.map_err(ApiError::internal)?
+}
+
+/// Receives a body of so many bytes in parts.
+async fn receive_all(
+    shares: &Arc<Shares>,
+    grant: &Grant,
+    id: &str,
+    (body, bytes): (Body, u64),
+) -> Result<(), ApiError> {
+    let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
+    let mut received = 0;
+    while received < bytes {
+        let (of, its, whose, from) = (Arc::clone(shares), id.to_owned(), grant.clone(), received);
+        let part = blocking(move || of.part(&its, owner(&whose), from)).await??;
+        received = receive_up_to(part, &mut stream, &mut rest, shares.limits().part_bytes).await?.received;
+        if received == from {
+            return Err(ApiError::malformed("The body is incomplete."));
+        }
+        if received < bytes {
+            follow(Arc::clone(shares), id.to_owned(), grant.name().to_owned());
         }
     }
-    if let Err(error) = received {
-        let (of, id) = (Arc::clone(&shares), id.clone());
-        blocking(move || of.cancel(&id, &owner)).await??;
-        return Err(error);
-    }
-    let finished = finish(&shares, &caller, move |shares| shares.finish(&id, &owner)).await?;
-    let json = LinkJson { delete_token: Some(delete_token), ..LinkJson::new(Some(token), &finished.link) };
-    Ok((StatusCode::CREATED, Json(json)))
+    Ok(())
 }

@@ -15,11 +15,11 @@ use super::super::binary::Binary;
 use super::super::blocking;
 use super::upload::{known, receive_up_to};
 use super::{LinkJson, grant, shares, take};
-use crate::access::{Caller, Grant, audit};
+use crate::access::{Caller, Grant, Role, audit};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::place::Place;
-use crate::shares::{Begun, Finished, Offer, Owner, Progress, ShareResult, Shares};
+use crate::shares::{Begun, Ending, Finished, Offer, Owner, Progress, Shares};
 use crate::store::Hash;
 
 /// What will be uploaded.
@@ -73,11 +73,13 @@ pub(in crate::server) struct ProgressJson {
     received: u64,
     /// The bytes of the whole upload.
     bytes: u64,
+    /// Whether the upload is being finished: another request to finish it waits for that.
+    is_finishing: bool,
 }
 
 impl From<Progress> for ProgressJson {
-    fn from(Progress { received, bytes }: Progress) -> Self {
-        Self { received, bytes }
+    fn from(Progress { received, bytes, is_finishing }: Progress) -> Self {
+        Self { received, bytes, is_finishing }
     }
 }
 
@@ -89,8 +91,23 @@ pub(super) fn expiry(shares: &Shares, wanted: Option<Option<u64>>) -> Option<u64
 
 /// Begins an upload on a thread that may wait.
 pub(super) async fn begin(shares: &Arc<Shares>, grant: &Grant, offer: Offer) -> Result<Begun, ApiError> {
-    let (shares, name, quota) = (Arc::clone(shares), grant.name().to_owned(), grant.quotas().bytes);
-    Ok(blocking(move || shares.begin(&offer, Owner { name: &name, bytes: quota })).await??)
+    // Hashing a password takes memory.
+    let turn = match offer.password {
+        Some(_) => Some(shares.checks.clone().acquire_owned().await.map_err(ApiError::internal)?),
+        None => None,
+    };
+    let (shares, grant) = (Arc::clone(shares), grant.clone());
+    let begun = blocking(move || {
+        // Until it is done, also if the client has gone.
+        let _turn = turn;
+        shares.begin(&offer, owner(&grant))
+    });
+    Ok(begun.await??)
+}
+
+/// Returns as whom a grant lets share.
+pub(super) fn owner(grant: &Grant) -> Owner<'_> {
+    Owner { name: grant.name(), bytes: grant.quotas().bytes }
 }
 
 /// Begins an upload.
@@ -128,11 +145,6 @@ pub(in crate::server) async fn begin_upload(
     let expires_seconds = expiry(&shares, expires_seconds);
     let offer = Offer { bytes, hash, name, expires_seconds, password, is_public };
     let grant = grant(&caller)?;
-    // Hashing a password takes memory.
-    let _turn = match offer.password {
-        Some(_) => Some(shares.checks.clone().acquire_owned().await.map_err(ApiError::internal)?),
-        None => None,
-    };
     let Begun { id, token, delete_token } = begin(&shares, &grant, offer).await?;
     let part_bytes = shares.limits().part_bytes;
     Ok((StatusCode::CREATED, Json(UploadJson { id, token, delete_token, received: 0, part_bytes })))
@@ -169,7 +181,8 @@ pub(in crate::server) struct PartQuery {
 
 /// Sends the next part of an upload.
 ///
-/// What arrived of a part is kept, also if the connection is cut in the middle of it.
+/// What arrived of a part is kept, also if the connection is cut in the middle of it. An upload of which nothing arrives is
+/// given up after ten minutes, and any other one after a day, or after a quarter of an hour if others need its room.
 #[utoipa::path(
     put,
     path = "/api/v1/traces/uploads/{id}",
@@ -186,7 +199,7 @@ pub(in crate::server) struct PartQuery {
         (status = 408, description = "The body did not arrive in time.", body = ErrorJson),
         (status = 409, description = "The next part begins elsewhere; the message says where.", body = ErrorJson),
         (status = 413, description = "The part is too long.", body = ErrorJson),
-        (status = 507, description = "The disk is full.", body = ErrorJson),
+        (status = 507, description = "The server has no room, or the token's unfinished uploads have their share of it.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn send_part(
@@ -200,12 +213,16 @@ pub(in crate::server) async fn send_part(
     let shares = shares(&app)?;
     known(&app, place.as_ref());
     let Query(PartQuery { from }) = query.map_err(|_| ApiError::malformed("from is the offset of the first byte."))?;
-    let owner = grant(&caller)?.name().to_owned();
+    let grant = grant(&caller)?;
     let receive = async move {
-        let (of, its, whose) = (Arc::clone(&shares), id.clone(), owner.clone());
-        let part = blocking(move || of.part(&its, &whose, from)).await??;
-        let received = receive_up_to(part, &mut body.into_data_stream(), &mut Bytes::new(), u64::MAX).await;
-        follow(shares, id, owner);
+        let (of, its, whose) = (Arc::clone(&shares), id.clone(), grant.clone());
+        let part = blocking(move || of.part(&its, owner(&whose), from)).await??;
+        let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
+        let received = tokio::select! {
+            received = receive_up_to(part, &mut stream, &mut rest, u64::MAX) => received,
+            denied = grant.ended(Role::Share) => Err(denied.into()),
+        };
+        follow(shares, id, grant.name().to_owned());
         received
     };
     // A task of its own: that of the request ends when its connection does, before what arrived is stored.
@@ -245,7 +262,7 @@ pub(in crate::server) async fn cancel_upload(
 /// Finishes an upload.
 ///
 /// The server reads the recording and writes it anew: nothing passes that it does not know. From then on, the link opens.
-/// The request can be repeated if its answer was lost.
+/// With an object store this may take minutes. The request can be repeated if its answer was lost, also before it is done.
 #[utoipa::path(
     post,
     path = "/api/v1/traces/uploads/{id}/finish",
@@ -260,7 +277,8 @@ pub(in crate::server) async fn cancel_upload(
         (status = 404, description = "There is no such upload of this token.", body = ErrorJson),
         (status = 409, description = "Bytes are missing; the message says from where on.", body = ErrorJson),
         (status = 422, description = "It is not a recording, or it changed on the way. The upload is deleted.", body = ErrorJson),
-        (status = 507, description = "The disk is full.", body = ErrorJson),
+        (status = 504, description = "The object store does not answer.", body = ErrorJson),
+        (status = 507, description = "The server has no room.", body = ErrorJson),
     )
 )]
 pub(in crate::server) async fn finish_upload(
@@ -268,27 +286,44 @@ pub(in crate::server) async fn finish_upload(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<LinkJson>), ApiError> {
-    let (shares, grant) = (shares(&app)?, grant(&caller)?);
-    let finished = finish(&shares, &caller, move |shares| shares.finish(&id, grant.name())).await?;
+    let finished = finish(shares(&app)?, caller, id).await?;
     let status = if finished.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(LinkJson::new(None, &finished.link))))
 }
 
-/// Finishes an upload on a thread that may wait, when it is its turn.
-pub(super) async fn finish(
-    shares: &Arc<Shares>,
-    caller: &Caller,
-    finish: impl FnOnce(&Shares) -> ShareResult<Finished> + Send + 'static,
-) -> Result<Finished, ApiError> {
+/// Finishes an upload, or waits for another request that does. Goes on when the client has gone: it asks again.
+pub(super) async fn finish(shares: Arc<Shares>, caller: Caller, id: String) -> Result<Finished, ApiError> {
+    let grant = grant(&caller)?;
+    let alone = shares.finishing(&id, grant.name()).lock_owned().await;
+    let finish = async move {
+        let _alone = alone;
+        let finished = check_and_publish(&shares, &grant, id).await?;
+        if finished.is_new {
+            audit::link_made(&caller, &finished.hash, finished.link.bytes);
+        }
+        Ok(finished)
+    };
+    tokio::spawn(finish.in_current_span()).await.map_err(ApiError::internal)?
+}
+
+/// Finishes an upload on threads that may wait, when it is its turn.
+async fn check_and_publish(shares: &Arc<Shares>, grant: &Grant, id: String) -> Result<Finished, ApiError> {
     let turn = shares.checks.clone().acquire_owned().await.map_err(ApiError::internal)?;
-    let of = Arc::clone(shares);
-    let finished = blocking(move || {
+    let (of, whose) = (Arc::clone(shares), grant.clone());
+    let checked = blocking(move || {
         let _turn = turn;
-        finish(&of)
+        of.check_upload(&id, whose.name())
     });
-    let finished = finished.await??;
-    if finished.is_new {
-        audit::link_made(caller, &finished.hash, finished.link.bytes);
-    }
-    Ok(finished)
+    let checked = match checked.await?? {
+        Ending::Finished(finished) => return Ok(finished),
+        Ending::Checked(checked) => checked,
+    };
+    // An object store may take minutes, in which others are checked.
+    let turn = shares.sends.clone().acquire_owned().await.map_err(ApiError::internal)?;
+    let (of, whose) = (Arc::clone(shares), grant.clone());
+    let published = blocking(move || {
+        let _turn = turn;
+        of.publish(*checked, owner(&whose), || whose.check(Role::Share))
+    });
+    Ok(published.await??)
 }
