@@ -7,7 +7,10 @@
 //! Only a row that a process still holds open counts. The row of an end that was closed belongs to no process and names
 //! the user 0: a stranger who sends a request and closes at once would pass for the administrator. For the same reason a
 //! missing row counts as a stranger's. Whether the table can be relied on is found out at the start, by a connection of the
-//! server to itself: where it can't (other systems, some sandboxes), every user is let in, and the start line says so.
+//! server to itself: where it can't (other systems, some sandboxes), every request needs a token.
+//!
+//! The user who holds the other end is not always the one who asks: `ssh -R` and `ssh -L`, `kubectl port-forward`, an editor
+//! that forwards ports, a proxy and WSL's relay hold it for others.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};

@@ -5,6 +5,7 @@ mod elsewhere;
 mod log;
 mod strangers;
 mod tls;
+mod tunnels;
 
 use anyhow::{Context, Result};
 use tests::http::{self, Response};

@@ -36,7 +36,7 @@ impl Server {
         }
         let state = state_folder()
             .ok_or("The variable HOME is not set, so no running server can be found. Name one with --to.")?;
-        match Announcement::newest(&state) {
+        match Announcement::newest(&state)? {
             Some(found) => Ok(Self { address: found.address, started: None }),
             None => Self::start(&state),
         }
@@ -67,7 +67,8 @@ impl Server {
             .map_err(|error| failed(&error))?;
         let begun = Instant::now();
         while begun.elapsed() < START {
-            if let Some(found) = Announcement::newest(state).filter(|found| found.pid == child.id()) {
+            let found = Announcement::newest(state).ok().flatten();
+            if let Some(found) = found.filter(|found| found.pid == child.id()) {
                 return Ok(Self { address: found.address, started: Some(child) });
             }
             if child.try_wait().is_ok_and(|status| status.is_some()) {
