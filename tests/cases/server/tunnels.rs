@@ -51,6 +51,8 @@ fn through_a_tunnel_nobody_opens_files_or_is_an_administrator() -> Result<()> {
     let tunnel = Proxy::to(server.address())?.address();
     let key = folder.secret("id_ed25519", "only for my eyes")?;
     let offer = json!({ "path": key }).to_string();
+    // As a stranger does who knows nothing but the path.
+    assert_eq!(send(tunnel, OFFER, &[JSON], &offer)?.status, 403);
     let announced = announced(&folder, &server)?;
     assert!(announced["token"].is_null(), "connections of the user need none");
     let secret = format!("Bearer {}", text(&announced, "secret")?);

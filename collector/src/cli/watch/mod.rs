@@ -170,7 +170,9 @@ impl Watch {
         // The job is over, whatever becomes of the summary.
         let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
         match said {
-            Ok(None) => say(&format!("The recording is at {link}. The token may not read it, so there is no summary here")),
+            Ok(None) => {
+                say(&format!("What was recorded is at {link}. The token may not read it, so there is no summary here"));
+            }
             Ok(Some(lines)) if lines.is_empty() => {
                 let reached = stages.as_ref().map(|stages| stages.reached());
                 let name = command.get_program().to_string_lossy();

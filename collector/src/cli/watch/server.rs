@@ -54,7 +54,11 @@ impl Server {
         if fs::metadata(&path).is_ok_and(|log| log.len() > LOG_BYTES) {
             let _ = fs::remove_file(&path);
         }
-        let log = || File::options().create(true).append(true).read(true).open(&path);
+        let mut options = File::options();
+        options.create(true).append(true).read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let log = || options.open(&path);
         let program = std::env::current_exe().map_err(|error| failed(&error))?;
         let mut child = Command::new(program)
             .args(["serve", "--background", "--log", "warn"])
