@@ -418,7 +418,8 @@ fn where_users_are_not_told_apart_programs_find_the_token_and_links_carry_it() -
 fn a_server_in_the_background_writes_no_token_into_its_log() -> Result<()> {
     let folder = Folder::new("background")?;
     let watch = || -> Result<Vec<String>> {
-        let output = bare(&folder)?.args(["watch", "sh", "-c", "exit 0"]).env("VRAMSCOPE_USERS_UNKNOWN", "1").output()?;
+        let output =
+            bare(&folder)?.args(["watch", "sh", "-c", "exit 0"]).env("VRAMSCOPE_USERS_UNKNOWN", "1").output()?;
         ensure!(output.status.success(), "{}", text(&output.stderr));
         Ok(own_lines(&output))
     };

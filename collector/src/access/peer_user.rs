@@ -82,12 +82,15 @@ mod table {
     /// Bytes that are read at once.
     const READ_BYTES: usize = 64 << 10;
 
-    /// Returns the user as whom this process acts.
+    /// Returns the user as whom this process acts; `None` if others have the same number.
     pub(super) fn own_user() -> Option<u32> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
         // The real, the effective, the saved and the file system's user.
         let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-        users.split_whitespace().nth(1)?.parse().ok()
+        let own = users.split_whitespace().nth(1)?.parse().ok()?;
+        // In a container with users of its own, this number stands for every user from outside of it.
+        let shared = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+        (shared.trim().parse() != Ok(own)).then_some(own)
     }
 
     /// Returns the user of a connection's client; `None` if the table has no row of an open socket for it.

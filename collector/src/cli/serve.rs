@@ -11,7 +11,7 @@ use shared::limits::{ServerLimits, ShareLimits};
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
-use super::open;
+use super::{message, open};
 use crate::access::{self, Access, Keys};
 use crate::announcement::{Announced, Announcement, state_folder};
 use crate::bus::LocalBus;
@@ -132,8 +132,8 @@ impl Serve {
         // Without a token, every machine that reaches the port could see every trace.
         if !address.ip().is_loopback() && !access.was_given_tokens() {
             return Err(format!(
-                "{} Or use --listen 127.0.0.1:{} for this machine only, and reach it from elsewhere through an SSH tunnel, \
-                 whose every user the server then takes for you.",
+                "{} Or use --listen 127.0.0.1:{} for this machine only, and reach it from elsewhere through an SSH tunnel: \
+                 whoever reaches that tunnel may then use the server.",
                 needs_token(&address.to_string()),
                 address.port()
             ));
@@ -187,13 +187,14 @@ impl Serve {
                 println!("Opened at {shown}");
                 opened(&shown);
             }
-            let is_plain = !is_encrypted && !is_behind_proxy && !access.was_given_tokens() && address.ip().is_loopback();
+            let is_plain =
+                !is_encrypted && !is_behind_proxy && !access.was_given_tokens() && address.ip().is_loopback();
             let announced = is_plain.then(|| announce(address, access.keys()));
             let _announced = match announced.transpose() {
                 // Nobody would ever find it.
                 Err(sentence) if self.background => return Err(sentence),
                 Err(sentence) => {
-                    tracing::warn!("Other programs can't find this server: {sentence}");
+                    message::note(&format!("Other programs can't find this server. {sentence}"));
                     None
                 }
                 Ok(announced) => announced.flatten(),
