@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -47,6 +47,15 @@ fn bare(folder: &Path) -> Result<Command> {
     command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state")).env("XDG_DATA_HOME", folder.join("data"));
     command.env("VRAMSCOPE_LOG", "error");
     Ok(command)
+}
+
+/// Waits until a server has announced itself, which it does under another name first.
+fn wait_for_announcement(folder: &Path) {
+    let is_there = |entry: fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "json");
+    let servers = || fs::read_dir(folder.join("state/vramscope/servers"));
+    while !servers().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_there))) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -329,9 +338,7 @@ fn a_file_is_shown_by_the_server_that_runs() -> Result<()> {
     let mut greeting = String::new();
     BufReader::new(server.stdout.take().context("no output")?).read_line(&mut greeting)?;
     let shown = || -> Result<()> {
-        while fs::read_dir(folder.join("state/vramscope/servers")).map_or(0, Iterator::count) == 0 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_announcement(&folder);
         let output = bare(&folder)?.arg(&file).output()?;
         let line = text(&output.stdout);
         ensure!(output.status.success(), "{}", text(&output.stderr));
@@ -374,5 +381,125 @@ fn a_server_that_a_full_disk_keeps_from_starting_is_told_of() -> Result<()> {
     fs::remove_file(disk.join("ballast"))?;
     let output = bare(&disk)?.args(["watch", "--stop-server", "sh", "-c", "true"]).output()?;
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    Ok(())
+}
+
+/// Starts a server in a folder as where the system does not tell users apart. Returns it, with the first lines that it prints.
+fn blind(folder: &Path) -> Result<(Child, [String; 2])> {
+    let mut command = bare(folder)?;
+    command.args(["serve", "--listen", "127.0.0.1:0"]).env("VRAMSCOPE_USERS_UNKNOWN", "1");
+    let mut server = command.stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(server.stdout.take().context("no output")?).lines();
+    let mut next = || Ok::<_, anyhow::Error>(lines.next().context("no line")??);
+    let lines = [next()?, next()?];
+    wait_for_announcement(folder);
+    Ok((server, lines))
+}
+
+#[test]
+fn where_users_are_not_told_apart_programs_find_the_token_and_links_carry_it() -> Result<()> {
+    let folder = Folder::new("blind")?;
+    let file = folder.join("job.pickle");
+    fs::write(&file, b"content")?;
+    let (mut server, [greeting, link]) = blind(&folder)?;
+    let tried = || -> Result<()> {
+        assert!(greeting.ends_with(", with a token that it made"), "{greeting}");
+        let page = link.strip_prefix("Open it with ").context(link.clone())?;
+        let (address, token) = page.split_once("/#token=").context(link.clone())?;
+        let bearer = format!("Bearer {token}");
+        let server = address.strip_prefix("http://").context("no address")?.parse()?;
+        // The token of another server is set, as many have it.
+        let run = |arguments: &[&str]| -> Result<Output> {
+            Ok(bare(&folder)?.args(arguments).env("VRAMSCOPE_TOKEN", "the-token-of-another-server").output()?)
+        };
+        let output = run(&[&*file.to_string_lossy()])?;
+        let line = text(&output.stdout);
+        let opened = line.trim().strip_prefix(&format!("Opened at {page}&open=")).context(line.clone())?;
+        let path = format!("/api/v1/files/{opened}");
+        assert_eq!(tests::http::get(server, &path, &[])?.status, 401);
+        assert_eq!(tests::http::get(server, &path, &[("Authorization", &bearer)])?.text(), "content");
+
+        let job = format!("{} run variable-length --steps 2 --rate 0 --to $VRAMSCOPE_TO", program::path()?.display());
+        for arguments in [&["watch"][..], &["watch", "--to", address]] {
+            let output = run(&[arguments, &["sh", "-c", &format!("echo $VRAMSCOPE_TOKEN; {job}")]].concat())?;
+            let lines = own_lines(&output);
+            assert!(lines[0].starts_with(&format!("Watch it at {page}&job=")), "{lines:?}");
+            assert!(lines.iter().any(|line| line.ends_with(" events, nothing lost")), "{lines:?}");
+            assert!(text(&output.stdout).starts_with(token), "{}", text(&output.stdout));
+        }
+        Ok(())
+    }();
+    server.kill()?;
+    server.wait()?;
+    tried
+}
+
+#[test]
+fn a_server_in_the_background_writes_no_token_into_its_log() -> Result<()> {
+    let folder = Folder::new("background")?;
+    let watch = || -> Result<Vec<String>> {
+        let output =
+            bare(&folder)?.args(["watch", "sh", "-c", "exit 0"]).env("VRAMSCOPE_USERS_UNKNOWN", "1").output()?;
+        ensure!(output.status.success(), "{}", text(&output.stderr));
+        Ok(own_lines(&output))
+    };
+    let lines = watch();
+    let log = folder.join("state/vramscope/server.log");
+    let said = (fs::read_to_string(&log), fs::metadata(&log));
+    bare(&folder)?.arg("stop").output()?;
+    let line = &lines?[0];
+    let (_, token) = line.split_once("/#token=").with_context(|| line.clone())?;
+    let (token, _) = token.split_once("&job=").with_context(|| line.clone())?;
+    let (said, metadata) = (said.0?, said.1?);
+    assert!(said.contains("Vramscope is at") && !said.contains(token), "{said}");
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    Ok(())
+}
+
+#[test]
+fn announcements_that_others_could_read_or_change_are_refused() -> Result<()> {
+    let folder = Folder::new("announcements")?;
+    let servers = folder.join("state/vramscope/servers");
+    fs::create_dir_all(&servers)?;
+    fs::set_permissions(&servers, fs::Permissions::from_mode(0o755))?;
+    let wanted = format!("Run: chmod 700 {}", servers.display());
+    for arguments in [&["watch", "sh", "-c", "exit 0"][..], &["stop"], &["serve", "--background"]] {
+        let output = bare(&folder)?.args(arguments).output()?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(&wanted), "{arguments:?}: {}", text(&output.stderr));
+    }
+    // Files are opened all the same, by a server of their own.
+    let file = folder.join("job.pickle");
+    fs::write(&file, b"content")?;
+    let mut command = bare(&folder)?;
+    let mut child = command.arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+    let opened = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("Opened at ")));
+    child.kill()?;
+    child.wait()?;
+    let mut said = String::new();
+    child.stderr.take().context("no output")?.read_to_string(&mut said)?;
+    assert!(opened.is_some() && said.contains(&wanted), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_job_at_the_far_end_of_a_tunnel_needs_only_a_token_that_sends() -> Result<()> {
+    let folder = Folder::new("tunnel")?;
+    let tokens = folder.secret("tokens", "jobs ingest the-token-of-the-jobs\npeople read the-token-of-the-people\n")?;
+    let server = Server::start_in(&folder, &["--tokens", &tokens])?;
+    let tunnel = tests::proxy::Proxy::to(server.address())?.address();
+    let job = format!("{} run variable-length --steps 2 --rate 0 --to $VRAMSCOPE_TO", program::path()?.display());
+    let mut command = bare(&folder)?;
+    command.args(["watch", "--to", &format!("http://{tunnel}"), "sh", "-c", &job]);
+    let output = command.env("VRAMSCOPE_TOKEN", "the-token-of-the-jobs").output()?;
+    let lines = own_lines(&output);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let link = lines[0].strip_prefix("Watch it at ").context("no link")?;
+    assert!(!link.contains("token"), "{link}");
+    assert!(lines[1].starts_with(&format!("What was recorded is at {link}. The token may not read it")), "{lines:?}");
+    let list = |bearer| tests::http::get(tunnel, "/api/v1/sessions", &[("Authorization", bearer)]);
+    assert_eq!((list("")?.status, list("Bearer the-token-of-the-jobs")?.status), (401, 403));
+    assert!(list("Bearer the-token-of-the-people")?.text().contains("\"state\":\"ended\""));
     Ok(())
 }

@@ -129,3 +129,30 @@ test('the page offers what a token may do, and says why it is not enough', async
   // The browser logs each refusal.
   page.complaints = page.complaints.filter((complaint) => !/status of 40[13]/.test(complaint));
 });
+
+test('the link that a server prints opens its page, which keeps the token out of its address', async (t) => {
+  // As where the system does not tell the server who is asking.
+  const server = await startServer(t, emptyFolder(t), [], { VRAMSCOPE_USERS_UNKNOWN: '1' });
+  const [, link] = await until('the link is printed', () => /^Open it with (\S+)$/.exec(server.said.at(-1)), (found) => found);
+  const [, token] = /#token=([0-9a-f]{64})$/.exec(link);
+  await startJobIn(t, { ...process.env, VRAMSCOPE_TOKEN: token }, server.url, 'transformer', '--steps', '3').ended;
+  const page = await openPage(t);
+  await says(page, 'token', /open the link that the server printed/);
+  // Pasted over the address of a page that is open.
+  await page.tab.evaluate((hash) => { location.hash = hash; }, new URL(link).hash);
+  await at(page, 'session').waitFor();
+  assert.equal(page.tab.url(), server.url);
+  await page.tab.reload();
+  await at(page, 'session').waitFor();
+  await at(page, 'session-pin').click();
+  await until('it is pinned', () => at(page, 'session-pin').getAttribute('aria-pressed'), (pressed) => pressed === 'true');
+  await at(page, 'session-delete').click();
+  await at(page, 'session-delete-yes').click();
+  await until('it is gone', () => at(page, 'session').count(), (count) => count === 0);
+  assert.ok(page.requests.every((url) => !url.includes(token)), 'the token is in no URL');
+  page.complaints = page.complaints.filter((complaint) => !/status of 401/.test(complaint));
+
+  const fresh = await openPage(t, { address: new URL(link).hash });
+  await at(fresh, 'watch-demo').waitFor();
+  assert.equal(fresh.tab.url(), server.url);
+});

@@ -30,20 +30,21 @@ export function emptyFolder(t) {
 
 /**
  * Starts a server with further arguments that keeps its sessions in `data`, and makes it the one whose page is opened. Ends with the test.
- * `stop()` kills it, as a crash would; `start()` starts it again at the same address.
+ * `said` has the lines that it printed. `stop()` kills it, as a crash would; `start()` starts it again at the same address.
  */
-export async function startServer(t, data = emptyFolder(t), args = []) {
-  const server = { url: '', child: null };
+export async function startServer(t, data = emptyFolder(t), args = [], env = {}) {
+  const server = { url: '', child: null, said: [] };
   server.start = async () => {
     const listen = server.url ? new URL(server.url).host : '127.0.0.1:0';
     const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, XDG_STATE_HOME: join(data, 'state') },
+      env: { ...process.env, XDG_STATE_HOME: join(data, 'state'), ...env },
     });
     server.child = child;
     const lines = createInterface({ input: child.stdout });
     server.url = await new Promise((resolve, reject) => {
       lines.on('line', (line) => {
+        server.said.push(line);
         const found = /http:\/\/[^/\s]+/.exec(line);
         if (found) resolve(`${found[0]}/`);
       });

@@ -215,6 +215,7 @@ fn keep_sideways(event: &Event) {
 
 /// Follows the browser to another of its entries.
 fn went(model: &ModelHandle, bar: &RefCell<Bar>) {
+    source::take_token(model.place);
     let number = number_there();
     {
         let mut bar = bar.borrow_mut();

@@ -24,6 +24,7 @@ use crate::views::sweep::SweepView;
 /// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
 pub fn start(read_trace: Option<js_sys::Function>) {
     let (rules, place, preferences) = (remembered_rules(), source::place(), remembered_preferences());
+    source::take_token(place);
     let mut model = Model {
         rules: Rc::new(rules.clone()),
         theme: preferences.theme,

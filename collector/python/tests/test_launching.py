@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -80,7 +81,7 @@ class Servers(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.environ = {"XDG_STATE_HOME": folder.name}
         self.folder = _server.folder(self.environ)
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, mode=0o700)
 
     def serve(self, answer):
         """Answers every connection, as a server or as something else would. Returns the address."""
@@ -100,8 +101,8 @@ class Servers(unittest.TestCase):
         threading.Thread(target=run, daemon=True).start()
         return "http://127.0.0.1:%d" % listener.getsockname()[1]
 
-    def put(self, name, address, started_us, host=None):
-        of = {"address": address, "pid": 1, "host": host or socket.gethostname(), "started_us": started_us}
+    def put(self, name, address, started_us, host=None, **more):
+        of = {"address": address, "pid": 1, "host": host or socket.gethostname(), "started_us": started_us, **more}
         (self.folder / name).write_text(json.dumps(of))
 
     def test_the_newest_server_that_answers_is_found(self):
@@ -124,6 +125,41 @@ class Servers(unittest.TestCase):
         for to, wanted in (("", found), ("1", found), ("http://box:1", "http://box:1")):
             self.assertEqual(_server.default({**self.environ, "VRAMSCOPE_TO": to}), wanted)
         self.assertEqual(_config.from_environment({**self.environ, "VRAMSCOPE_TO": "1"}).to, found)
+
+    def test_the_token_of_a_server_that_made_one_is_found_and_its_secret_is_left_alone(self):
+        found = self.serve(b"HTTP/1.1 200 OK\r\n\r\nok\n")
+        self.put("1.json", found, 1, secret="secret", token="made")
+        self.put("2.json", "http://127.0.0.1:1", 2, secret="secret")
+        environ = {**self.environ, "VRAMSCOPE_TOKEN": "variable"}
+        for to, wanted in ((found, "made"), (found + "/", "made"), (found.replace("127.0.0.1", "localhost"), "variable"),
+                           ("http://127.0.0.1:1", "variable"), ("https://box:1", "variable"), (None, "variable")):
+            self.assertEqual(_server.token(to, environ), wanted, to)
+        self.assertIsNone(_server.token("http://127.0.0.1:1", self.environ))
+        with mock.patch.dict(os.environ, environ):
+            self.assertEqual([_config.Config().token, _config.Config(token="mine").token], ["made", "mine"])
+        self.assertEqual(_config.from_environment({**environ, "VRAMSCOPE_TO": "1"}).token, "made")
+        self.assertEqual(_config.from_environment({**environ, "VRAMSCOPE_TO": "http://box:1"}).token, "variable")
+
+    @unittest.skipUnless(hasattr(os, "geteuid"), "this system has no such permissions")
+    def test_a_folder_or_a_file_that_others_could_change_is_not_used(self):
+        found = self.serve(b"HTTP/1.1 200 OK\r\n\r\nok\n")
+        self.put("1.json", found, 1, token="made")
+        for mode, text in ((0o755, "chmod 700"), (0o720, "chmod 700")):
+            self.folder.chmod(mode)
+            with mock.patch("vramscope._log.log") as log:
+                self.assertIsNone(_server.find(self.environ))
+            self.assertIn(text, log.call_args[0][0])
+            self.assertIsNone(_server.token(found, self.environ))
+        self.folder.chmod(0o700)
+        (self.folder / "1.json").chmod(0o622)
+        self.assertIsNone(_server.find(self.environ))
+        (self.folder / "1.json").chmod(0o600)
+        self.assertEqual(_server.find(self.environ), found)
+        self.folder.rename(self.folder.with_name("elsewhere"))
+        self.folder.symlink_to(self.folder.with_name("elsewhere"))
+        with mock.patch("vramscope._log.log") as log:
+            self.assertIsNone(_server.find(self.environ))
+        self.assertIn("has to be a folder", log.call_args[0][0])
 
     def test_without_a_server_the_usual_address_is_tried(self):
         self.assertEqual(_server.default(self.environ), "http://127.0.0.1:7070")

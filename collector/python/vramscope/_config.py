@@ -55,7 +55,7 @@ class Config:
         self.out = None if out is None else os.path.abspath(os.fspath(out))
         self.name, self.job, self.library = name, job, library
         # Read here for every way to start, so that the secret need not be in the program.
-        self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
+        self.token = token if token is not None else _server.token(to)
         ca_file = ca_file if ca_file is not None else os.environ.get("VRAMSCOPE_CA_FILE") or None
         self.ca_file = None if ca_file is None else os.path.abspath(os.fspath(ca_file))
         self.warn_at = None if warn_at is None else threshold("warn_at", warn_at)
@@ -109,6 +109,7 @@ def from_environment(environ=os.environ):
         return None
     if given.get("to") in ("1", "default"):
         given["to"] = _server.find(environ) or _server.USUAL
+    given["token"] = _server.token(given.get("to"), environ)
     return Config(**given)
 
 

@@ -1,7 +1,9 @@
 """Finds the server of this user that runs on this machine.
 
-A server that needs no token writes a file while it runs: ``servers/PID.json`` in the folder ``vramscope`` of the user's state
-folder (``XDG_STATE_HOME``, or ``~/.local/state``). The program's module `announcement` documents it.
+A server that was given no tokens writes a file while it runs: ``servers/PID.json`` in the folder ``vramscope`` of the user's
+state folder (``XDG_STATE_HOME``, or ``~/.local/state``). Where the system does not tell the server which user is asking, the
+file also holds the token that every request needs. So a folder that others can access is not used. The program's module
+`announcement` documents it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ import json
 import os
 import pathlib
 import socket
+import stat
 from urllib.parse import urlsplit
+
+from . import _log
 
 USUAL = "http://127.0.0.1:7070"
 """The address of a server that was not told another one."""
@@ -27,24 +32,67 @@ def folder(environ=os.environ):
     return base / "vramscope" / "servers"
 
 
-def find(environ=os.environ):
-    """Returns the address of the newest server on this machine that answers, or None."""
-    found = []
+def is_private(folder):
+    """Returns whether a folder exists. Raises `OSError` if another user than this one can access it, or turn it elsewhere."""
     try:
-        paths = sorted(folder(environ).glob("*.json"))[:MOST]
-    except OSError:
-        return None
+        status = os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not stat.S_ISDIR(status.st_mode):
+        raise OSError(f"{folder} is a link or a file, and has to be a folder. Remove it.")
+    if hasattr(os, "geteuid"):
+        if status.st_uid != os.geteuid():
+            raise OSError(f"{folder} belongs to another user. Set XDG_STATE_HOME to a folder of yours.")
+        if status.st_mode & 0o077:
+            raise OSError(f"Other users of this machine have access to {folder}, which holds secrets. Run: chmod 700 {folder}")
+    return True
+
+
+def _is_own(path):
+    """Returns whether a path is a file that this user wrote and nobody else can change."""
+    status = os.lstat(path)
+    mine = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
+    return stat.S_ISREG(status.st_mode) and mine
+
+
+def _known(environ, complain=None):
+    """Returns the address and the token, or None, of each server that was announced on this machine, the newest first.
+    `complain` gets the sentence about a folder that is not used."""
+    found = []
+    place = folder(environ)
+    try:
+        if not is_private(place):
+            return []
+        paths = sorted(place.glob("*.json"))[:MOST]
+    except OSError as error:
+        if complain is not None:
+            complain(str(error))
+        return []
     for path in paths:
         try:
+            if not _is_own(path):
+                continue
             of = json.loads(path.read_text(encoding="utf-8"))
-            found.append((int(of["started_us"]), str(of["address"]), str(of["host"])))
+            found.append((int(of["started_us"]), str(of["address"]), str(of["host"]), of.get("token")))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # Of another version, or written at this moment.
     own = socket.gethostname()
-    for _, address, host in sorted(found, reverse=True):
-        if host == own and answers(address):
-            return address
-    return None
+    found.sort(key=lambda server: server[0], reverse=True)
+    return [(address, token) for _, address, host, token in found if host == own]
+
+
+def find(environ=os.environ):
+    """Returns the address of the newest server on this machine that answers, or None."""
+    return next((address for address, _ in _known(environ, _log.log) if answers(address)), None)
+
+
+def token(to, environ=os.environ):
+    """Returns the token for the server at an address: the one that it made itself, if it announced one, or that of the variable
+    ``VRAMSCOPE_TOKEN``, or None. A server that made its token knows no other."""
+    # Only for the very address: another name of this machine may lead to another server.
+    wanted = (to or "").strip().rstrip("/")
+    made = [token for address, token in (_known(environ) if wanted else []) if token and address == wanted]
+    return made[0] if made else environ.get("VRAMSCOPE_TOKEN")
 
 
 def answers(address):

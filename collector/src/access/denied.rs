@@ -32,6 +32,12 @@ pub enum Denied {
          it with --allow-other-users"
     )]
     User,
+    /// The server was given no tokens, and its secret was not shown.
+    #[error(
+        "this takes the server's secret, which only programs of the user who runs it can read; run `vramscope FILE` as that \
+         user on its machine, or drop the file on the page"
+    )]
+    Secret,
     /// The token's quota of live sessions is used up.
     #[error(
         "the token has {live}, which is its quota; try again when one has ended",
@@ -50,6 +56,7 @@ impl Denied {
             Self::Missing | Self::Wrong | Self::Expired | Self::Revoked => "token",
             Self::Role(_) => "role",
             Self::User => "user",
+            Self::Secret => "secret",
             Self::Slowed(_) | Self::SessionRate(_) => "rate",
             Self::Sessions(_) => "quota",
         }
@@ -65,6 +72,7 @@ impl Denied {
             Self::Role(_) => "role",
             Self::Slowed(_) => "slowed",
             Self::User => "user",
+            Self::Secret => "no secret",
             Self::Sessions(_) => "quota",
             Self::SessionRate(_) => "rate",
         }

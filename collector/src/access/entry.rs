@@ -29,6 +29,12 @@ impl TokenEntry {
         }
     }
 
+    /// Creates a token with every role but `admin` and no limits.
+    pub(super) fn without_admin(name: &str, token: &str) -> Self {
+        let roles = Role::ALL.into_iter().filter(|role| *role != Role::Admin).collect();
+        Self { roles, ..Self::unlimited(name, token) }
+    }
+
     /// Creates a token with one role and no limits.
     pub(super) fn of_role(name: &str, token: &str, role: Role) -> Self {
         Self { roles: [role].into_iter().collect(), ..Self::unlimited(name, token) }

@@ -1,5 +1,6 @@
 //! The tokens of a server, and the check of what clients show.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,82 +12,132 @@ use shared::units::counted;
 use super::peer_user::{PeerSocket, Users};
 use super::token::Token;
 use super::tokens::Tokens;
-use super::{Caller, Denied, Grant, TokenEntry};
+use super::{Caller, Denied, Grant, TokenEntry, fresh_token};
 use crate::clock::now_us;
 
-/// The name of the grant that everybody has on a server without tokens.
+/// The name of every grant on a server that was given no tokens. No token of an operator has it.
 pub(super) const ANYONE: &str = "open";
 /// The name of the token of a server that has one.
 const DEFAULT: &str = "default";
 /// The time between two looks at the tokens file. A change is read at the second look that finds it unchanged.
 const RELOAD_CHECK: Duration = Duration::from_secs(1);
 
-/// Who may use a server. [`Default`] lets everybody do everything.
+/// Who may use a server. [`Default`] lets everybody do everything but what takes the role `admin`.
 #[derive(Debug)]
-pub struct Access(Door);
+pub struct Access {
+    /// Who is let in without a token, if anybody is.
+    open: Option<Open>,
+    /// What clients can show, if there is anything.
+    tokens: Option<Box<Tokens>>,
+    /// What the server made for its own user, if nobody gave it tokens.
+    keys: Option<Keys>,
+}
 
-/// What a client needs.
+/// Those who are let in without a token.
 #[derive(Debug)]
-enum Door {
-    /// No token. Where the system can tell users apart, `users` are those who are let in.
-    Open { anyone: Grant, users: Option<Users> },
-    /// A token.
-    Tokens(Box<Tokens>),
+struct Open {
+    anyone: Grant,
+    /// The users who are let in; `None` stands for all.
+    users: Option<Users>,
+}
+
+/// What a server makes at its start for the programs of its own user. They read it from the server's announcement, which
+/// nobody else can read. Who holds a connection says less: a tunnel or a proxy of the user carries the bytes of strangers.
+#[derive(Clone)]
+pub struct Keys {
+    /// The token with the role `admin`, with which files of the machine are opened.
+    pub secret: String,
+    /// The token with every other role. Every request needs one of the two where the system doesn't tell users apart;
+    /// `None` where it does.
+    pub token: Option<String>,
+}
+
+/// Shows neither.
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
 }
 
 impl Default for Access {
     fn default() -> Self {
-        Self::open(None)
+        Self { open: Some(Open::to(None)), tokens: None, keys: None }
+    }
+}
+
+impl Open {
+    fn to(users: Option<Users>) -> Self {
+        let anyone = Token::new(TokenEntry::without_admin(ANYONE, ""), AccessLimits::default(), now_us);
+        Self { anyone: Grant::new(anyone), users }
     }
 }
 
 impl Access {
-    fn open(users: Option<Users>) -> Self {
-        let anyone = Token::new(TokenEntry::unlimited(ANYONE, ""), AccessLimits::default(), now_us);
-        Self(Door::Open { anyone: Grant::new(anyone), users })
+    /// Creates the access to a server without tokens that listens on a loopback address, for the user who runs this process.
+    /// Their connections are let in if the system tells whose a connection is; otherwise every request needs a token that is
+    /// made here. Returns a sentence for people on failure.
+    pub fn for_this_user(listen: IpAddr) -> Result<Self, String> {
+        Self::for_users(Users::detect(listen))
     }
 
-    /// Creates the access to a server without tokens that listens on a loopback address: for the user who runs this
-    /// process if the system tells whose a connection is, or else for every user of the machine.
-    pub fn for_this_user(listen: IpAddr) -> Self {
-        Self::open(Users::detect(listen))
+    /// Creates the access that [`Self::for_this_user`] creates where the system does not tell users apart.
+    pub fn for_this_user_by_token() -> Result<Self, String> {
+        Self::for_users(None)
+    }
+
+    fn for_users(users: Option<Users>) -> Result<Self, String> {
+        let token = if users.is_some() { None } else { Some(fresh_token()?) };
+        let keys = Keys { secret: fresh_token()?, token };
+        let mut entries = vec![TokenEntry::unlimited(ANYONE, &keys.secret)];
+        entries.extend(keys.token.as_deref().map(|token| TokenEntry::without_admin(ANYONE, token)));
+        let tokens = Box::new(Tokens::of(entries, AccessLimits::default(), now_us)?);
+        Ok(Self { open: users.map(|users| Open::to(Some(users))), tokens: Some(tokens), keys: Some(keys) })
+    }
+
+    fn by(tokens: Tokens) -> Self {
+        Self { open: None, tokens: Some(Box::new(tokens)), keys: None }
     }
 
     /// Creates the access to a server with one token, which has every role.
     pub fn with_token(token: &str) -> Result<Self, String> {
         let entries = vec![TokenEntry::unlimited(DEFAULT, token)];
-        Ok(Self(Door::Tokens(Box::new(Tokens::of(entries, AccessLimits::default(), now_us)?))))
+        Ok(Self::by(Tokens::of(entries, AccessLimits::default(), now_us)?))
     }
 
     /// Creates the access to a server whose tokens are in a file. Returns a sentence for people if the file is invalid.
     pub fn with_file(path: &Path) -> Result<Self, String> {
-        Ok(Self(Door::Tokens(Box::new(Tokens::of_file(path, AccessLimits::default(), now_us)?))))
+        Ok(Self::by(Tokens::of_file(path, AccessLimits::default(), now_us)?))
     }
 
-    /// Whether a token is required.
+    /// Whether every request needs a token.
     pub fn wants_token(&self) -> bool {
-        matches!(self.0, Door::Tokens(_))
+        self.open.is_none()
     }
 
-    /// Whether only the user who runs this process may use the server, and the administrator of the machine.
-    pub fn is_for_this_user(&self) -> bool {
-        matches!(self.0, Door::Open { users: Some(_), .. })
+    /// Whether an operator gave the server tokens.
+    pub fn was_given_tokens(&self) -> bool {
+        self.open.is_none() && self.keys.is_none()
+    }
+
+    /// Returns what the server made for the programs of its own user; `None` if others may use it too.
+    pub fn keys(&self) -> Option<&Keys> {
+        self.keys.as_ref()
     }
 
     /// Returns the token with which the server publishes its own demo, if it requires one.
     pub fn own_token(&self) -> Option<&str> {
-        match &self.0 {
-            Door::Tokens(tokens) => Some(tokens.own()),
-            Door::Open { .. } => None,
-        }
+        self.tokens.as_ref().filter(|_| self.wants_token()).map(|tokens| tokens.own())
     }
 
     /// Returns how access is granted, as the end of a sentence.
     pub fn describe(&self) -> String {
-        match &self.0 {
-            Door::Open { users: Some(_), .. } => "open to this user only".to_owned(),
-            Door::Open { users: None, .. } => "open to every user of this machine".to_owned(),
-            Door::Tokens(tokens) => match tokens.in_file() {
+        match (&self.open, &self.keys) {
+            (Some(Open { users: Some(_), .. }), _) => {
+                "open to this user, and to whoever reaches a tunnel of this user".to_owned()
+            }
+            (Some(Open { users: None, .. }), _) => "open to every user of this machine".to_owned(),
+            (None, Some(_)) => "with a token that it made".to_owned(),
+            (None, None) => match self.tokens.as_ref().and_then(|tokens| tokens.in_file()) {
                 None => "with a token".to_owned(),
                 Some(count) => format!("with {}", counted(count as u64, "token")),
             },
@@ -95,18 +146,15 @@ impl Access {
 
     /// Returns the names of the tokens with a quota of bytes, and that quota.
     pub fn byte_quotas(&self) -> Vec<(String, u64)> {
-        match &self.0 {
-            Door::Open { .. } => Vec::new(),
-            Door::Tokens(tokens) => tokens.byte_quotas(),
-        }
+        self.tokens.as_ref().map(|tokens| tokens.byte_quotas()).unwrap_or_default()
     }
 
     /// Returns the grant of a client that showed no token, on a server that requires none. May read a file of the system.
     pub fn anyone(&self, socket: Option<&PeerSocket>) -> Result<Grant, Denied> {
-        match &self.0 {
-            Door::Tokens(_) => Err(Denied::Missing),
-            Door::Open { anyone, users: None } => Ok(anyone.clone()),
-            Door::Open { anyone, users: Some(users) } => match socket {
+        match &self.open {
+            None => Err(Denied::Missing),
+            Some(Open { anyone, users: None }) => Ok(anyone.clone()),
+            Some(Open { anyone, users: Some(users) }) => match socket {
                 Some(socket) if users.has(socket) => Ok(anyone.clone()),
                 _ => Err(Denied::User),
             },
@@ -115,9 +163,9 @@ impl Access {
 
     /// Returns the grant of a token that an address shows. Tokens are compared in constant time.
     pub fn check(&self, token: &str, peer: IpAddr) -> Result<Grant, Denied> {
-        match &self.0 {
-            Door::Open { .. } => self.anyone(None),
-            Door::Tokens(tokens) => tokens.check(token, peer),
+        match &self.tokens {
+            Some(tokens) => tokens.check(token, peer),
+            None => self.anyone(None),
         }
     }
 
@@ -136,7 +184,7 @@ impl Access {
             tokio::time::sleep(RELOAD_CHECK).await;
             let access = Arc::clone(&self);
             let look = move || {
-                if let Door::Tokens(tokens) = &access.0 {
+                if let Some(tokens) = &access.tokens {
                     tokens.reload();
                 }
             };
@@ -166,10 +214,40 @@ mod tests {
         let own = single.check(single.own_token().unwrap(), HERE).unwrap();
         assert_eq!((own.check(Role::Ingest), own.check(Role::Read)), (Ok(()), Err(Denied::Role(Role::Read))));
         let open = Access::default();
+        let denied = open.anyone(None).unwrap().check(Role::Admin).unwrap_err();
+        assert_eq!((denied, open.anyone(None).unwrap().check_managing()), (Denied::Secret, Ok(())));
         assert_eq!(open.check("anything", HERE).unwrap().name(), "open");
         assert_eq!(
             (single.describe(), open.describe()),
             ("with a token".into(), "open to every user of this machine".into())
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_the_secret_gives_the_role_admin() {
+        let private = Access::for_this_user(HERE).unwrap();
+        let Keys { secret, token } = private.keys().unwrap();
+        assert!(token.is_none() && secret.len() == 64 && !private.wants_token());
+        let owner = private.check(secret, HERE).unwrap();
+        assert_eq!((owner.check(Role::Admin), owner.name()), (Ok(()), ANYONE));
+        assert_eq!(private.check("wrong", HERE).unwrap_err(), Denied::Wrong);
+        // A connection that the system tells nothing about.
+        assert_eq!(private.anyone(None).unwrap_err(), Denied::User);
+        assert!(!format!("{private:?}").contains(&**secret));
+    }
+
+    #[test]
+    fn where_users_are_not_told_apart_every_request_needs_a_token() {
+        let private = Access::for_this_user_by_token().unwrap();
+        let keys = private.keys().unwrap().clone();
+        let token = keys.token.unwrap();
+        assert!(private.wants_token() && token != keys.secret);
+        assert_eq!(private.anyone(None).unwrap_err(), Denied::Missing);
+        let page = private.check(&token, HERE).unwrap();
+        assert_eq!((page.roles().to_string(), page.check_managing()), ("ingest,read,share".to_owned(), Ok(())));
+        assert_eq!(page.check(Role::Admin), Err(Denied::Secret));
+        assert_eq!(private.check(&keys.secret, HERE).unwrap().check(Role::Admin), Ok(()));
+        assert_eq!(private.describe(), "with a token that it made");
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+use super::gate::ANYONE;
 use super::token::Token;
 use super::{Denied, Quotas, Role, Roles, Seat};
 
@@ -20,8 +21,8 @@ impl Grant {
         Self(token)
     }
 
-    /// Returns the name of the token: the producer of the sessions that are sent with it. It is `open` on a server without
-    /// tokens, and `default` on a server with one.
+    /// Returns the name of the token: the producer of the sessions that are sent with it. It is `open` on a server that was
+    /// given no tokens, and `default` on a server with one.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -39,7 +40,22 @@ impl Grant {
     /// Checks that the token is still valid and has a role.
     pub fn check(&self, role: Role) -> Result<(), Denied> {
         self.check_validity()?;
-        if self.roles().permit(role) { Ok(()) } else { Err(Denied::Role(role)) }
+        match self.roles().permit(role) {
+            true => Ok(()),
+            false if self.is_open() => Err(Denied::Secret),
+            false => Err(Denied::Role(role)),
+        }
+    }
+
+    /// Checks that the token is still valid and may pin and delete sessions: it has the role `admin`, or the server was given
+    /// no tokens.
+    pub fn check_managing(&self) -> Result<(), Denied> {
+        if self.is_open() { self.check_validity() } else { self.check(Role::Admin) }
+    }
+
+    /// Whether the server was given no tokens.
+    fn is_open(&self) -> bool {
+        self.name() == ANYONE
     }
 
     /// Checks that the token is neither revoked nor expired.

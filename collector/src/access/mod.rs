@@ -5,8 +5,10 @@
 //!                                              │
 //!                                              └─► Denied ─► 401, 403, 429 or a refusal, and a line of the audit log
 //! ```
-//! A server has one token, a file of tokens, or none. Without a token it listens on loopback only, and answers the user who
-//! started it where the system can tell who is asking.
+//! A server is given one token, a file of tokens, or none. Without a token it listens on loopback only, and answers
+//! connections of the user who started it where the system can tell whose they are; elsewhere it makes a token itself. A
+//! connection of the user may still carry the requests of a stranger, by a tunnel or a proxy. So what reaches beyond the
+//! server's own data, such as the files of its machine, takes a secret that only the user's own programs can read ([`Keys`]).
 //!
 //! The file of tokens is read again when it changes. A [`Grant`] always reads the current terms of its token, so that a
 //! token that is removed from the file ends the connections that use it.
@@ -23,6 +25,7 @@ mod guesses;
 mod pauses;
 mod peer_user;
 mod private_file;
+mod private_folder;
 mod quotas;
 mod rates;
 mod role;
@@ -35,11 +38,12 @@ mod usage;
 pub use caller::Caller;
 pub use denied::Denied;
 pub use entry::TokenEntry;
-pub use gate::Access;
+pub use gate::{Access, Keys};
 pub use grant::Grant;
 pub use pauses::Pauses;
 pub use peer_user::PeerSocket;
-pub use private_file::read_private;
+pub use private_file::{read_own, read_private, write_private};
+pub use private_folder::{create_private_folder, is_private_folder};
 pub use quotas::Quotas;
 pub use rates::Rates;
 pub use role::{Role, Roles};

@@ -7,7 +7,10 @@
 //! Only a row that a process still holds open counts. The row of an end that was closed belongs to no process and names
 //! the user 0: a stranger who sends a request and closes at once would pass for the administrator. For the same reason a
 //! missing row counts as a stranger's. Whether the table can be relied on is found out at the start, by a connection of the
-//! server to itself: where it can't (other systems, some sandboxes), every user is let in, and the start line says so.
+//! server to itself: where it can't (other systems, some sandboxes), every request needs a token.
+//!
+//! The user who holds the other end is not always the one who asks: `ssh -R` and `ssh -L`, `kubectl port-forward`, an editor
+//! that forwards ports, a proxy and WSL's relay hold it for others.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
@@ -79,12 +82,15 @@ mod table {
     /// Bytes that are read at once.
     const READ_BYTES: usize = 64 << 10;
 
-    /// Returns the user as whom this process acts.
+    /// Returns the user as whom this process acts; `None` if others have the same number.
     pub(super) fn own_user() -> Option<u32> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
         // The real, the effective, the saved and the file system's user.
         let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-        users.split_whitespace().nth(1)?.parse().ok()
+        let own = users.split_whitespace().nth(1)?.parse().ok()?;
+        // In a container with users of its own, this number stands for every user from outside of it.
+        let shared = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+        (shared.trim().parse() != Ok(own)).then_some(own)
     }
 
     /// Returns the user of a connection's client; `None` if the table has no row of an open socket for it.

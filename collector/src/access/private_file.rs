@@ -1,9 +1,11 @@
 //! Files that hold secrets: read only if nobody else can read them.
 
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::SystemTime;
+
+use super::private_folder::{is_open_to_others, is_own};
 
 /// What tells one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +65,38 @@ fn read_all(file: File, most: u64) -> std::io::Result<Option<String>> {
     Ok((text.len() as u64 <= most).then_some(text))
 }
 
-#[cfg(unix)]
-fn is_open_to_others(metadata: &Metadata) -> bool {
-    const GROUP_AND_OTHERS: u32 = 0o077;
-    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & GROUP_AND_OTHERS != 0
+/// Reads a file of at most `most` bytes that this user wrote and nobody else can change; `None` if there is none.
+pub fn read_own(path: &Path, most: u64) -> Option<String> {
+    // Nothing else is opened: a pipe would be waited for, and a link leads to what somebody else may have written.
+    let is_ours = |metadata: &Metadata| metadata.is_file() && is_own(metadata) && !is_changed_by_others(metadata);
+    std::fs::symlink_metadata(path).ok().filter(is_ours)?;
+    let file = File::open(path).ok()?;
+    file.metadata().ok().filter(is_ours)?;
+    read_all(file, most).ok()?
 }
 
-/// Other systems have no such bits; their folders of users are private by default.
+/// Writes a file that only this user can read, in place of one of that name. Nobody finds half of it.
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let draft = path.with_extension("draft");
+    // One that a killed process left.
+    let _ = std::fs::remove_file(&draft);
+    let mut options = File::options();
+    // A file or a link of that name is not followed.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&draft)?.write_all(bytes)?;
+    std::fs::rename(&draft, path)
+}
+
+#[cfg(unix)]
+fn is_changed_by_others(metadata: &Metadata) -> bool {
+    const WRITTEN_BY_GROUP_AND_OTHERS: u32 = 0o022;
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & WRITTEN_BY_GROUP_AND_OTHERS != 0
+}
+
 #[cfg(not(unix))]
-fn is_open_to_others(_: &Metadata) -> bool {
+fn is_changed_by_others(_: &Metadata) -> bool {
     false
 }
 
@@ -103,5 +128,27 @@ mod tests {
             }
         }
         assert!(read_private(&folder.path().join("none"), 8).unwrap_err().contains("can't be read"));
+    }
+
+    #[test]
+    fn a_private_file_is_written_whole_and_only_files_of_this_user_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (folder.path().join("1.json"), folder.path().join("elsewhere"));
+        fs::write(&elsewhere, "other").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("1.draft")).unwrap();
+        for text in ["one", "two"] {
+            write_private(&path, text.as_bytes()).unwrap();
+            assert_eq!(read_own(&path, 3).as_deref(), Some(text));
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "other", "no link is followed");
+        assert_eq!((read_own(&path, 2), read_own(folder.path(), 9)), (None, None));
+        for (mode, is_read) in [(0o644, true), (0o620, false), (0o602, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_own(&path, 3).is_some(), is_read, "{mode:o}");
+        }
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        assert_eq!(read_own(&link, 9), None);
     }
 }

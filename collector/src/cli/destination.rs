@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::read::{self, name_of};
+use crate::announcement::token_at;
 use crate::publish::Destination;
 
 /// The variable that holds the server's token if no file is named.
@@ -14,8 +15,8 @@ const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
 /// Bytes of a file with a token or a password.
 const SECRET_BYTES: u64 = 64 << 10;
 
-/// Returns a server, with the token and the certificates for it. `option` is the one that named it. The error is a sentence
-/// for people.
+/// Returns a server, with the token and the certificates for it. `option` is the one that named it. A server of this user
+/// that made its token itself knows no other, so that one comes before the variable. The error is a sentence for people.
 pub(super) fn destination(
     option: &str,
     url: &str,
@@ -31,7 +32,7 @@ pub(super) fn destination(
     let ca_file = ca_file.map(Path::to_owned).or_else(variable);
     let token = match token_file {
         Some(path) => Some(read_token(path)?),
-        None => std::env::var(TOKEN_VARIABLE).ok(),
+        None => token_at(url).or_else(|| std::env::var(TOKEN_VARIABLE).ok()),
     };
     Ok(destination.token(token).ca_file(ca_file))
 }

@@ -57,14 +57,24 @@ pub(super) struct Listening<'a> {
 impl Listening<'_> {
     /// Returns the start line. `access` says how access is granted.
     pub(super) fn greeting(&self, access: &str) -> String {
+        let is_any = self.address.ip().is_unspecified() && self.hosts.is_empty();
+        let note = if is_any { "on all addresses of this machine, " } else { "" };
+        format!("Vramscope is at {} (Ctrl-C stops it), {note}{access}", self.page())
+    }
+
+    /// Returns the line with the link that opens the page with a token.
+    pub(super) fn link(&self, token: &str) -> String {
+        format!("Open it with {}#token={token}\n", self.page())
+    }
+
+    /// Returns the address of the page.
+    fn page(&self) -> String {
         let scheme = if self.is_encrypted { "https" } else { "http" };
         // Nobody can open an address that stands for all of a machine's.
-        let (place, note) = match (self.address.ip().is_unspecified(), self.hosts.first()) {
-            (true, Some(host)) => (format!("{host}:{}", self.address.port()), ""),
-            (true, None) => (self.address.to_string(), "on all addresses of this machine, "),
-            (false, _) => (self.address.to_string(), ""),
-        };
-        format!("Vramscope is at {scheme}://{place}/ (Ctrl-C stops it), {note}{access}")
+        match self.hosts.first().filter(|_| self.address.ip().is_unspecified()) {
+            Some(host) => format!("{scheme}://{host}:{}/", self.address.port()),
+            None => format!("{scheme}://{}/", self.address),
+        }
     }
 
     /// Returns a warning for operators if others on the network can read what is sent.

@@ -41,9 +41,11 @@ impl Open {
             return refuse(&unknown(missing));
         }
         if serve.is_default() {
-            let running = state_folder().and_then(|state| Announcement::newest(&state));
-            // A server that can't open files is no reason not to open them.
-            if let Some(address) = running.and_then(|server| self.show_at(&server.address).ok()) {
+            let running = state_folder().map_or(Ok(None), |state| Announcement::newest(&state));
+            // No reason not to open the files.
+            let running = running.inspect_err(|sentence| message::note(sentence)).ok().flatten();
+            // Neither is a server that can't open files.
+            if let Some(address) = running.and_then(|server| self.show_at(&server).ok()) {
                 let printed = print(|out| writeln!(out, "Opened at {address}"));
                 self.browse(&address);
                 return printed;
@@ -58,15 +60,17 @@ impl Open {
     }
 
     /// Asks a server to show the files. Returns the address that opens them.
-    fn show_at(&self, server: &str) -> Result<String, String> {
-        let destination = destination("the running server", server, None, None)?;
+    fn show_at(&self, server: &Announcement) -> Result<String, String> {
+        let destination = destination("the running server", &server.address, None, None)?;
+        // Not the token of the variable: it is for another server.
+        let destination = destination.token(server.secret.clone());
         let remote = Remote::new(&destination)?;
         let mut parts = Vec::new();
         for path in &self.files {
             let path = path.canonicalize().map_err(|error| format!("{}: {error}.", path.display()))?;
             parts.push(wait(remote.offer(&path))?);
         }
-        Ok(address(&destination.address(), &parts))
+        Ok(address(&destination.address(), server.token.as_deref(), &parts))
     }
 
     fn browse(&self, address: &str) {
@@ -76,19 +80,24 @@ impl Open {
     }
 }
 
-/// Gives files an address on the server of this process. Returns the address that opens them.
-pub(super) fn offered(files: &LocalFiles, paths: &[PathBuf], server: SocketAddr) -> Result<String, String> {
+/// Gives files an address on the server of this process. `token` is what the page needs. Returns the address that opens them.
+pub(super) fn offered(
+    files: &LocalFiles,
+    paths: &[PathBuf],
+    server: SocketAddr,
+    token: Option<&str>,
+) -> Result<String, String> {
     let parts = paths.iter().map(|path| {
         let address = files.offer(path)?;
         Ok(address.trim_start_matches("api/v1/files/").to_owned())
     });
-    Ok(address(&format!("http://{server}/"), &parts.collect::<Result<Vec<_>, String>>()?))
+    Ok(address(&format!("http://{server}/"), token, &parts.collect::<Result<Vec<_>, String>>()?))
 }
 
-/// Returns the address of the page that opens files, given their parts `ID/NAME`.
-fn address(page: &str, parts: &[String]) -> String {
+/// Returns the address of the page that opens files, given the token that it needs and their parts `ID/NAME`.
+fn address(page: &str, token: Option<&str>, parts: &[String]) -> String {
     let parts: Vec<String> = parts.iter().map(|part| format!("open={part}")).collect();
-    format!("{page}#{}", parts.join("&"))
+    format!("{page}#{}{}", browser::token_part(token), parts.join("&"))
 }
 
 /// Returns the sentence for an argument that is neither a command nor a file.
@@ -113,10 +122,12 @@ mod tests {
     #[test]
     fn several_files_share_one_address() {
         let parts = ["1/a.pickle".to_owned(), "2/b%20c.pickle".to_owned()];
-        assert_eq!(
-            address("http://127.0.0.1:7070/", &parts),
-            "http://127.0.0.1:7070/#open=1/a.pickle&open=2/b%20c.pickle"
-        );
+        for (token, want) in [
+            (None, "http://127.0.0.1:7070/#open=1/a.pickle&open=2/b%20c.pickle"),
+            (Some("0a"), "http://127.0.0.1:7070/#token=0a&open=1/a.pickle&open=2/b%20c.pickle"),
+        ] {
+            assert_eq!(address("http://127.0.0.1:7070/", token, &parts), want);
+        }
     }
 
     #[test]

@@ -16,9 +16,8 @@ use tokio::sync::watch;
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
-use super::open;
-use super::print;
-use crate::access::{self, Access};
+use super::{message, open, print};
+use crate::access::{self, Access, Keys};
 use crate::announcement::{Announced, Announcement, state_folder};
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
@@ -92,6 +91,8 @@ pub(super) struct Serve {
 /// The address of a server without `--listen`.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7070);
 
+/// The variable that makes a server behave as where the system does not tell users apart: a test sets it.
+const BLIND: &str = "VRAMSCOPE_USERS_UNKNOWN";
 /// Bytes of a file with one token.
 const TOKEN_BYTES: u64 = 64 << 10;
 /// Threads for sockets. Tasks that wait for a disk have their own.
@@ -134,15 +135,16 @@ impl Serve {
         let address = self.listen.unwrap_or(USUAL);
         let access = Arc::new(self.access()?);
         // Without a token, every machine that reaches the port could see every trace.
-        if !address.ip().is_loopback() && !access.wants_token() {
+        if !address.ip().is_loopback() && !access.was_given_tokens() {
             return Err(format!(
-                "{} Or use --listen 127.0.0.1:{} for this machine only, and reach it from elsewhere through an SSH tunnel.",
+                "{} Or use --listen 127.0.0.1:{} for this machine only, and reach it from elsewhere through an SSH tunnel: \
+                 whoever reaches that tunnel may then use the server.",
                 needs_token(&address.to_string()),
                 address.port()
             ));
         }
         // A proxy makes a server on loopback reachable too.
-        if !self.behind_proxy.is_empty() && !access.wants_token() {
+        if !self.behind_proxy.is_empty() && !access.was_given_tokens() {
             return Err(needs_token("A server behind a proxy"));
         }
         let tls = match (&self.tls_cert, &self.tls_key) {
@@ -174,7 +176,12 @@ impl Serve {
             if let Some(warning) = listening.warning() {
                 tracing::warn!("{warning}");
             }
-            print(|out| writeln!(out, "{}", listening.greeting(&access.describe())));
+            // A server in the background writes to a log. Whoever started it prints a link.
+            let token = access.keys().and_then(|keys| keys.token.as_deref());
+            let link = token.filter(|_| !self.background).map(|token| listening.link(token));
+            // In one piece: whoever reads the first line may not stay for the second.
+            let lines = format!("{}\n{}", listening.greeting(&access.describe()), link.unwrap_or_default());
+            print(|out| out.write_all(lines.as_bytes()));
             if !server::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
@@ -182,12 +189,22 @@ impl Serve {
             let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
             if !files.is_empty() {
-                let shown = open::offered(&app.files, files, address)?;
+                let shown = open::offered(&app.files, files, address, token)?;
                 print(|out| writeln!(out, "Opened at {shown}"));
                 opened(&shown);
             }
-            let is_plain = !is_encrypted && !is_behind_proxy && !access.wants_token() && address.ip().is_loopback();
-            let _announced = is_plain.then(|| announce(address));
+            let is_plain =
+                !is_encrypted && !is_behind_proxy && !access.was_given_tokens() && address.ip().is_loopback();
+            let announced = is_plain.then(|| announce(address, access.keys()));
+            let _announced = match announced.transpose() {
+                // Nobody would ever find it.
+                Err(sentence) if self.background => return Err(sentence),
+                Err(sentence) => {
+                    message::note(&format!("Other programs can't find this server. {sentence}"));
+                    None
+                }
+                Ok(announced) => announced.flatten(),
+            };
             server::run(listener, app, refused).await
         });
         // A download that its client does not read must not keep the program running.
@@ -235,7 +252,8 @@ impl Serve {
         match self.token()? {
             Some(token) => Access::with_token(&token),
             None if self.allow_other_users => Ok(Access::default()),
-            None => Ok(Access::for_this_user(self.listen.unwrap_or(USUAL).ip())),
+            None if std::env::var_os(BLIND).is_some() => Access::for_this_user_by_token(),
+            None => Access::for_this_user(self.listen.unwrap_or(USUAL).ip()),
         }
     }
 
@@ -270,10 +288,9 @@ async fn end_in_time(mut stopping: watch::Receiver<bool>, limits: ServerLimits) 
     }
 }
 
-/// Lets other programs of this user find the server, for as long as the value lives. Nothing depends on it.
-fn announce(address: SocketAddr) -> Option<Announced> {
-    let announced = Announcement::publish(&state_folder()?, address);
-    announced.inspect_err(|error| tracing::warn!(%error, "other programs can't find this server")).ok()
+/// Lets other programs of this user find the server, for as long as the value lives. Returns a sentence for people on failure.
+fn announce(address: SocketAddr, keys: Option<&Keys>) -> Result<Option<Announced>, String> {
+    state_folder().map(|state| Announcement::publish(&state, address, keys)).transpose()
 }
 
 /// Returns the default folder for sessions.

@@ -31,7 +31,10 @@ impl Stop {
         let Some(state) = state_folder() else {
             return refuse("The variable HOME is not set, so no running server can be found.");
         };
-        let mut servers = Announcement::all(&state);
+        let mut servers = match Announcement::all(&state) {
+            Ok(servers) => servers,
+            Err(sentence) => return refuse(&sentence),
+        };
         if servers.is_empty() {
             return refuse(NONE);
         }

@@ -30,12 +30,17 @@ impl LinkAddress {
 
     /// Whether the address names the machine that it is used on.
     pub fn is_local(&self) -> bool {
-        let (_, host) = self.server.split_once("://").unwrap_or_default();
-        let host = host.split('/').next().unwrap_or_default();
-        let name = host.strip_prefix('[').map_or_else(|| host.split(':').next(), |rest| rest.split(']').next());
-        let name = name.unwrap_or_default();
-        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_local(&self.server)
     }
+}
+
+/// Whether the address of a server names the machine that it is used on.
+pub(super) fn is_local(server: &str) -> bool {
+    let (_, host) = server.split_once("://").unwrap_or_default();
+    let host = host.split('/').next().unwrap_or_default();
+    let name = host.strip_prefix('[').map_or_else(|| host.split(':').next(), |rest| rest.split(']').next());
+    let name = name.unwrap_or_default();
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

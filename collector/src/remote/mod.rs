@@ -116,7 +116,10 @@ impl Remote {
     /// Prepares requests to a server.
     pub fn new(destination: &Destination) -> Result<Self, String> {
         let tls = destination.tls()?;
-        let client = Client::builder()
+        let client = Client::builder();
+        // A proxy on another machine can't reach this one by such an address, and must not get the server's secret.
+        let client = if address::is_local(&destination.address()) { client.no_proxy() } else { client };
+        let client = client
             .tls_backend_preconfigured((*tls).clone())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)

@@ -34,16 +34,20 @@ impl Listed {
 }
 
 impl Remote {
-    /// Returns the sessions of a job, by rank.
-    pub async fn sessions_of(&self, job: &str) -> Result<Vec<Listed>, String> {
+    /// Returns the sessions of a job, by rank; `None` if the token may not read.
+    pub async fn sessions_of(&self, job: &str) -> Result<Option<Vec<Listed>>, String> {
         #[derive(Deserialize)]
         struct Sessions {
             sessions: Vec<Listed>,
         }
-        let Sessions { mut sessions } = self.json(self.request(Method::GET, "sessions")).await?;
+        let sent = self.request(Method::GET, "sessions").send(&self.client).await;
+        if sent.as_ref().is_err_and(|failure| failure.has_code("role")) {
+            return Ok(None);
+        }
+        let Sessions { mut sessions } = self.read(sent).await?;
         sessions.retain(|session| session.job == job);
         sessions.sort_by_key(|session| session.rank);
-        Ok(sessions)
+        Ok(Some(sessions))
     }
 
     /// Downloads what the server has of a session, as a recording.
@@ -53,7 +57,8 @@ impl Remote {
         Ok(bytes)
     }
 
-    /// Asks the server to show a file of its own machine. Returns the file's address as part of a fragment: `ID/NAME`.
+    /// Asks the server to show a file of its own machine; the token is the server's secret. Returns the file's address as part
+    /// of a fragment: `ID/NAME`.
     pub async fn offer(&self, file: &Path) -> Result<String, String> {
         #[derive(Deserialize)]
         struct Offered {

@@ -19,6 +19,8 @@ use hyper::body::{Frame, SizeHint};
 use shared::wire::is_link_token;
 use tracing::{Instrument, Level, Span, error_span};
 
+use super::local_files;
+
 /// The target of a request's line, as filters name it.
 const TARGET: &str = "vramscope::request";
 /// The response header that carries the request's number, so that a person can find its line.
@@ -68,9 +70,12 @@ pub(super) async fn record(request: Request, next: Next) -> Response {
     response.map(|body| Body::new(LoggedBody { body, line }))
 }
 
-/// Returns a path without the tokens of links in it, which would open them.
+/// Returns a path without the tokens of links and the ids of local files in it, which would open them.
 fn without_tokens(path: &str) -> String {
     let shown = |part: &str| {
+        if local_files::is_id(part) {
+            return "ID".to_owned();
+        }
         let (prefix, token) = part.split_at(part.len().min(if part.starts_with(LINK) { LINK.len() } else { 0 }));
         if is_link_token(token) { format!("{prefix}TOKEN") } else { part.to_owned() }
     };
@@ -173,5 +178,23 @@ impl HttpBody for LoggedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_the_log_opens_nothing() {
+        let (id, token) = ("0a".repeat(32), "a".repeat(39));
+        for (path, want) in [
+            (format!("/api/v1/files/{id}/job.pickle"), "/api/v1/files/ID/job.pickle"),
+            (format!("/api/v1/traces/{token}/trace"), "/api/v1/traces/TOKEN/trace"),
+            (format!("/s-{token}"), "/s-TOKEN"),
+            ("/api/v1/sessions/abc".to_owned(), "/api/v1/sessions/abc"),
+        ] {
+            assert_eq!(without_tokens(&path), want);
+        }
     }
 }

@@ -123,7 +123,7 @@ impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let status = match denied {
             Denied::Missing | Denied::Wrong | Denied::Expired | Denied::Revoked => StatusCode::UNAUTHORIZED,
-            Denied::Role(_) | Denied::User => StatusCode::FORBIDDEN,
+            Denied::Role(_) | Denied::User | Denied::Secret => StatusCode::FORBIDDEN,
             Denied::Slowed(_) | Denied::Sessions(_) | Denied::SessionRate(_) => StatusCode::TOO_MANY_REQUESTS,
         };
         let message = match denied {

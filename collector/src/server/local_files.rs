@@ -1,7 +1,7 @@
 //! Files of this machine that the page may open, because the user of the server asked for it: `vramscope FILE`.
 //!
-//! Each file has an address that nobody can guess. It stays valid for as long as the server runs, so that the page can be
-//! loaded again.
+//! Each file has an address that nobody can guess, which the server tells only to who shows its secret. It stays valid for as
+//! long as the server runs, so that the page can be loaded again.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,14 @@ use crate::access::fresh_token;
 
 /// The most files that have an address. A further one takes the place of the oldest.
 const MOST: usize = 256;
+
+/// Characters of an id.
+const ID_CHARS: usize = 64;
+
+/// Whether a text could be the id of a file.
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == ID_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 /// The files.
 #[derive(Debug, Default)]
@@ -77,7 +85,7 @@ mod tests {
         let files = LocalFiles::default();
         let address = files.offer(&path).unwrap();
         let (id, name) = address.strip_prefix("api/v1/files/").and_then(|rest| rest.split_once('/')).unwrap();
-        assert_eq!((id.len(), name), (64, "job%201%20%C3%A9.pickle"));
+        assert_eq!((is_id(id), name), (true, "job%201%20%C3%A9.pickle"));
         assert_eq!(files.path(id), Some(path.canonicalize().unwrap()));
         assert_eq!(files.offer(&path).unwrap(), address);
         assert_eq!(files.path(""), None);

@@ -68,7 +68,10 @@ impl Modify for TokenScheme {
     fn modify(&self, document: &mut Document) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("Required only if the server was started with a token."))
+            .description(Some(
+                "Required only if the server was started with a token, or made one because its system does not tell users \
+                 apart. For files of the server's machine it is the server's secret.",
+            ))
             .build();
         let components = document.components.get_or_insert_default();
         components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(scheme).into());

@@ -32,7 +32,7 @@ impl Route {
 /// The routes of the API.
 pub(super) fn api_routes() -> Vec<Route> {
     use Method as M;
-    use Need::{First, Nothing, Role as Token, Unless};
+    use Need::{First, Manage, Nothing, Role as Token, Unless};
     use Role::{Admin, Ingest, Read, Share};
     use routes::shares;
     vec![
@@ -48,14 +48,14 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions", &[(M::GET, Token(Read))], get(routes::list)),
         Route::new(
             "/api/v1/sessions/{id}",
-            &[(M::GET, Token(Read)), (M::DELETE, Token(Admin))],
+            &[(M::GET, Token(Read)), (M::DELETE, Manage)],
             get(routes::one).delete(routes::delete),
         ),
         Route::new("/api/v1/sessions/{id}/stats", &[(M::GET, Token(Read))], get(routes::stats)),
         Route::new("/api/v1/sessions/{id}/trace", &[(M::GET, Token(Read))], get(routes::trace)),
         Route::new("/api/v1/sessions/{id}/live", &[(M::GET, First(Read))], get(routes::live)),
         Route::new("/api/v1/sessions/{id}/ask", &[(M::POST, Token(Read))], post(routes::ask)),
-        Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Token(Admin))], put(routes::pin)),
+        Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Manage)], put(routes::pin)),
         Route::new("/api/v1/files", &[(M::POST, Token(Admin))], post(routes::files::offer)),
         Route::new("/api/v1/files/{id}/{name}", &[(M::GET, Token(Read))], get(routes::files::file)),
         Route::new("/api/v1/demo", &[(M::POST, Token(Ingest))], post(routes::demo)),
@@ -168,7 +168,7 @@ mod tests {
                 assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
                 assert_eq!(need(path, &method).is_some(), is_described, "{method} {path} has no role in the table");
                 if let Some(operation) = methods.get(method.as_str().to_lowercase()) {
-                    let is_authenticated = matches!(need(path, &method), Some(Need::Role(_)));
+                    let is_authenticated = matches!(need(path, &method), Some(Need::Role(_) | Need::Manage));
                     assert_eq!(operation["security"].is_array(), is_authenticated, "{method} {path}");
                 }
             }

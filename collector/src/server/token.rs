@@ -21,6 +21,8 @@ pub(super) enum Need {
     Nothing,
     /// A token with a role.
     Role(Role),
+    /// A token with the role `admin`. On a server that was given no tokens, who is let in may do this as well: the page does.
+    Manage,
     /// A token with a role, in the request or in the first message of its stream. The route checks the role.
     First(Role),
     /// A token with a role, unless the route finds another reason to let the request in: what is asked for is public, or a
@@ -33,6 +35,7 @@ impl Need {
     pub(super) fn role(self) -> Option<Role> {
         match self {
             Self::Nothing => None,
+            Self::Manage => Some(Role::Admin),
             Self::Role(role) | Self::First(role) | Self::Unless(role) => Some(role),
         }
     }
@@ -49,12 +52,15 @@ pub(super) async fn check(State((app, needs)): State<(App, Needs)>, mut request:
     // Requests have no address where the router is called without a connection.
     let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let socket = request.extensions().get::<PeerSocket>().cloned();
-    let caller = Caller { peer, grant: shown(&app, peer, socket, request.headers()).await };
+    let (grant, wrong) = shown(&app, peer, socket, request.headers()).await;
+    let caller = Caller { peer, grant };
     let denied = match (&caller.grant, need) {
         (_, Need::Unless(_)) | (Err(Denied::User) | Ok(None), Need::First(_)) => None,
         (Err(denied), _) => Some(denied.clone()),
         (Ok(None), _) => Some(Denied::Missing),
-        (Ok(Some(grant)), _) => grant.check(role).err(),
+        (Ok(Some(grant)), Need::Manage) => grant.check_managing().err(),
+        // Without the token that was shown, more would be permitted: what is wrong with it is the reason.
+        (Ok(Some(grant)), _) => grant.check(role).err().map(|lacking| wrong.unwrap_or(lacking)),
     };
     if let Some(denied) = denied {
         let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -65,22 +71,30 @@ pub(super) async fn check(State((app, needs)): State<(App, Needs)>, mut request:
     next.run(request).await
 }
 
-/// Returns the grant that a request shows; `Ok(None)` if it shows no token.
+/// Returns the grant that a request shows, or `Ok(None)` if it shows no token and needs one; and what is wrong with the token
+/// that it shows, if it is let in without.
 async fn shown(
     app: &App,
     peer: IpAddr,
     socket: Option<PeerSocket>,
     headers: &HeaderMap,
-) -> Result<Option<Grant>, Denied> {
+) -> (Result<Option<Grant>, Denied>, Option<Denied>) {
     let access = app.sessions.access().clone();
-    if !access.wants_token() {
-        // Looking for the user reads a file.
-        return spawn_blocking(move || access.anyone(socket.as_ref())).await.unwrap_or(Err(Denied::User)).map(Some);
+    let checked = bearer(headers).map(|token| token.and_then(|token| access.check(token, peer)));
+    match checked {
+        Some(Ok(grant)) => (Ok(Some(grant)), None),
+        checked if access.wants_token() => (checked.transpose(), None),
+        checked => {
+            // Looking for the user reads a file.
+            let anyone = spawn_blocking(move || access.anyone(socket.as_ref())).await.unwrap_or(Err(Denied::User));
+            (anyone.map(Some), checked.and_then(Result::err))
+        }
     }
-    let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
-    let token = value.to_str().ok().and_then(|value| value.split_once(' '));
-    match token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-        Some((_, token)) => access.check(token.trim(), peer).map(Some),
-        None => Err(Denied::Missing),
-    }
+}
+
+/// Returns the token in the headers of a request, if they show one.
+fn bearer(headers: &HeaderMap) -> Option<Result<&str, Denied>> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok().and_then(|value| value.split_once(' '));
+    let token = value.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    Some(token.map(|(_, token)| token.trim()).ok_or(Denied::Missing))
 }

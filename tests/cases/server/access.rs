@@ -70,7 +70,7 @@ pub(super) fn ask(server: SocketAddr, method: &str, path: &str, token: &str) -> 
 }
 
 /// Returns the code and the message of an error.
-fn error(response: &Response) -> Result<(String, String)> {
+pub(super) fn error(response: &Response) -> Result<(String, String)> {
     let json: Value = serde_json::from_slice(&response.body)?;
     let field = |name: &str| json["error"][name].as_str().map(str::to_owned).context("no error");
     Ok((field("code")?, field("message")?))
@@ -81,7 +81,11 @@ fn the_start_line_tells_who_is_let_in() -> Result<()> {
     let folder = Folder::new("start")?;
     let single = folder.secret("single", "correct-horse-battery-staple\n")?;
     let tokens = folder.secret("tokens", &one_each())?;
-    let alone = if cfg!(target_os = "linux") { "open to this user only" } else { "open to every user of this machine" };
+    let alone = if cfg!(target_os = "linux") {
+        "open to this user, and to whoever reaches a tunnel of this user"
+    } else {
+        "with a token that it made"
+    };
     for (arguments, wanted) in [
         (vec![], alone),
         (vec!["--allow-other-users"], "open to every user of this machine"),

@@ -6,6 +6,7 @@ mod log;
 mod smuggling;
 mod strangers;
 mod tls;
+mod tunnels;
 
 use anyhow::{Context, Result};
 use tests::http::{self, Response};

@@ -141,7 +141,7 @@ pub fn SessionList(props: &SessionListProps) -> Html {
             on_ask: on_ask.clone(),
             on_delete: on_delete.clone(),
             on_pin: on_pin.clone(),
-            may_manage: listing.may("admin"),
+            may_manage: listing.may_manage(),
             on_download: on_download.clone(),
         })
     });

@@ -52,6 +52,8 @@ pub struct Page {
     pub is_loading: bool,
     /// The roles in which the user may act.
     pub roles: Rc<[String]>,
+    /// Whether the user may pin and delete sessions.
+    pub may_manage: bool,
 }
 
 impl Listing {
@@ -66,6 +68,11 @@ impl Listing {
     /// Returns whether the user may act in a role, as far as the server has said.
     pub fn may(&self, role: &str) -> bool {
         matches!(self, Self::Shown(page) | Self::Away(page) if page.roles.iter().any(|own| own == role))
+    }
+
+    /// Returns whether the user may pin and delete sessions, as far as the server has said.
+    pub fn may_manage(&self) -> bool {
+        matches!(self, Self::Shown(page) | Self::Away(page) if page.may_manage)
     }
 }
 
@@ -119,6 +126,7 @@ fn turn(inner: Rc<Inner>) {
                     total,
                     is_loading: answer.is("loading"),
                     roles: answer.texts("roles").into(),
+                    may_manage: answer.is("may_manage"),
                 })
             }
             Err(Failure::Token(_)) if server::token().is_empty() => Listing::Token { reason: String::new() },

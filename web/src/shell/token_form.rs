@@ -6,7 +6,8 @@ use yew::prelude::*;
 use crate::source::server;
 
 /// Said before a token was entered.
-const NEEDED: &str = "This server requires a token. Ask the person who runs it for one that may read.";
+const NEEDED: &str = "This server requires a token. Ask the person who runs it for one that may read, or open the link that \
+                      the server printed when it started.";
 
 /// Properties of [`TokenForm`].
 #[derive(PartialEq, Properties)]

@@ -1,6 +1,7 @@
 //! What the fragment of the page's address asks the server for, beside a view: files of the server's machine
 //! (`#open=ID/NAME`, which `vramscope FILE` prints), and every session of a job (`#job=NAME`, which `vramscope watch`
-//! prints). The address stays valid for as long as the server runs.
+//! prints). The address stays valid for as long as the server runs. A server that made its token itself prints it there too
+//! (`#token=TOKEN`): a browser sends no fragment, so it stands in no request and no log.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -14,12 +15,14 @@ use web_sys::{Url, UrlSearchParams};
 use super::{server, url, watch};
 use crate::browser::{Timeout, window};
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileEntry, FileKey};
+use crate::model::{Action, FileEntry, FileKey, Place};
 
 /// The parameter for a file.
 const OPEN: &str = "open";
 /// The parameter for a job.
 const JOB: &str = "job";
+/// The parameter for the server's token, which has hexadecimal digits.
+const TOKEN: &str = "token";
 /// The folder of the server's files, relative to the page.
 pub(super) const FILES: &str = "/api/v1/files/";
 /// The characters of a file's id.
@@ -30,6 +33,27 @@ const EVERY_MS: i32 = 1_000;
 const MOST_WAITS: u32 = 30;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
+
+/// Keeps the token in the fragment as one that the user entered, and takes it out of the address, which people pass on.
+pub fn take_token(place: Place) {
+    // A site that opens or frames the page gives it no token.
+    if place != Place::Server {
+        return;
+    }
+    let location = window().location();
+    let fragment = location.hash().unwrap_or_default();
+    let is_token = |part: &&str| part.split_once('=').is_some_and(|(name, _)| name == TOKEN);
+    let (tokens, rest): (Vec<_>, Vec<_>) = fragment.trim_start_matches('#').split('&').partition(is_token);
+    let Some((_, token)) = tokens.last().and_then(|part| part.split_once('=')) else { return };
+    server::set_token(token);
+    let (path, search) = (location.pathname().unwrap_or_default(), location.search().unwrap_or_default());
+    let rest = rest.join("&");
+    let mark = if rest.is_empty() { "" } else { "#" };
+    if let Ok(history) = window().history() {
+        let state = history.state().unwrap_or_default();
+        let _ = history.replace_state_with_url(&state, "", Some(&format!("{path}{search}{mark}{rest}")));
+    }
+}
 
 /// Opens what the fragment names.
 pub fn open_named(model: &ModelHandle) {

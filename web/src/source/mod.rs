@@ -19,7 +19,7 @@ mod watch;
 
 pub use drop::DropZone;
 pub use embedded::open_embedded;
-pub use fragment::{open_named, part};
+pub use fragment::{open_named, part, take_token};
 pub use message::{accept_message, listen, refuse_message};
 pub use picker::{FilePicker, pick};
 pub use place::place;

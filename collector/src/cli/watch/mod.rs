@@ -28,11 +28,12 @@ use self::probe::Recorder;
 use self::server::Server;
 use self::stage::{Stage, Stages};
 use super::browser;
-use super::destination::destination;
+use super::destination::{TOKEN_VARIABLE, destination};
 use super::message::note;
 use super::push::wait;
 use super::setting;
 use super::{one_line, refuse};
+use crate::announcement::token_at;
 use crate::remote::Remote;
 
 /// The variable that names the server to send to.
@@ -114,8 +115,13 @@ impl Watch {
         let option = if self.to.is_some() { "--to" } else { TO_VARIABLE };
         let server = Server::find_or_start(self.to.clone().or(variable))?;
         let destination = destination(option, &server.address, None, None)?;
-        let link = format!("{}#job={}", destination.address(), Encoded(&name));
+        // A page that is opened anew has no token. One that an operator gave is not passed on.
+        let made = token_at(&server.address);
+        let link = format!("{}#{}job={}", destination.address(), browser::token_part(made.as_deref()), Encoded(&name));
         self.tell(&mut command, &server.address, &name);
+        if let Some(token) = made {
+            command.env(TOKEN_VARIABLE, token);
+        }
         let recorder = match program.is_python() {
             true => probe::ask_and_mend(&mut command),
             false => Recorder::Unknown,
@@ -165,12 +171,15 @@ impl Watch {
         // The job is over, whatever becomes of the summary.
         let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
         match said {
-            Ok(lines) if lines.is_empty() => {
+            Ok(None) => {
+                say(&format!("What was recorded is at {link}. The token may not read it, so there is no summary here"));
+            }
+            Ok(Some(lines)) if lines.is_empty() => {
                 let reached = stages.as_ref().map(|stages| stages.reached());
                 let name = command.get_program().to_string_lossy();
                 say(&why_nothing(&recorder, &name, reached, status.success()));
             }
-            Ok(lines) => {
+            Ok(Some(lines)) => {
                 for line in lines {
                     say(&line);
                 }

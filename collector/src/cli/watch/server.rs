@@ -37,7 +37,7 @@ impl Server {
         }
         let state = state_folder()
             .ok_or("The variable HOME is not set, so no running server can be found. Name one with --to.")?;
-        match Announcement::newest(&state) {
+        match Announcement::newest(&state)? {
             Some(found) => Ok(Self { address: found.address, started: None }),
             None => Self::start(&state),
         }
@@ -55,7 +55,11 @@ impl Server {
         if fs::metadata(&path).is_ok_and(|log| log.len() > LOG_BYTES) {
             let _ = fs::remove_file(&path);
         }
-        let log = || File::options().create(true).append(true).read(true).open(&path);
+        let mut options = File::options();
+        options.create(true).append(true).read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let log = || options.open(&path);
         let program = std::env::current_exe().map_err(|error| failed(&error))?;
         let mut child = Command::new(program)
             .args(["serve", "--background", "--log", "warn"])
@@ -68,7 +72,8 @@ impl Server {
             .map_err(|error| failed(&error))?;
         let begun = Instant::now();
         while begun.elapsed() < START {
-            if let Some(found) = Announcement::newest(state).filter(|found| found.pid == child.id()) {
+            let found = Announcement::newest(state).ok().flatten();
+            if let Some(found) = found.filter(|found| found.pid == child.id()) {
                 return Ok(Self { address: found.address, started: Some(child) });
             }
             if child.try_wait().is_ok_and(|status| status.is_some()) {

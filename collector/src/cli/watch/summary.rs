@@ -21,11 +21,12 @@ const MOST: usize = 64;
 /// Lines of code that are named.
 const LINES: usize = 3;
 
-/// Returns the lines to print about a job that has ended; none if no session of it reached the server.
-pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, String> {
-    let sessions = ended(remote, job).await?;
+/// Returns the lines to print about a job that has ended: none if no session of it reached the server, and `None` if the token
+/// may not read.
+pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Option<Vec<String>>, String> {
+    let Some(sessions) = ended(remote, job).await? else { return Ok(None) };
     if sessions.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
     let mut highest: Option<(u64, Option<u32>, DeviceReport)> = None;
     for session in sessions.iter().filter(|session| session.bytes <= MOST_BYTES).take(MOST) {
@@ -54,16 +55,16 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Vec<String>, S
         None => lines.push("No event arrived before the job ended".to_owned()),
     }
     lines.push(delivered(&sessions));
-    Ok(lines)
+    Ok(Some(lines))
 }
 
-/// Returns the sessions of a job, once all have ended or the time is up.
-async fn ended(remote: &Remote, job: &str) -> Result<Vec<Listed>, String> {
+/// Returns the sessions of a job, once all have ended or the time is up; `None` if the token may not read.
+async fn ended(remote: &Remote, job: &str) -> Result<Option<Vec<Listed>>, String> {
     let begun = Instant::now();
     loop {
-        let sessions = remote.sessions_of(job).await?;
+        let Some(sessions) = remote.sessions_of(job).await? else { return Ok(None) };
         if !sessions.iter().any(Listed::is_live) || begun.elapsed() > REST {
-            return Ok(sessions);
+            return Ok(Some(sessions));
         }
         sleep(LOOK).await;
     }

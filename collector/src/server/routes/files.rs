@@ -43,7 +43,9 @@ pub(crate) struct OfferedJson {
 
 /// Gives a file of the server's machine an address for the page.
 ///
-/// Only the user who runs the server may do this, on a server without tokens that can tell users apart.
+/// Only programs of the user who runs the server may do this. They read its secret from its announcement, the file
+/// `servers/PID.json` in the user's state folder, and send it as the token. A server that was given tokens, or that answers
+/// every user of its machine, opens no files.
 #[utoipa::path(
     post,
     path = "/api/v1/files",
@@ -54,14 +56,14 @@ pub(crate) struct OfferedJson {
         (status = 200, description = "The file's address.", body = OfferedJson),
         (status = 400, description = "There is no such file, or the path is not absolute.", body = ErrorJson),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
-        (status = 403, description = "This server opens no files, because others may use it too.", body = ErrorJson),
+        (status = 403, description = "The server's secret was not shown; or this server opens no files, because others may use it too.", body = ErrorJson),
     )
 )]
 pub(crate) async fn offer(
     State(app): State<App>,
     offer: Result<Json<OfferJson>, JsonRejection>,
 ) -> Result<Json<OfferedJson>, ApiError> {
-    if !app.sessions.access().is_for_this_user() {
+    if app.sessions.access().keys().is_none() {
         let message =
             "This server opens no files of its machine, because others may use it too. Drop the file on the page.";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "users", message));

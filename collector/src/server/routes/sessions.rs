@@ -43,6 +43,8 @@ pub(crate) struct SessionsJson {
     /// The roles in which the token of the request may act.
     #[schema(value_type = Vec<String>, example = json!(["read"]))]
     roles: Vec<&'static str>,
+    /// Whether the request may also pin and delete sessions.
+    may_manage: bool,
 }
 
 /// Lists the sessions that are kept, the newest first.
@@ -92,7 +94,8 @@ pub(crate) async fn list(
     let sessions = sessions.iter().map(|(_, session)| json::session(session, app.limits())).collect();
     let grant = caller.grant.ok().flatten();
     let roles = grant.iter().flat_map(|grant| grant.roles().permitted()).map(Role::name).collect();
-    Ok(Json(SessionsJson { sessions, total, loading, roles }))
+    let may_manage = grant.is_some_and(|grant| grant.check_managing().is_ok());
+    Ok(Json(SessionsJson { sessions, total, loading, roles, may_manage }))
 }
 
 /// Returns one session.

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::super::blocking;
 use super::uploads::{expiry, given};
 use super::{DELETE_TOKEN, KEY, LinkJson, check_reader, grant, header, shares, take};
-use crate::access::{Caller, Role, Secret, audit};
+use crate::access::{Caller, Denied, Role, Secret, audit};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::shares::{Link, ShareError};
@@ -237,7 +237,11 @@ pub(in crate::server) async fn delete_link(
     let shares = shares(&app)?;
     let delete = header(&headers, &DELETE_TOKEN).map(str::to_owned);
     if delete.is_none() {
-        grant(&caller)?.check(Role::Admin)?;
+        grant(&caller)?.check(Role::Admin).map_err(|denied| match denied {
+            // Whoever needs no token has the link's own.
+            Denied::Secret => ShareError::DeleteToken.into(),
+            denied => ApiError::from(denied),
+        })?;
     }
     let hash = Secret::of(&token);
     blocking(move || shares.delete(&token, delete.as_deref())).await??;
