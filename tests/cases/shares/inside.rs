@@ -48,7 +48,7 @@ impl Inside {
         std::thread::spawn(move || {
             runtime.block_on(async {
                 if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                    server::run(listener, app).await;
+                    let _ = server::run(listener, app, std::future::pending()).await;
                 }
             });
         });
