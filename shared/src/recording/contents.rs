@@ -149,6 +149,11 @@ impl Recording {
         self.pending + self.unfinished + self.numbers.bytes() + self.header.as_ref().map_or(0, Header::bytes)
     }
 
+    /// Returns the approximate bytes of memory for all that was not drained.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes() + self.symbols.memory() + self.tags.memory()
+    }
+
     /// Reads the next chunk.
     pub(crate) fn add(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
         let read = match chunk.known_kind() {
@@ -281,8 +286,8 @@ impl Recording {
         }
         track.advance(device, at, None);
         let moment = Moment { position: track.position(), losses_before: track.lost.len(), segments };
+        self.pending += Segment::memory_of(&moment.segments);
         if self.keeps_moments {
-            self.pending += Segment::memory_of(&moment.segments);
             track.moments.push(moment);
         } else {
             track.moment = Some(moment);

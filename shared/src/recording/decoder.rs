@@ -17,20 +17,22 @@ pub struct Decoder {
     recording: Recording,
     packed: u64,
     plain: u64,
+    /// The most bytes of memory that what is read may take.
+    memory: u64,
 }
 
 impl Decoder {
     /// Creates a decoder for the first byte of a file.
     pub fn new(limits: ImportLimits) -> Self {
         let chunks = ChunkReader::at_start(&limits);
-        Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0 }
+        Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0, memory: u64::MAX }
     }
 
     /// Reads the next bytes. Damage becomes a finding. Fails if the first bytes are no recording's, for a later
     /// version, and beyond a limit; after an error nothing more can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.packed += bytes.len() as u64;
-        let Self { limits, chunks, recording, plain, .. } = self;
+        let Self { limits, chunks, recording, plain, memory, .. } = self;
         let mut refused = None;
         let pushed = chunks.push(bytes, &mut |chunk| {
             if refused.is_some() {
@@ -39,8 +41,7 @@ impl Decoder {
             *plain += chunk.payload.len() as u64;
             // Up to the end of the chunk: the bytes pushed so far depend on the pieces.
             let packed = chunk.end();
-            let allowed = packed.saturating_mul(limits.recording_ratio).max(limits.ratio_grace_bytes);
-            if *plain > allowed.min(limits.plain_bytes) {
+            if *plain > limits.unpacked(packed) {
                 refused = Some(ImportError::Bomb { packed, plain: *plain });
                 return;
             }
@@ -48,9 +49,16 @@ impl Decoder {
             if recording.events > limits.items {
                 let what = format!("it has more than {} events", limits.items);
                 refused = Some(ImportError::TooMuch { byte: chunk.byte, what });
+            } else if recording.memory() as u64 > *memory {
+                refused = Some(ImportError::Costly { packed, memory: *memory });
             }
         });
         refused.map_or(pushed, Err)
+    }
+
+    /// Bounds the memory that what is read may take from here on, for a file that was compressed once more.
+    pub(crate) fn bound(&mut self, memory: u64) {
+        self.memory = memory;
     }
 
     /// Returns the number of events read so far.
