@@ -155,7 +155,8 @@ fn what_follows_the_end_of_a_snapshot_is_said() {
                 if count == 0 {
                     assert_eq!(said(&file, &whole), [], "{name}");
                 } else {
-                    let want = format!("{} after the end of the snapshot", shared::units::counted(count as u64, "byte"));
+                    let want =
+                        format!("{} after the end of the snapshot", shared::units::counted(count as u64, "byte"));
                     check(&file, &whole, FindingCode::NotShown, &want);
                 }
                 for size in [1, 3, 400] {
@@ -174,7 +175,12 @@ fn a_bomb_behind_a_snapshot_does_not_take_it_away() {
     let bomb = gzip(&vec![7; 70 << 20]);
     check(&[gzip(&bytes), bomb].concat(), &whole, FindingCode::Malformed, "no checksum was compared. Refused:");
     let members = gzip(b"").repeat(5_000);
-    check(&[gzip(&bytes), members].concat(), &whole, FindingCode::Malformed, "4,096 gzip members that are nearly empty");
+    check(
+        &[gzip(&bytes), members].concat(),
+        &whole,
+        FindingCode::Malformed,
+        "4,096 gzip members that are nearly empty",
+    );
 }
 
 #[test]
@@ -197,10 +203,8 @@ fn real_files_of_many_members_and_far_smaller_json_are_read() {
     assert_eq!(said(&members, &whole), []);
     // Each entry of a snapshot in JSON repeats its stack in words.
     let frames = r#"{"name": "forward", "filename": "/home/me/model.py", "line": 7}, "#.repeat(400);
-    let entry = format!(
-        r#"{{"action": "alloc", "addr": 7, "size": 512, "frames": [{}]}}, "#,
-        frames.trim_end_matches(", ")
-    );
+    let entry =
+        format!(r#"{{"action": "alloc", "addr": 7, "size": 512, "frames": [{}]}}, "#, frames.trim_end_matches(", "));
     let text = format!(r#"{{"segments": [], "device_traces": [[{}]]}}"#, entry.repeat(2_000).trim_end_matches(", "));
     let packed = gzip(text.as_bytes());
     assert!(text.len() > 190 * packed.len(), "{} of {}", text.len(), packed.len());

@@ -1,7 +1,7 @@
 //! How a compressed stream ends, and of how many parts it may consist.
 
 use crate::error::{Checked, too_much};
-use crate::limits::{PACKED_PARTS, PACKED_PART_BYTES};
+use crate::limits::{PACKED_PART_BYTES, PACKED_PARTS};
 use crate::units::Count;
 
 /// How a compressed stream ended.
@@ -44,7 +44,11 @@ impl Parts {
     /// Counts one more. Fails if there are far too many for what they hold.
     pub(super) fn begin(&mut self) -> Checked {
         if self.count >= PACKED_PARTS.saturating_add(self.plain / PACKED_PART_BYTES) {
-            return Err(too_much(format!("it has more than {} {} that are nearly empty", Count(PACKED_PARTS), self.name)));
+            return Err(too_much(format!(
+                "it has more than {} {} that are nearly empty",
+                Count(PACKED_PARTS),
+                self.name
+            )));
         }
         self.count += 1;
         Ok(())

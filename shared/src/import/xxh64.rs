@@ -1,12 +1,7 @@
 //! XXH64, the checksum of zstd frames, with seed 0: <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>.
 
-const PRIMES: [u64; 5] = [
-    0x9e37_79b1_85eb_ca87,
-    0xc2b2_ae3d_27d4_eb4f,
-    0x1656_67b1_9e37_79f9,
-    0x85eb_ca77_c2b2_ae63,
-    0x27d4_eb2f_1656_67c5,
-];
+const PRIMES: [u64; 5] =
+    [0x9e37_79b1_85eb_ca87, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9, 0x85eb_ca77_c2b2_ae63, 0x27d4_eb2f_1656_67c5];
 /// Bytes of a stripe: eight for each lane.
 const STRIPE: usize = 32;
 
@@ -22,8 +17,7 @@ pub(super) struct Xxh64 {
 
 impl Xxh64 {
     pub(super) const fn new() -> Self {
-        let lanes =
-            [PRIMES[0].wrapping_add(PRIMES[1]), PRIMES[1], 0, 0_u64.wrapping_sub(PRIMES[0])];
+        let lanes = [PRIMES[0].wrapping_add(PRIMES[1]), PRIMES[1], 0, 0_u64.wrapping_sub(PRIMES[0])];
         Self { lanes, held: [0; STRIPE], held_len: 0, total: 0 }
     }
 

@@ -133,6 +133,10 @@ pub const RECORDING_RATIO: u64 = 48;
 /// Unpacked bytes up to which a writer of recordings minds no ratio: half of what readers allow.
 pub const RECORDING_GRACE_BYTES: u64 = 4 << 20;
 
+/// Numbers of each kind of names that something may refer to although their chunk is lost, some 60 bytes of memory each: far
+/// more than a chunk of names has. Further ones count as one.
+pub const LOST_NAMES: usize = 1 << 20;
+
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 

@@ -88,6 +88,7 @@ impl Decoder {
             let what = "it ends before anything was recorded".to_owned();
             return Err(ImportError::Damaged { format: RECORDING, byte: cut_at.unwrap_or(packed), what });
         }
+        let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         let mut devices = recording.devices.take_sorted();
         let header = recording.header.take();
         let mut snapshot = Snapshot {
@@ -96,7 +97,6 @@ impl Decoder {
             tags: std::mem::take(&mut recording.tags),
             ..Snapshot::default()
         };
-        let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         let faults = header.as_ref().map_or(&[][..], |header| &header.faults);
         let is_cut = cut_at.is_some() || faults.iter().any(|fault| fault.is_cut);
         found.extend(faults.iter().map(Fault::finding));
@@ -104,7 +104,9 @@ impl Decoder {
             found.extend(findings::of_device(track, recording.end.is_some()));
         }
         snapshot.devices = devices.into_iter().map(|(_, track)| ended(track, &mut snapshot)).collect();
-        found.extend(findings::of_history(&snapshot, is_cut));
+        // What is missing may have been there.
+        let is_damaged = !chunks.damages().0.is_empty() || recording.malformed > 0;
+        found.extend(findings::of_history(&snapshot, is_cut || is_damaged));
         Ok((snapshot, found, header))
     }
 }
