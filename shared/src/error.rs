@@ -91,6 +91,19 @@ pub enum ImportError {
         /// Bytes after decompression.
         plain: u64,
     },
+    /// A compressed file takes far more memory than any real snapshot of its length.
+    #[error(
+        "Refused: {} of compressed data take more than {} of memory to be read. Decompress the file yourself if you trust \
+         it.",
+        Bytes(*.packed),
+        Bytes(*.memory)
+    )]
+    Costly {
+        /// Compressed bytes read.
+        packed: u64,
+        /// Bytes of memory.
+        memory: u64,
+    },
 }
 
 /// Returns the first bytes of a file, cut short: as quoted text if they are plain text, otherwise in hexadecimal.
@@ -188,6 +201,11 @@ mod tests {
                 ImportError::Bomb { packed: 1 << 20, plain: 1 << 30 },
                 "Refused: 1.00 MiB of compressed data expand beyond 1.00 GiB. Decompress the file yourself if you trust \
                  it.",
+            ),
+            (
+                ImportError::Costly { packed: 1 << 20, memory: 256 << 20 },
+                "Refused: 1.00 MiB of compressed data take more than 256 MiB of memory to be read. Decompress the file \
+                 yourself if you trust it.",
             ),
         ];
         for (error, want) in cases {

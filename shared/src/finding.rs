@@ -36,7 +36,7 @@ pub enum FindingCode {
     OutOfMemory,
     /// The file contains parts that this build does not show (unknown keys, or traces of another kind).
     NotShown,
-    /// Values could not be read as the expected type; they are left out and counted.
+    /// Parts of the file are damaged, or values could not be read as the expected type; what was left out is counted.
     Malformed,
     /// A line holds more at every step: a leak.
     Leak,
@@ -62,6 +62,8 @@ pub enum FindingCode {
     OtherProcess,
     /// A setting has no effect.
     IneffectiveSetting,
+    /// Names of stacks were lost to damage of a recording; the events that have them were not.
+    NamesLost,
 }
 
 impl FindingCode {
@@ -90,6 +92,7 @@ impl FindingCode {
             Self::Spike => "spike",
             Self::OtherProcess => "other_process",
             Self::IneffectiveSetting => "ineffective_setting",
+            Self::NamesLost => "names_lost",
         }
     }
 
@@ -112,7 +115,8 @@ impl FindingCode {
             | Self::StuckCache
             | Self::Spike
             | Self::OtherProcess
-            | Self::IneffectiveSetting => Severity::Warning,
+            | Self::IneffectiveSetting
+            | Self::NamesLost => Severity::Warning,
             Self::StateOnly | Self::UnknownAction | Self::NotShown | Self::Growth => Severity::Note,
         }
     }

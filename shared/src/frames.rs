@@ -18,7 +18,7 @@ pub struct StrId(pub u32);
 #[repr(transparent)]
 pub struct FrameId(pub u32);
 
-/// The number of a distinct stack. `0` is the empty stack: none was recorded.
+/// The number of a distinct stack. `0` is the empty stack: none was recorded. Others may be empty too: see [`Recorded`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackId(pub u32);
 
@@ -41,6 +41,19 @@ impl Frame {
         hasher.write_u32(self.line);
         hasher.finish()
     }
+}
+
+/// What is known of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// None was recorded.
+    Nothing,
+    /// One was recorded, and all its names were lost: their part of the recording is damaged.
+    Lost,
+    /// One was recorded, and some of its names were lost.
+    Partly,
+    /// One was recorded, with all its names.
+    Whole,
 }
 
 /// Lists of plain values. Each distinct list is stored once, end to end.
@@ -96,6 +109,18 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
             Self::hash(&items[start as usize..ends[i as usize] as usize])
         });
         id
+    }
+
+    /// Returns the number of another empty list, which no search finds. It is 0 if there are too many.
+    fn lose(&mut self) -> u32 {
+        let (Ok(id), Ok(end)) = (u32::try_from(self.ends.len()), u32::try_from(self.items.len())) else { return 0 };
+        self.ends.push(end);
+        id
+    }
+
+    /// Returns whether a number is one of those that [`Self::lose`] returned.
+    fn is_lost(&self, id: u32) -> bool {
+        id != 0 && (id as usize) < self.ends.len() && self.get(id).is_empty()
     }
 
     fn len(&self) -> usize {
@@ -196,6 +221,46 @@ impl Symbols {
         self.stacks.get(id.0)
     }
 
+    /// Returns the number of a string whose text was lost. It reads as empty, and differs from all others.
+    pub fn lose_string(&mut self) -> StrId {
+        StrId(self.strings.lose())
+    }
+
+    /// Returns the number of a frame whose names were lost. It differs from all others.
+    pub fn lose_frame(&mut self) -> FrameId {
+        let lost = self.lose_string();
+        self.intern_frame(Frame { name: lost, filename: lost, line: 0 })
+    }
+
+    /// Returns the number of a stack whose frames were lost. It reads as empty, and differs from all others.
+    pub fn lose_stack(&mut self) -> StackId {
+        StackId(self.stacks.lose())
+    }
+
+    /// Returns whether the text of a string was lost.
+    pub fn is_lost_string(&self, id: StrId) -> bool {
+        self.strings.is_lost(id.0)
+    }
+
+    /// Returns whether a name of a frame was lost.
+    pub fn is_lost_frame(&self, id: FrameId) -> bool {
+        let Frame { name, filename, .. } = self.frame(id);
+        self.is_lost_string(name) || self.is_lost_string(filename)
+    }
+
+    /// Returns what is known of a stack. An empty one that is not number 0 was recorded, and its frames were lost.
+    pub fn recorded(&self, id: StackId) -> Recorded {
+        let frames = self.stack(id);
+        let lost = frames.iter().filter(|frame| self.is_lost_frame(**frame)).count();
+        match frames.len() {
+            0 if self.stacks.is_lost(id.0) => Recorded::Lost,
+            0 => Recorded::Nothing,
+            count if lost == count => Recorded::Lost,
+            _ if lost > 0 => Recorded::Partly,
+            _ => Recorded::Whole,
+        }
+    }
+
     /// Returns the number of distinct strings, including the empty one.
     pub fn string_count(&self) -> usize {
         self.strings.len()
@@ -251,5 +316,23 @@ mod tests {
         assert_eq!(s.text(hostile), "\\u{1b}[2J\u{fffd}\\u{a}\\u{202e}");
         assert_eq!(s.unshown(hostile), "\u{1b}[2J\u{fffd}\n\u{202e}");
         assert_eq!((s.stack_count(), s.frame_count()), (3, 2));
+    }
+
+    #[test]
+    fn what_was_lost_is_not_what_was_never_recorded() {
+        let mut s = Symbols::default();
+        let name = s.intern(b"forward");
+        let known = s.intern_frame(Frame { name, filename: name, line: 3 });
+        let (lost, other) = (s.lose_frame(), s.lose_frame());
+        assert_ne!(lost, other);
+        let whole = s.intern_stack(&[known]);
+        let partly = s.intern_stack(&[known, lost]);
+        let nameless = s.intern_stack(&[lost, other]);
+        let (gone, also) = (s.lose_stack(), s.lose_stack());
+        assert_ne!(gone, also);
+        let told = [StackId(0), whole, partly, nameless, gone, also, StackId(99)].map(|stack| s.recorded(stack));
+        use Recorded::{Lost, Nothing, Partly, Whole};
+        assert_eq!(told, [Nothing, Whole, Partly, Lost, Lost, Lost, Nothing]);
+        assert_eq!((s.intern(b""), s.intern_stack(&[]), s.stack(gone)), (StrId(0), StackId(0), &[][..]));
     }
 }

@@ -5,7 +5,7 @@
 //! alloc 0x1000000 1000 forward@/home/me/model.py:54 main@/home/me/train.py:9
 //! free 0x1000000
 //! ```
-//! Numbers are bytes; frames stand innermost first. `free` is both `free_requested` and `free_completed`. What is not
+//! Numbers are bytes; frames stand innermost first, and `lost` for a stack whose names were lost. `free` is both `free_requested` and `free_completed`. What is not
 //! freed is in the segments at the end, and each event comes 10 µs after the one before.
 
 use std::collections::BTreeMap;
@@ -69,16 +69,18 @@ impl Builder {
         let [action, address, rest @ ..] = words.as_slice() else { panic!("an event has an action and an address") };
         let address = number(address);
         let mut tag = Tag::default();
-        let (mut size, mut frames) = (0, Vec::new());
+        let (mut size, mut frames, mut is_lost) = (0, Vec::new(), false);
         for word in rest {
             match word.split_once('=') {
                 Some(("stream", n)) => tag.stream = Stream(n.parse().expect("a stream")),
                 Some(("pool", n)) => tag.pool = Some(PoolId(0, number(n))),
+                _ if *word == "lost" => is_lost = true,
                 _ if word.contains('@') => frames.push(*word),
                 _ => size = number(word),
             }
         }
-        let stack = stack(&mut self.snapshot.symbols, &frames);
+        let symbols = &mut self.snapshot.symbols;
+        let stack = if is_lost { symbols.lose_stack() } else { stack(symbols, &frames) };
         match *action {
             "free" => {
                 self.event(Action::FreeRequested, address, size, tag, stack);

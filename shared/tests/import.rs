@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use common::{Fixture, describe, fixture, fixtures, import, import_in_pieces};
+use common::{Fixture, contents, describe, fixture, fixtures, import, import_in_pieces};
 use proptest::prelude::*;
 use shared::event::Action;
 use shared::finding::FindingCode;
@@ -210,7 +210,7 @@ fn a_file_cut_anywhere_keeps_what_was_complete() {
                 continue;
             };
             // Padding and checksums may be missing without loss of data.
-            if describe(&got) == description {
+            if contents(&got) == contents(&whole) {
                 continue;
             }
             let events: usize = got.snapshot.devices.iter().map(|d| d.events.len()).sum();

@@ -115,15 +115,38 @@ fn gates_tell_what_was_found_by_the_exit_code() -> Result<()> {
     Ok(())
 }
 
+fn gzip(plain: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(plain)?;
+    Ok(packed.finish()?)
+}
+
+#[test]
+fn a_checksum_that_does_not_match_is_said_and_what_was_read_is_shown() -> Result<()> {
+    let folder = Folder::new("checksum")?;
+    let mut damaged = gzip(&fs::read(sample(&folder)?)?)?;
+    let sum = damaged.len() - 8;
+    damaged[sum] ^= 1;
+    let file = folder.join("damaged.pickle.gz");
+    fs::write(&file, &damaged)?;
+    let file = file.to_string_lossy();
+    for command in ["report", "doctor"] {
+        for output in [fed(&[command, "--json", "-"], &damaged)?, program::run(&[command, "--json", &file])?] {
+            let text = String::from_utf8_lossy(&output.stdout);
+            ensure!(
+                text.contains("its checksum does not match") && text.contains("\"device\": 0"),
+                "{command}: {text}"
+            );
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn every_file_may_be_compressed_or_come_through_a_pipe() -> Result<()> {
     let folder = Folder::new("pipes")?;
     let plain = fs::read(sample(&folder)?)?;
-    let gzip = {
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packed.write_all(&plain)?;
-        packed.finish()?
-    };
+    let gzip = gzip(&plain)?;
     for input in [&plain, &gzip] {
         for arguments in [
             &["report", "-"][..],

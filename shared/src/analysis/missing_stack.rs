@@ -6,7 +6,7 @@
 
 use crate::analysis::folding::is_python;
 use crate::event::Action;
-use crate::frames::{FrameId, Symbols};
+use crate::frames::{FrameId, Recorded, StackId, Symbols};
 use crate::replay::{Allocation, Replay};
 use crate::trace::DeviceTrace;
 
@@ -27,6 +27,12 @@ pub enum MissingStack {
     NoPython,
     /// Other entries have stacks with C++ frames.
     Unknown,
+    /// It was recorded, and lost with a damaged part of the recording.
+    Lost,
+    /// The event that made the allocation was lost.
+    EventLost,
+    /// None was recorded, and what would tell why was lost with a damaged part of the recording.
+    Untold,
 }
 
 impl MissingStack {
@@ -40,6 +46,9 @@ impl MissingStack {
             Self::StateOnly => "recorded with context=\"state\"",
             Self::NoPython => "probably no Python frame on its thread",
             Self::Unknown => "the unwinder returned none",
+            Self::Lost => "recorded, and lost to damage",
+            Self::EventLost => "the event that made it was lost",
+            Self::Untold => "why was lost to damage",
         }
     }
 
@@ -65,6 +74,9 @@ impl MissingStack {
                 "No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or the \
                  recorder had no time or no room for it."
             }
+            Self::Lost => "A stack was recorded. Its names were in a part of the recording that is damaged.",
+            Self::EventLost => "The event that made this was lost, and its stack with it.",
+            Self::Untold => "No stack was recorded. Why is not known: names of other stacks were lost to damage.",
         }
     }
 
@@ -84,6 +96,8 @@ impl MissingStack {
             Self::Unknown => {
                 "With vramscope.attach, raise stack_share. Otherwise the annotations around it are the best hint."
             }
+            Self::Lost | Self::Untold => "If the file that it was copied from is whole, copy it again.",
+            Self::EventLost => "The finding about lost events says how many there are, and where.",
         }
     }
 }
@@ -101,6 +115,10 @@ pub struct StackCoverage {
     in_state: bool,
     /// Whether a frame is one of C++.
     has_cpp: bool,
+    /// Whether names of a stack were lost, which could be any.
+    has_lost: bool,
+    /// How many stacks were looked at.
+    stacks: usize,
 }
 
 impl StackCoverage {
@@ -123,38 +141,63 @@ impl StackCoverage {
         if !self.has_cpp {
             let is_cpp = |id| {
                 let frame = symbols.frame(FrameId(id));
-                !is_python(&symbols.text(frame.filename)) && !symbols.bytes(frame.name).starts_with(b"<")
+                !symbols.is_lost_frame(FrameId(id))
+                    && !is_python(&symbols.text(frame.filename))
+                    && !symbols.bytes(frame.name).starts_with(b"<")
             };
             self.has_cpp = (self.frames as u32..symbols.frame_count() as u32).any(is_cpp);
         }
         self.frames = symbols.frame_count();
+        let is_lost = |id| matches!(symbols.recorded(StackId(id)), Recorded::Lost | Recorded::Partly);
+        self.has_lost = self.has_lost || (self.stacks as u32..symbols.stack_count() as u32).any(is_lost);
+        self.stacks = symbols.stack_count();
     }
 
-    /// Returns why an allocation without a stack has none.
-    pub fn of_allocation(&self, allocation: &Allocation) -> MissingStack {
-        self.of(allocation.begin, allocation.end == Allocation::NEVER)
+    /// Returns why an allocation has no stack; `None` if it has one.
+    pub fn of_allocation(&self, symbols: &Symbols, replay: &Replay, id: u32) -> Option<MissingStack> {
+        let allocation = replay.allocations.get(id)?;
+        match symbols.recorded(allocation.stack) {
+            Recorded::Nothing if replay.is_unseen(id) => Some(MissingStack::EventLost),
+            Recorded::Nothing => Some(self.of(allocation.begin, allocation.end == Allocation::NEVER)),
+            Recorded::Lost => Some(MissingStack::Lost),
+            Recorded::Partly | Recorded::Whole => None,
+        }
+    }
+
+    /// Returns why a range of a segment that exists since a position, 0 for the start, has no stack; `None` if it has one.
+    pub fn of_range(&self, symbols: &Symbols, stack: StackId, since: u32) -> Option<MissingStack> {
+        match symbols.recorded(stack) {
+            Recorded::Nothing => Some(self.of(since, true)),
+            Recorded::Lost => Some(MissingStack::Lost),
+            Recorded::Partly | Recorded::Whole => None,
+        }
     }
 
     /// Returns why what began at a position, 0 for the start, has no stack.
-    pub fn of(&self, begin: u32, lives_to_the_end: bool) -> MissingStack {
+    fn of(&self, begin: u32, lives_to_the_end: bool) -> MissingStack {
         match begin {
             _ if !self.in_events && !self.in_state && self.events == 0 => MissingStack::NoHistory,
             _ if !self.in_events && !self.in_state => MissingStack::NoContext,
             0 if lives_to_the_end => MissingStack::BeforeRecording,
             0 => MissingStack::BeforeTrace,
             _ if !self.in_events => MissingStack::StateOnly,
+            _ if self.has_lost => MissingStack::Untold,
             _ if !self.has_cpp => MissingStack::NoPython,
             _ => MissingStack::Unknown,
         }
     }
 
     /// Sums up requested bytes and number of allocations without a stack by reason, the largest first.
-    pub fn sums(&self, replay: &Replay, allocations: impl Iterator<Item = u32>) -> Vec<(MissingStack, u64, u32)> {
+    pub fn sums(
+        &self,
+        symbols: &Symbols,
+        replay: &Replay,
+        allocations: impl Iterator<Item = u32>,
+    ) -> Vec<(MissingStack, u64, u32)> {
         let mut sums: Vec<(MissingStack, u64, u32)> = Vec::new();
         let missing =
-            allocations.filter_map(|id| replay.allocations.get(id)).filter(|allocation| allocation.stack.0 == 0);
-        for allocation in missing {
-            let why = self.of_allocation(&allocation);
+            allocations.filter_map(|id| replay.allocations.get(id).zip(self.of_allocation(symbols, replay, id)));
+        for (allocation, why) in missing {
             match sums.iter_mut().find(|(known, ..)| *known == why) {
                 Some((_, bytes, count)) => (*bytes, *count) = (bytes.saturating_add(allocation.requested), *count + 1),
                 None => sums.push((why, allocation.requested, 1)),
@@ -168,7 +211,6 @@ impl StackCoverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::StackId;
 
     const PYTHON: &str = "forward@/home/me/m.py:7";
     const CPP: &str = "at::empty@??";
@@ -186,7 +228,7 @@ mod tests {
         coverage.extend(&trace, &snapshot.symbols);
         let allocation = replay.allocations.get(id).expect("an allocation");
         assert_eq!(allocation.stack, StackId(0), "it has a stack");
-        assert_eq!(coverage.of_allocation(&allocation), want);
+        assert_eq!(coverage.of_allocation(&snapshot.symbols, &replay, id), Some(want));
     }
 
     fn without_events(trace: &mut DeviceTrace) {
@@ -247,6 +289,6 @@ mod tests {
         let mut coverage = StackCoverage::default();
         coverage.extend(&trace, &snapshot.symbols);
         let want = [(MissingStack::BeforeRecording, 1000, 1), (MissingStack::NoPython, 800, 2)];
-        assert_eq!(coverage.sums(&replay, 0..4), want);
+        assert_eq!(coverage.sums(&snapshot.symbols, &replay, 0..4), want);
     }
 }

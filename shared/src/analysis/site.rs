@@ -9,18 +9,23 @@
 //! bottom. A rank never changes, so nothing moves while a session grows; later lines come on top. Neighbours in the
 //! stack get colours that are easy to tell apart, also for colour-blind people, as long as there are such colours.
 
+use std::borrow::Cow;
 use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::folding::{BestFrames, Overrides, short_location, short_name};
 use super::usage::Usage;
-use crate::frames::{Frame, StackId, Symbols};
+use crate::frames::{Frame, Recorded, StackId, StrId, Symbols};
 use crate::index::Index;
 use crate::query::Paint;
 
 /// The label of an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
+/// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
+pub const LOST_STACK: &str = "stack lost to damage";
+/// What stands for a name that was lost with a damaged part of the file.
+const LOST_NAME: &str = "name lost";
 
 /// The number of largest lines that share their colour with no other.
 const ALONE: usize = 16;
@@ -137,7 +142,8 @@ impl Sites {
             let text = label(symbols, best, stack);
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
-                let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
+                let is_named = !matches!(symbols.recorded(stack), Recorded::Nothing | Recorded::Lost);
+                let paint = if is_named { Paint::slot(preferred_slot(text)) } else { Paint::OTHER };
                 lines.push(Line { label: text.clone(), first: stack, paint, rank: None, is_settled: false });
                 next
             });
@@ -269,18 +275,27 @@ fn free_slot(wanted: u16, is_free: impl Fn(u16) -> bool) -> Option<u16> {
 
 /// Returns the line that represents a stack.
 pub fn label(symbols: &Symbols, best: &BestFrames, stack: StackId) -> String {
-    match best.frame(symbols.stack(stack)) {
-        Some(id) => frame_label(symbols, symbols.frame(id)),
-        None => NO_STACK.to_owned(),
+    match symbols.recorded(stack) {
+        Recorded::Nothing => NO_STACK.to_owned(),
+        Recorded::Lost => LOST_STACK.to_owned(),
+        Recorded::Partly | Recorded::Whole => {
+            let frame = best.frame(symbols.stack(stack)).unwrap_or_default();
+            frame_label(symbols, symbols.frame(frame))
+        }
     }
 }
 
 /// Formats a frame as one line: `forward  models/gpt.py:54`.
 pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
-    let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
+    let (name, filename) = (name_of(symbols, frame.name), symbols.text(frame.filename));
     let name = short_name(&name, &filename);
     let location = short_location(symbols, frame);
     if location.is_empty() { name.to_owned() } else { format!("{name}  {location}") }
+}
+
+/// Returns a string for display; one that was lost says so.
+pub fn name_of(symbols: &Symbols, id: StrId) -> Cow<'_, str> {
+    if symbols.is_lost_string(id) { LOST_NAME.into() } else { symbols.text(id) }
 }
 
 /// Returns the colour that a line prefers. It depends on the text alone, since a number depends on the file's order.

@@ -3,7 +3,7 @@
 //! The frames of a stack are compared with [`RULES`] once, however many allocations have the stack. The rules use names
 //! only, since a snapshot has no source text: `x.to("cuda")` leaves no frame but the line that calls it.
 
-use crate::frames::{Frame, FrameId, StackId, Symbols};
+use crate::frames::{Frame, FrameId, Recorded, StackId, Symbols};
 use crate::index::Index;
 
 /// A set of traits of a stack, one bit each.
@@ -37,6 +37,8 @@ impl Traits {
     pub const CPP: Self = Self(1 << 11);
     /// The constructor of an optimizer.
     pub const OPTIMIZER_SETUP: Self = Self(1 << 12);
+    /// Names of the stack were lost: it may have any other trait.
+    pub const LOST: Self = Self(1 << 13);
 
     /// Returns whether it has any of the traits of `some`.
     pub const fn has(self, some: Self) -> bool {
@@ -167,11 +169,15 @@ impl Index<&Symbols> for StackTraits {
     fn extend(&mut self, symbols: &Symbols) {
         let Self { frames, stacks } = self;
         let new = frames.len() as u32..symbols.frame_count() as u32;
-        frames.extend(new.map(|id| of_frame(symbols, symbols.frame(FrameId(id)))));
+        frames.extend(new.map(|id| match symbols.is_lost_frame(FrameId(id)) {
+            true => Traits::LOST,
+            false => of_frame(symbols, symbols.frame(FrameId(id))),
+        }));
         let new = stacks.len() as u32..symbols.stack_count() as u32;
         stacks.extend(new.map(|id| {
             let of = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
-            symbols.stack(StackId(id)).iter().map(of).fold(Traits::default(), Traits::and)
+            let of_stack = symbols.stack(StackId(id)).iter().map(of).fold(Traits::default(), Traits::and);
+            if symbols.recorded(StackId(id)) == Recorded::Lost { Traits::LOST } else { of_stack }
         }));
     }
 
@@ -200,6 +206,18 @@ impl StackTraits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_lost_stack_nothing_is_told_but_that() {
+        let mut symbols = Symbols::default();
+        let known = crate::testing::stack(&mut symbols, &["forward@m.py:1"]);
+        let lost = symbols.lose_stack();
+        let frames = [symbols.stack(known)[0], symbols.lose_frame()];
+        let partly = symbols.intern_stack(&frames);
+        let traits = StackTraits::build(&symbols);
+        assert_eq!((traits.of(StackId(0)), traits.of(lost)), (Traits::default(), Traits::LOST));
+        assert_eq!(traits.of(partly), traits.of(known).and(Traits::LOST));
+    }
 
     #[test]
     fn names_tell_what_a_stack_does() {

@@ -109,7 +109,10 @@ impl Course {
             let is_late = site.since > self.position - self.position / LAST_PART;
             if is_late { site.bytes } else { 0 }
         };
-        let (stack, site) = (0_u32..).zip(&self.sites).max_by_key(|(_, site)| latest(site))?;
+        // What has no name is many lines.
+        let is_named = |stack: u32| case.best_frames.frame(case.symbols.stack(StackId(stack))).is_some();
+        let named = (0_u32..).zip(&self.sites).filter(|(stack, _)| is_named(*stack));
+        let (stack, site) = named.max_by_key(|(_, site)| latest(site))?;
         let bytes = latest(site);
         // An optimizer makes its state at its first step, and keeps it.
         let stack = StackId(stack);

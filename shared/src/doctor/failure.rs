@@ -100,7 +100,8 @@ impl<'a> Failures<'a> {
             active: totals.active,
             reserved: totals.reserved,
             capacity,
-            held_by_others: capacity.and_then(|bytes| bytes.checked_sub(in_use)),
+            // Where segments may be missing, what they hold is nobody else's.
+            held_by_others: capacity.filter(|_| trace.losses.is_empty()).and_then(|bytes| bytes.checked_sub(in_use)),
             missing: self.rules.missing(
                 event.size,
                 is_expandable,

@@ -9,6 +9,7 @@ use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SM
 use crate::analysis::leak::is_cache;
 use crate::category::Category;
 use crate::diagnosis::{Cause, FailedRequest, HeldBlock, Verdict};
+use crate::event::Action;
 use crate::finding::{Finding, FindingCode, Remedy};
 use crate::replay::{AllocatorState, whole_pages};
 use crate::setting::merged;
@@ -120,7 +121,11 @@ pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32)
 
 /// Returns the advice to use expandable segments, unless the trace has them.
 fn expandable(case: &Case<'_>) -> Option<Remedy> {
-    (!case.settings.expandable_segments).then(|| grow(Some(&case.settings.conf)))
+    // Settings may be missing, and then the trace tells.
+    let has_them = case.settings.expandable_segments
+        || case.trace.segments.iter().any(|segment| segment.is_expandable)
+        || case.trace.events.action.iter().any(|action| action == Action::SegmentMap as u8);
+    (!has_them).then(|| grow(Some(&case.settings.conf)))
 }
 
 /// Adds a setting to copy, beside those of the run if they are known.

@@ -10,6 +10,7 @@ use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
 use crate::finding::Finding;
+use crate::frames::{Recorded, StackId};
 use crate::replay::{AllocatorState, Range};
 use crate::units::{Bytes, Count, counted, percent, told_apart};
 
@@ -70,7 +71,11 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     } else {
         let about = match failed.cause {
             Cause::Fragmented => way.block(failed).map(|block| (block.line.clone(), block.stack)),
-            Cause::Full => failed.lines.first().map(|held| (held.line.clone(), held.stack)),
+            Cause::Full => {
+                let is_lost = |held: &&HeldLine| case.symbols.recorded(StackId(held.stack)) == Recorded::Lost;
+                let held = failed.lines.first().filter(|held| !is_lost(held));
+                held.map(|held| (held.line.clone(), held.stack))
+            }
             _ => None,
         };
         (failed.cause, physical(failed, failures, (&way, is_rising)), about)
@@ -85,7 +90,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         }
         _ => String::new(),
     };
-    let sentence = sentence + &refused + &holder(failed, line.as_deref().filter(|_| is_told));
+    let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
+    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_told));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));
     let position = Some(position);
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
@@ -136,7 +142,7 @@ impl Way {
 }
 
 /// Returns the sentence about the line that held most, unless it is `told`.
-fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
+fn holder(case: &Case<'_>, failed: &FailedRequest, told: Option<&str>) -> String {
     let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
         return String::new();
     };
@@ -144,10 +150,19 @@ fn holder(failed: &FailedRequest, told: Option<&str>) -> String {
     let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
     let percent = percent(held.bytes, live);
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
-    if held.stack == 0 {
-        return format!(" Most was held without a recorded stack: {bytes} in {blocks}, {percent} % of what was live.");
+    match unnamed(case, held) {
+        Some(how) => format!(" Most was held {how}: {bytes} in {blocks}, {percent} % of what was live."),
+        None => format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line),
     }
-    format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line)
+}
+
+/// Returns how something was held that no line is known of; `None` if one is.
+fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
+    match case.symbols.recorded(StackId(held.stack)) {
+        Recorded::Nothing => Some("without a recorded stack"),
+        Recorded::Lost => Some("by stacks that were lost to damage"),
+        Recorded::Partly | Recorded::Whole => None,
+    }
 }
 
 /// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
@@ -389,12 +404,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let is_whole = case.trace.losses.is_empty() && case.replay.state_at(0).totals.reserved == 0;
         if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
     };
-    let most = match &held {
-        None => String::new(),
-        Some(HeldLine { stack: 0, bytes, .. }) => format!(" ({} of it without a recorded stack)", Bytes(*bytes)),
-        Some(HeldLine { line, bytes, .. }) => format!(" ({} of it by {line})", Bytes(*bytes)),
-    };
-    let held = held.filter(|held| held.stack != 0);
+    let most = held.as_ref().map_or_else(String::new, |held| match unnamed(case, held) {
+        Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
+        None => format!(" ({} of it by {})", Bytes(held.bytes), held.line),
+    });
+    let held = held.filter(|held| unnamed(case, held).is_none());
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(

@@ -1,11 +1,12 @@
 //! The symbols chunk: strings, frames, stacks and tags that are new since the previous one.
 //!
 //! Numbers count through the whole file, and each chunk says with which number it begins. A lost chunk therefore costs
-//! only its own names, which read as the empty string or stack.
+//! only its own names. What refers to them stays apart from what has none: see [`Recorded`](crate::frames::Recorded).
 
+use super::lost_names::{LostNames, LostNumbers, Named};
 use super::varint::{Varints, push, zigzag};
 use crate::error::{Checked, damaged, too_much};
-use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
+use crate::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
 use crate::limits::ImportLimits;
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Tag, TagId, Tags};
@@ -155,6 +156,7 @@ pub struct SymbolMap {
     frames: Vec<FrameId>,
     stacks: Vec<StackId>,
     tags: Vec<TagId>,
+    lost: LostNumbers,
     /// How many numbers no chunk has defined.
     holes: usize,
     /// How many stacks and tags, from the first on, are known to have the same number on both sides.
@@ -163,6 +165,9 @@ pub struct SymbolMap {
     is_redefined: bool,
 }
 
+/// In the lists of a map: a number that no chunk has defined.
+const HOLE: u32 = u32::MAX;
+
 impl Default for SymbolMap {
     fn default() -> Self {
         Self {
@@ -170,6 +175,7 @@ impl Default for SymbolMap {
             frames: Vec::new(),
             stacks: vec![StackId(0)],
             tags: Vec::new(),
+            lost: LostNumbers::default(),
             holes: 0,
             same: (0, 0),
             is_redefined: false,
@@ -178,24 +184,56 @@ impl Default for SymbolMap {
 }
 
 impl SymbolMap {
-    /// Returns the string with this number; the empty string if its chunk is lost.
-    pub fn string(&self, number: u32) -> StrId {
-        self.strings.get(number as usize).copied().unwrap_or_default()
+    /// Returns the string with this number; one that is lost if its chunk is.
+    pub fn string(&mut self, number: u32, symbols: &mut Symbols) -> StrId {
+        match self.strings.get(number as usize) {
+            Some(&id) if id.0 != HOLE => id,
+            _ => StrId(self.lost.stand_in(Named::String, number, || symbols.lose_string().0)),
+        }
     }
 
-    /// Returns the stack with this number; the empty stack if its chunk is lost.
+    fn frame(&mut self, number: u32, symbols: &mut Symbols) -> FrameId {
+        match self.frames.get(number as usize) {
+            Some(&id) if id.0 != HOLE => id,
+            _ => FrameId(self.lost.stand_in(Named::Frame, number, || symbols.lose_frame().0)),
+        }
+    }
+
+    /// Returns the stack with this number; one that is lost if its chunk is.
     #[inline]
-    pub fn stack(&self, number: u32) -> StackId {
-        self.stacks.get(number as usize).copied().unwrap_or_default()
+    pub fn stack(&mut self, number: u32, symbols: &mut Symbols) -> StackId {
+        match self.stacks.get(number as usize) {
+            Some(&id) if id.0 != HOLE => id,
+            _ => StackId(self.lost.stand_in(Named::Stack, number, || symbols.lose_stack().0)),
+        }
+    }
+
+    /// Returns whether names of a stack were lost.
+    #[inline]
+    pub fn has_lost(&self, number: u32, stack: StackId, symbols: &Symbols) -> bool {
+        let is_undefined = self.stacks.get(number as usize).is_none_or(|id| id.0 == HOLE);
+        let is_written = || self.lost.has_written() && symbols.recorded(stack) == Recorded::Lost;
+        is_undefined || self.lost.is_part(stack) || is_written()
+    }
+
+    /// Returns how much of the names was lost, of what something refers to.
+    pub fn lost(&self) -> LostNames {
+        self.lost.told()
     }
 
     /// Returns the tag with this number; that of the default stream if its chunk is lost.
     #[inline]
     pub fn tag(&self, number: u32, tags: &mut Tags) -> TagId {
         match self.tags.get(number as usize) {
-            Some(&id) => id,
-            None => tags.intern(Tag::default()),
+            Some(&id) if id.0 != HOLE => id,
+            _ => tags.intern(Tag::default()),
         }
+    }
+
+    /// Returns whether no chunk has defined a tag.
+    #[inline]
+    pub fn is_lost_tag(&self, number: u32) -> bool {
+        self.tags.get(number as usize).is_none_or(|id| id.0 == HOLE)
     }
 
     /// Whether the first so many stacks and tags have the same numbers in the tables. It may be false for tables in which a
@@ -218,7 +256,7 @@ impl SymbolMap {
     pub fn bytes(&self) -> usize {
         let Self { strings, frames, stacks, tags, .. } = self;
         let numbers = strings.capacity() + frames.capacity() + stacks.capacity() + tags.capacity();
-        numbers * size_of::<u32>()
+        numbers * size_of::<u32>() + self.lost.bytes()
     }
 
     /// Reads a chunk into the tables.
@@ -233,17 +271,16 @@ impl SymbolMap {
         let mut holes = self.holes;
         self.is_redefined |= (from[2] as usize) < self.same.0 || (from[3] as usize) < self.same.1;
         if !lengths.is_empty() {
-            begin(&mut self.strings, from[0], StrId::default, &mut holes, limits)?;
+            begin(&mut self.strings, from[0], StrId(HOLE), &mut holes, limits)?;
         }
         if !frames.is_empty() {
-            let nameless = || symbols.intern_frame(Frame { name: StrId(0), filename: StrId(0), line: 0 });
-            begin(&mut self.frames, from[1], nameless, &mut holes, limits)?;
+            begin(&mut self.frames, from[1], FrameId(HOLE), &mut holes, limits)?;
         }
         if !stacks.is_empty() {
-            begin(&mut self.stacks, from[2], StackId::default, &mut holes, limits)?;
+            begin(&mut self.stacks, from[2], StackId(HOLE), &mut holes, limits)?;
         }
         if !tag_column.is_empty() {
-            begin(&mut self.tags, from[3], || tags.intern(Tag::default()), &mut holes, limits)?;
+            begin(&mut self.tags, from[3], TagId(HOLE), &mut holes, limits)?;
         }
         self.holes = holes;
         // What a few bytes of repeated names may add is bounded before it is read.
@@ -256,11 +293,13 @@ impl SymbolMap {
             if length > limits.string_bytes || symbols.string_bytes() + length > limits.strings_total_bytes {
                 return Err(too_much("its strings are too long"));
             }
-            self.strings.push(symbols.intern(texts.bytes(length)?));
+            let text = texts.bytes(length)?;
+            // The empty string is number 0: who writes another one has read a recording whose names were lost.
+            self.strings.push(if length == 0 { symbols.lose_string() } else { symbols.intern(text) });
         }
         while !frames.is_empty() {
             let (name, filename, line) = (frames.small()?, frames.small()?, frames.small()?);
-            let frame = Frame { name: self.string(name), filename: self.string(filename), line };
+            let frame = Frame { name: self.string(name, symbols), filename: self.string(filename, symbols), line };
             self.frames.push(symbols.intern_frame(frame));
         }
         let mut list = Vec::new();
@@ -270,29 +309,36 @@ impl SymbolMap {
                 return Err(too_much("its stacks are too deep"));
             }
             list.clear();
-            let mut number = 0_i64;
+            let (mut number, mut has_lost) = (0_i64, false);
             for _ in 0..length {
                 number = number.wrapping_add(stacks.signed()?);
-                let frame = usize::try_from(number).ok().and_then(|n| self.frames.get(n));
-                list.push(*frame.ok_or_else(|| damaged("a stack refers to a missing frame"))?);
+                let number = u32::try_from(number).map_err(|_| damaged("a stack refers to a frame beyond all"))?;
+                let frame = self.frame(number, symbols);
+                has_lost |= symbols.is_lost_frame(frame);
+                list.push(frame);
             }
-            self.stacks.push(symbols.intern_stack(&list));
+            // As with strings.
+            let stack = if length == 0 { self.lost.written(symbols) } else { symbols.intern_stack(&list) };
+            if has_lost {
+                self.lost.add_part(stack);
+            }
+            self.stacks.push(stack);
         }
         while !tag_column.is_empty() {
-            let tag = self.decode_tag(&mut tag_column)?;
+            let tag = self.decode_tag(&mut tag_column, symbols)?;
             self.tags.push(tags.intern(tag));
         }
         Ok(())
     }
 
-    fn decode_tag(&self, column: &mut Varints<'_>) -> Checked<Tag> {
+    fn decode_tag(&mut self, column: &mut Varints<'_>, symbols: &mut Symbols) -> Checked<Tag> {
         let (stream, pool) = stream_and_pool(column)?;
         Ok(Tag {
             stream,
             pool,
-            compile_context: self.string(column.small()?),
-            user_metadata: self.string(column.small()?),
-            other_action: self.string(column.small()?),
+            compile_context: self.string(column.small()?, symbols),
+            user_metadata: self.string(column.small()?, symbols),
+            other_action: self.string(column.small()?, symbols),
         })
     }
 }
@@ -332,7 +378,7 @@ impl TagStreams {
         if count > self.streams.capacity() && most.saturating_sub(self.bytes()) > room {
             return Err(too_much("it has more tags than can be kept"));
         }
-        begin(&mut self.streams, from, Default::default, &mut self.holes, limits)?;
+        begin(&mut self.streams, from, <_>::default(), &mut self.holes, limits)?;
         while !tags.is_empty() {
             self.streams.push(stream_and_pool(&mut tags)?);
             // Three strings follow.
@@ -359,13 +405,7 @@ fn check_tags(from: usize, tags: &Varints<'_>, limits: &ImportLimits) -> Checked
 
 /// Makes `from` the next number. Later numbers are dropped (a chunk that occurs twice defines them again); missing ones
 /// become `hole`.
-fn begin<T: Clone>(
-    list: &mut Vec<T>,
-    from: u32,
-    hole: impl FnOnce() -> T,
-    holes: &mut usize,
-    limits: &ImportLimits,
-) -> Checked {
+fn begin<T: Clone>(list: &mut Vec<T>, from: u32, hole: T, holes: &mut usize, limits: &ImportLimits) -> Checked {
     let from = from as usize;
     if from <= list.len() {
         list.truncate(from);
@@ -375,7 +415,7 @@ fn begin<T: Clone>(
     if *holes > limits.lost_symbols {
         return Err(too_much(format!("more than {} names are lost", limits.lost_symbols)));
     }
-    list.resize(from, hole());
+    list.resize(from, hole);
     Ok(())
 }
 
@@ -435,9 +475,24 @@ mod tests {
         let payload = encode(&symbols, &tags, &mut written).unwrap();
         let (mut numbers, mut read, mut read_tags) = (SymbolMap::default(), Symbols::default(), Tags::default());
         numbers.extend(chunk(&payload), &mut read, &mut read_tags, &ImportLimits::default()).unwrap();
-        let got = read.frame(read.stack(numbers.stack(stack.0))[0]);
+        let known = numbers.stack(stack.0, &mut read);
+        let got = read.frame(read.stack(known)[0]);
         assert_eq!((read.text(got.name).as_ref(), read.text(got.filename).as_ref(), got.line), ("backward", "", 77));
-        assert_eq!(numbers.stack(1), StackId(0));
+        assert!(read.is_lost_string(got.filename) && numbers.has_lost(stack.0, known, &read));
+        // Each lost stack stays apart from the others, and from the empty one.
+        let [one, again, two, beyond] = [1, 1, 2, 70_000].map(|number| numbers.stack(number, &mut read));
+        assert_eq!(one, again);
+        assert!(
+            one != two && two != beyond && [one, two, beyond].iter().all(|id| read.recorded(*id) == Recorded::Lost)
+        );
+        assert_eq!((numbers.stack(0, &mut read), numbers.has_lost(0, StackId(0), &read)), (StackId(0), false));
+        assert_eq!(numbers.lost(), LostNames { stacks: 3, parts: 1 });
+        // A copy keeps what is known of them.
+        let copy = encode(&read, &read_tags, &mut SymbolCursor::default()).unwrap();
+        let (mut numbers, mut read) = (SymbolMap::default(), Symbols::default());
+        numbers.extend(chunk(&copy), &mut read, &mut Tags::default(), &ImportLimits::default()).unwrap();
+        let [one, known] = [one, known].map(|id| numbers.stack(id.0, &mut read));
+        assert_eq!((read.recorded(one), read.stack(known).len()), (Recorded::Lost, 1));
         let few = ImportLimits { lost_symbols: 3, ..ImportLimits::default() };
         assert!(SymbolMap::default().extend(chunk(&payload), &mut read, &mut read_tags, &few).is_err());
     }

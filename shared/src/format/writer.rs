@@ -9,13 +9,11 @@ use super::records::{End, LostEvents, encode_marks, encode_samples};
 use super::symbols::SymbolCursor;
 use super::{events, outside, segments, symbols};
 use crate::frames::Symbols;
-use crate::limits::{CHUNK_EVENTS, CHUNK_OUTSIDE_SAMPLES, RECORDING_RATIO};
+use crate::limits::{CHUNK_EVENTS, CHUNK_OUTSIDE_SAMPLES, RECORDING_GRACE_BYTES, RECORDING_RATIO};
 use crate::trace::{Annotation, Loss, OutsideSample, Sample, Segment, Snapshot, Tags};
 
 /// The most entries of an index. A longer file lists every second chunk, then every fourth, and so on: enough to seek.
 const INDEX_ENTRIES: usize = 1 << 14;
-/// Unpacked bytes up to which any compression ratio is allowed: half of what readers allow.
-const GRACE_BYTES: u64 = 32 << 20;
 
 /// Writes one recording. Each call appends whole chunks to `out`, which the caller writes in that order. A file that
 /// ends after any of them can be read.
@@ -138,7 +136,7 @@ impl Writer {
     /// Whether the file would unpack to so much that readers take it for a bomb, with a chunk of these lengths.
     fn is_too_dense(&self, payload: usize, sealed: usize) -> bool {
         let plain = self.plain + payload as u64;
-        plain > GRACE_BYTES && plain > (self.byte + sealed as u64).saturating_mul(RECORDING_RATIO)
+        plain > RECORDING_GRACE_BYTES && plain > (self.byte + sealed as u64).saturating_mul(RECORDING_RATIO)
     }
 
     /// Writes an events chunk in its own form as it is. Returns whether it could: not if it is packed too densely.

@@ -1,6 +1,9 @@
 //! Findings about a file that was read, as far as the file itself shows them. Findings that take a replay (lost
 //! history, contradictions) are in `crate::analysis::findings`.
 
+use super::format::Compression;
+use super::rest::Rest;
+use crate::error::ImportError;
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::frames::StrId;
 use crate::trace::Snapshot;
@@ -18,6 +21,74 @@ pub(super) struct Notes {
     pub(super) malformed: u64,
     /// The number of annotations of devices that have neither segments nor entries.
     pub(super) homeless_annotations: u64,
+}
+
+/// How a file ended, behind what was read of it.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// How its compressed stream ended.
+    pub(super) rest: Rest,
+    /// Whether a whole snapshot was read. A recording has an end of its own.
+    pub(super) is_whole: bool,
+    pub(super) packed_bytes: u64,
+    /// Bytes after the end of the snapshot.
+    pub(super) other_bytes: u64,
+    pub(super) compression: Option<Compression>,
+}
+
+impl Ended {
+    /// Returns the findings, the most serious first. `broken` is why the file was not decompressed to its end.
+    pub(super) fn findings(&self, broken: Option<&ImportError>) -> Vec<Finding> {
+        let damage = |text: String| Finding::new(FindingCode::Malformed, text);
+        let mut findings: Vec<Finding> = broken.map(|error| damage(self.broken(error))).into_iter().collect();
+        let format = match self.compression {
+            Some(Compression::Zstd) => "zstd",
+            _ => "gzip",
+        };
+        let bytes = |count| counted(count, "byte");
+        match self.rest {
+            // A snapshot that is not whole is reported as truncated.
+            Rest::Cut if self.is_whole => findings.push(damage(format!(
+                "The file is truncated at byte {} of the compressed data. All of the snapshot was read, but its checksum is \
+                 missing: values in it may be wrong. Copy the file again.",
+                Count(self.packed_bytes),
+            ))),
+            Rest::Other(count) => findings.push(damage(format!(
+                "{} after the end of the {format} data were not read. If the file should hold more, copy it again.",
+                bytes(count),
+            ))),
+            Rest::Cut | Rest::Whole => {}
+        }
+        // What is broken behind a whole snapshot is no second one.
+        if self.other_bytes > 0 && broken.is_none() {
+            findings.push(Finding::new(
+                FindingCode::NotShown,
+                format!(
+                    "{} after the end of the snapshot were not read. If several files were joined, open each by itself.",
+                    bytes(self.other_bytes),
+                ),
+            ));
+        }
+        findings
+    }
+
+    /// Returns what is wrong with a file that was not decompressed to its end.
+    fn broken(&self, error: &ImportError) -> String {
+        match (error, self.is_whole) {
+            (ImportError::Damaged { format, byte, what }, true) => format!(
+                "The file is damaged: at byte {} of the {format} data, {what}. All of the snapshot was read, but values in it \
+                 may be wrong. Copy the file again, or record a new one.",
+                Count(*byte),
+            ),
+            (ImportError::Damaged { format, byte, what }, false) => format!(
+                "The file is damaged: at byte {} of the {format} data, {what}. What came before was read. Copy the file again.",
+                Count(*byte),
+            ),
+            (error, _) => format!(
+                "All of the snapshot was read, but not what follows it, so that no checksum was compared. {error}"
+            ),
+        }
+    }
 }
 
 /// Returns all findings, the most serious first.

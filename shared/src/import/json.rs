@@ -80,6 +80,16 @@ impl Json {
         self.root.is_some()
     }
 
+    /// Returns the offset of the first byte behind the text, once its end was reached.
+    pub(super) fn ended_at(&self) -> Option<u64> {
+        self.is_done().then_some(self.byte)
+    }
+
+    /// Returns the approximate bytes of memory of what was read.
+    pub(super) fn memory(&self) -> usize {
+        self.builder.memory() + self.operands.memory() + self.open.capacity()
+    }
+
     /// Reads more bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let mut at = 0;

@@ -1,9 +1,11 @@
 //! Decompresses a small file as a whole: a script or a configuration, which is no trace.
 
 use super::format::{Compression, compression};
-use super::gzip::Gzip;
-use super::zstd::Zstd;
+use super::gzip::{GZIP, Gzip};
+use super::rest::Rest;
+use super::zstd::{ZSTD, Zstd};
 use crate::error::{ImportError, damaged};
+use crate::limits::ImportLimits;
 
 /// Returns the contents of a file that may be compressed by gzip or zstd. A file that is not compressed is returned as it is.
 ///
@@ -17,22 +19,27 @@ pub fn unpacked(bytes: Vec<u8>, most: usize) -> Result<Vec<u8>, ImportError> {
         if plain.len() > most {
             return Err(ImportError::Bomb { packed: bytes.len() as u64, plain: plain.len() as u64 });
         }
-        Ok(true)
+        Ok(())
     };
-    let (format, is_cut) = match compression(&bytes, true).flatten() {
+    let (format, rest) = match compression(&bytes, true).flatten() {
         None => return Ok(bytes),
         Some(Compression::Gzip) => {
             let mut gzip = Gzip::new();
             gzip.push(&bytes, &mut keep)?;
-            ("gzip", gzip.is_cut())
+            (GZIP, gzip.rest())
         }
         Some(Compression::Zstd) => {
-            let mut zstd = Zstd::new();
+            let mut zstd = Zstd::new(ImportLimits::default());
             zstd.push(&bytes, &mut keep)?;
-            ("zstd", zstd.is_cut())
+            (ZSTD, zstd.rest())
         }
     };
-    if is_cut { Err(damaged("it ends too early").at(format, bytes.len() as u64)) } else { Ok(plain) }
+    let what = match rest {
+        Rest::Whole => return Ok(plain),
+        Rest::Cut => "it ends too early",
+        Rest::Other(_) => "other bytes follow it",
+    };
+    Err(damaged(what).at(format, bytes.len() as u64))
 }
 
 #[cfg(test)]

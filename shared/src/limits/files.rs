@@ -8,11 +8,17 @@ use super::server::{STATE_BYTES, ServerLimits};
 pub struct ImportLimits {
     /// Decompressed bytes of one file. The largest known snapshots have a few GiB.
     pub plain_bytes: u64,
-    /// The ratio of decompressed to compressed bytes, checked beyond [`Self::ratio_grace_bytes`]. Real snapshots have
-    /// 15 to 40; a deflate bomb reaches 1,030, a zstd bomb 30,000.
+    /// The ratio of decompressed to compressed bytes, checked beyond [`Self::ratio_grace_bytes`]. It bounds the time, not
+    /// the memory: real pickles have 15 to 75, but JSON repeats every frame of a stack in words, and zstd makes it two
+    /// thousand times smaller. A deflate bomb reaches 1,030, a zstd bomb 30,000.
     pub ratio: u64,
-    /// Decompressed bytes below which the ratio is not checked: short files of one repeated entry are harmless.
+    /// Decompressed bytes below which the ratio is not checked: they take a second at most.
     pub ratio_grace_bytes: u64,
+    /// The ratio of the memory that reading takes to the compressed bytes, checked beyond [`Self::memory_grace_bytes`].
+    /// Real snapshots take at most 60 times as much, in any format; a byte of a bomb can take 16,000.
+    pub memory_ratio: u64,
+    /// Bytes of memory that any compressed file may take: those of a million entries.
+    pub memory_grace_bytes: u64,
     /// Length of one string. Frame names of C++ templates reach some tens of KiB.
     pub string_bytes: usize,
     /// Total bytes of all distinct strings.
@@ -39,9 +45,11 @@ pub struct ImportLimits {
     /// Bytes of one chunk of a recording, packed and unpacked. Writers begin another chunk at roughly 1 MiB; only the
     /// state of a segment with some hundred thousand blocks needs more.
     pub chunk_bytes: usize,
-    /// The ratio of unpacked to packed bytes of a recording, checked beyond [`Self::ratio_grace_bytes`]. Writers stay
+    /// The ratio of unpacked to packed bytes of a recording, checked beyond [`Self::recording_grace_bytes`]. Writers stay
     /// below it, however regular the events: see [`RECORDING_RATIO`].
     pub recording_ratio: u64,
+    /// Unpacked bytes of a recording below which the ratio is not checked. An unpacked byte can take eight of memory.
+    pub recording_grace_bytes: u64,
     /// Names (strings, frames, stacks, tags) of a recording in damaged chunks: each takes four bytes.
     pub lost_symbols: usize,
     /// Devices of one recording, far above what any machine has. Each takes roughly a kilobyte.
@@ -71,6 +79,8 @@ impl Default for ImportLimits {
             plain_bytes: 64 << 30,
             ratio: 500,
             ratio_grace_bytes: 64 << 20,
+            memory_ratio: 256,
+            memory_grace_bytes: 32 << 20,
             string_bytes: 1 << 20,
             strings_total_bytes: 1 << 30,
             items: (1 << 28) - 1,
@@ -83,6 +93,7 @@ impl Default for ImportLimits {
             remembered_bytes: 32 << 20,
             chunk_bytes: 16 << 20,
             recording_ratio: 64,
+            recording_grace_bytes: 2 * RECORDING_GRACE_BYTES,
             lost_symbols: 1 << 22,
             devices: 1_024,
             frames: 1 << 23,
@@ -95,10 +106,36 @@ impl Default for ImportLimits {
     }
 }
 
+impl ImportLimits {
+    /// Returns the most bytes of memory that reading so many bytes of a compressed file may take.
+    pub fn memory(&self, packed: u64) -> u64 {
+        packed.saturating_mul(self.memory_ratio).max(self.memory_grace_bytes)
+    }
+
+    /// Returns the most unpacked bytes of the first so many bytes of a recording.
+    pub fn unpacked(&self, packed: u64) -> u64 {
+        packed.saturating_mul(self.recording_ratio).max(self.recording_grace_bytes).min(self.plain_bytes)
+    }
+}
+
+/// Members of a gzip file, or frames of a zstd file, that may be empty. Each takes some 20 µs.
+pub const PACKED_PARTS: u64 = 4_096;
+
+/// Bytes that each further member or frame must hold on average. Programs that compress in parts make one for every
+/// 64 KiB at least.
+pub const PACKED_PART_BYTES: u64 = 1 << 10;
+
 /// The largest ratio of unpacked to packed bytes that a writer of recordings produces: below
 /// [`ImportLimits::recording_ratio`], so that no reader refuses its file. A chunk that would exceed it is stored
 /// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
+
+/// Unpacked bytes up to which a writer of recordings minds no ratio: half of what readers allow.
+pub const RECORDING_GRACE_BYTES: u64 = 4 << 20;
+
+/// Numbers of each kind of names that something may refer to although their chunk is lost, some 60 bytes of memory each: far
+/// more than a chunk of names has. Further ones count as one.
+pub const LOST_NAMES: usize = 1 << 20;
 
 /// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;

@@ -76,6 +76,16 @@ impl Machine {
         self.root.is_some()
     }
 
+    /// Returns the offset of the first byte behind the pickle, once its end was reached.
+    pub(crate) fn ended_at(&self) -> Option<u64> {
+        self.is_done().then_some(self.byte)
+    }
+
+    /// Returns the approximate bytes of memory of what was read. The cache of repeated lists has a limit of its own.
+    pub(crate) fn memory(&self) -> usize {
+        self.builder.memory() + self.operands.memory() + self.memo.memory()
+    }
+
     /// Reads more bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let mut rest = bytes;

@@ -28,6 +28,11 @@ pub(super) struct Memo {
 }
 
 impl Memo {
+    /// Returns the bytes of memory that it occupies.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.memory() + self.odd.capacity() * size_of::<Value>() + self.sparse.capacity() * 2 * size_of::<u64>()
+    }
+
     /// Stores a value in the next slot, as `MEMOIZE` does.
     #[inline]
     pub(super) fn push(&mut self, value: Value, limit: usize) -> Checked {

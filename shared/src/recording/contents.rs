@@ -2,8 +2,8 @@
 
 use crate::error::{Checked, too_much};
 use crate::format::{
-    Chunk, End, Entry, EventsChunk, Header, Kind, LostEvents, MarksChunk, OutsideChunk, OwnEvents, SegmentsAssembler,
-    SegmentsChunk, Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
+    Chunk, End, Entry, EventsChunk, Header, Kind, LostEvents, LostNames, MarksChunk, OutsideChunk, OwnEvents,
+    SegmentsAssembler, SegmentsChunk, Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
 };
 use crate::frames::Symbols;
 use crate::limits::{ImportLimits, OUTSIDE_SAMPLES};
@@ -132,6 +132,8 @@ pub struct Recording {
     unfinished: usize,
     /// Samples of the memory beside the allocators of all devices.
     outside: usize,
+    /// How many events have a stack of which names were lost, and how many have a tag that was lost.
+    pub(crate) lost: (u64, u64),
     /// The number of chunks with malformed contents.
     pub(crate) malformed: u64,
     /// The number of chunks of unknown kinds.
@@ -147,6 +149,16 @@ impl Recording {
     /// Returns the approximate bytes of memory for what was not drained, without the tables of names and tags.
     pub(crate) fn bytes(&self) -> usize {
         self.pending + self.unfinished + self.numbers.bytes() + self.header.as_ref().map_or(0, Header::bytes)
+    }
+
+    /// Returns the approximate bytes of memory for all that was not drained.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes() + self.symbols.memory() + self.tags.memory()
+    }
+
+    /// Returns how much of the names was lost.
+    pub(super) fn lost_names(&self) -> LostNames {
+        self.numbers.lost()
     }
 
     /// Reads the next chunk.
@@ -177,11 +189,11 @@ impl Recording {
 
     fn add_events(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let EventsChunk { device, first, mut events } = EventsChunk::decode(payload)?;
-        let Self { tags, numbers, devices, .. } = self;
+        let Self { symbols, tags, numbers, devices, lost, .. } = self;
         let track = track(devices, device, limits)?;
         track.advance(device, first, None);
         let mut known = track.sequence.known_from(first);
-        let mut tag = None;
+        let (mut tag, mut is_lost_tag) = (None, false);
         while let Some(mut event) = events.next_event()? {
             if known > 0 {
                 known -= 1;
@@ -192,11 +204,15 @@ impl Recording {
                 Some((number, id)) if number == event.tag => id,
                 _ => {
                     let id = numbers.tag(event.tag.0, tags);
+                    is_lost_tag = numbers.is_lost_tag(event.tag.0);
                     tag = Some((event.tag, id));
                     id
                 }
             };
-            event.stack = numbers.stack(event.stack.0);
+            lost.1 += u64::from(is_lost_tag);
+            let number = event.stack.0;
+            event.stack = numbers.stack(number, symbols);
+            lost.0 += u64::from(numbers.has_lost(number, event.stack, symbols));
             track.trace.events.push(event);
             track.sequence.count();
             self.events += 1;
@@ -226,8 +242,9 @@ impl Recording {
 
     fn add_marks(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let MarksChunk { device, mut marks } = MarksChunk::decode(payload)?;
-        let track = track(&mut self.devices, device, limits)?;
-        marks.iter_mut().for_each(|mark| mark.name = self.numbers.string(mark.name.0));
+        let Self { numbers, symbols, devices, .. } = self;
+        let track = track(devices, device, limits)?;
+        marks.iter_mut().for_each(|mark| mark.name = numbers.string(mark.name.0, symbols));
         self.pending += size_of_val(marks.as_slice());
         track.trace.annotations.append(&mut marks);
         Ok(())
@@ -266,7 +283,7 @@ impl Recording {
     fn add_segments(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let chunk = SegmentsChunk::decode(payload, limits.unfinished_device_bytes)?;
         let device = chunk.device;
-        let Self { numbers, devices, unfinished, .. } = self;
+        let Self { numbers, symbols, devices, unfinished, .. } = self;
         let track = track(devices, device, limits)?;
         let others = unfinished.saturating_sub(track.assembler.bytes());
         let room = limits.unfinished_bytes.saturating_sub(others).min(limits.unfinished_device_bytes);
@@ -274,15 +291,15 @@ impl Recording {
         *unfinished = others + track.assembler.bytes();
         let Some((at, mut segments)) = added? else { return Ok(()) };
         for segment in &mut segments {
-            segment.stack = numbers.stack(segment.stack.0);
+            segment.stack = numbers.stack(segment.stack.0, symbols);
             for block in &mut segment.blocks {
-                block.stack = numbers.stack(block.stack.0);
+                block.stack = numbers.stack(block.stack.0, symbols);
             }
         }
         track.advance(device, at, None);
         let moment = Moment { position: track.position(), losses_before: track.lost.len(), segments };
+        self.pending += Segment::memory_of(&moment.segments);
         if self.keeps_moments {
-            self.pending += Segment::memory_of(&moment.segments);
             track.moments.push(moment);
         } else {
             track.moment = Some(moment);

@@ -17,20 +17,22 @@ pub struct Decoder {
     recording: Recording,
     packed: u64,
     plain: u64,
+    /// The most bytes of memory that what is read may take.
+    memory: u64,
 }
 
 impl Decoder {
     /// Creates a decoder for the first byte of a file.
     pub fn new(limits: ImportLimits) -> Self {
         let chunks = ChunkReader::at_start(&limits);
-        Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0 }
+        Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0, memory: u64::MAX }
     }
 
     /// Reads the next bytes. Damage becomes a finding. Fails if the first bytes are no recording's, for a later
     /// version, and beyond a limit; after an error nothing more can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.packed += bytes.len() as u64;
-        let Self { limits, chunks, recording, plain, .. } = self;
+        let Self { limits, chunks, recording, plain, memory, .. } = self;
         let mut refused = None;
         let pushed = chunks.push(bytes, &mut |chunk| {
             if refused.is_some() {
@@ -39,8 +41,7 @@ impl Decoder {
             *plain += chunk.payload.len() as u64;
             // Up to the end of the chunk: the bytes pushed so far depend on the pieces.
             let packed = chunk.end();
-            let allowed = packed.saturating_mul(limits.recording_ratio).max(limits.ratio_grace_bytes);
-            if *plain > allowed.min(limits.plain_bytes) {
+            if *plain > limits.unpacked(packed) {
                 refused = Some(ImportError::Bomb { packed, plain: *plain });
                 return;
             }
@@ -48,9 +49,16 @@ impl Decoder {
             if recording.events > limits.items {
                 let what = format!("it has more than {} events", limits.items);
                 refused = Some(ImportError::TooMuch { byte: chunk.byte, what });
+            } else if recording.memory() as u64 > *memory {
+                refused = Some(ImportError::Costly { packed, memory: *memory });
             }
         });
         refused.map_or(pushed, Err)
+    }
+
+    /// Bounds the memory that what is read may take from here on, for a file that was compressed once more.
+    pub(crate) fn bound(&mut self, memory: u64) {
+        self.memory = memory;
     }
 
     /// Returns the number of events read so far.
@@ -80,6 +88,7 @@ impl Decoder {
             let what = "it ends before anything was recorded".to_owned();
             return Err(ImportError::Damaged { format: RECORDING, byte: cut_at.unwrap_or(packed), what });
         }
+        let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         let mut devices = recording.devices.take_sorted();
         let header = recording.header.take();
         let mut snapshot = Snapshot {
@@ -88,7 +97,6 @@ impl Decoder {
             tags: std::mem::take(&mut recording.tags),
             ..Snapshot::default()
         };
-        let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         let faults = header.as_ref().map_or(&[][..], |header| &header.faults);
         let is_cut = cut_at.is_some() || faults.iter().any(|fault| fault.is_cut);
         found.extend(faults.iter().map(Fault::finding));
@@ -96,7 +104,9 @@ impl Decoder {
             found.extend(findings::of_device(track, recording.end.is_some()));
         }
         snapshot.devices = devices.into_iter().map(|(_, track)| ended(track, &mut snapshot)).collect();
-        found.extend(findings::of_history(&snapshot, is_cut));
+        // What is missing may have been there.
+        let is_damaged = !chunks.damages().0.is_empty() || recording.malformed > 0;
+        found.extend(findings::of_history(&snapshot, is_cut || is_damaged));
         Ok((snapshot, found, header))
     }
 }

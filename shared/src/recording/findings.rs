@@ -3,7 +3,7 @@
 use super::contents::{Recording, Track};
 use crate::event::{Action, counts_in_words};
 use crate::finding::{Finding, FindingCode, unknown_actions};
-use crate::format::{ChunkReader, Fault};
+use crate::format::{ChunkReader, Fault, LostNames};
 use crate::trace::{Loss, Snapshot};
 use crate::units::{Bytes, Count, counted};
 
@@ -28,6 +28,13 @@ pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Optio
         ));
     }
     findings.extend(of_chunks(recording, chunks));
+    if recording.header.is_none() {
+        findings.push(Finding::new(
+            FindingCode::Malformed,
+            "The header is missing, so the program, the settings and the sizes of devices are not known. What depends on settings \
+             assumes those of PyTorch. If the file that it was copied from is whole, copy it again.",
+        ));
+    }
     findings
 }
 
@@ -66,6 +73,7 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
             ),
         ));
     }
+    findings.extend(of_names(recording));
     let later = recording.unknown.saturating_add(chunks.unsupported());
     if later > 0 {
         findings.push(Finding::new(
@@ -77,6 +85,32 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
         ));
     }
     findings
+}
+
+/// Returns the finding about names that were lost, if something refers to them.
+fn of_names(recording: &Recording) -> Option<Finding> {
+    let LostNames { stacks, parts } = recording.lost_names();
+    let (events, tags) = recording.lost;
+    let mut lost = Vec::new();
+    if stacks + parts > 0 {
+        let all = counted((stacks + parts) as u64, "stack");
+        lost.push(match events {
+            0 => format!("names of {all}, which blocks have"),
+            _ => format!("names of {all}, which {} have", counted(events, "event")),
+        });
+    }
+    if tags > 0 {
+        lost.push(format!("the streams and pools of {}, which read as the default ones", counted(tags, "event")));
+    }
+    if lost.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "Names were lost with damaged parts of the recording: {}. No event was lost with them, but what that memory is used for \
+         is unknown. If the file that it was copied from is whole, copy it again.",
+        lost.join("; and ")
+    );
+    Some(Finding::new(FindingCode::NamesLost, message))
 }
 
 /// Returns the finding about a device's lost events.
@@ -96,10 +130,15 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
         }
     }
     let kinds = counts_in_words(&by_action);
-    let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
+    // Whoever drops events counts them; other losses show in the sequence numbers only.
+    let kinds = if kinds.is_empty() {
+        " (their kinds are not known)".to_owned()
+    } else {
+        format!(" while recording ({kinds})")
+    };
     let after = if has_ended { "" } else { ", including the end" };
     let message = format!(
-        "Device {device}: {} {} lost while recording{kinds}, in {}; the first after event {}. Values that depend on \
+        "Device {device}: {} {} lost{kinds}, in {}; the first after event {}. Values that depend on \
          them are not exact{after}.",
         counted(lost, "event"),
         if lost == 1 { "was" } else { "were" },

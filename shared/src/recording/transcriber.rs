@@ -68,8 +68,7 @@ impl Transcriber {
             }
             self.read.1 += chunk.payload.len() as u64;
             let packed = chunk.end();
-            let allowed = packed.saturating_mul(self.limits.recording_ratio).max(self.limits.ratio_grace_bytes);
-            if self.read.1 > allowed.min(self.limits.plain_bytes) {
+            if self.read.1 > self.limits.unpacked(packed) {
                 done = Err(ImportError::Bomb { packed, plain: self.read.1 });
                 return;
             }

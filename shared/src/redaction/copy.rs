@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::rewriter::Rewriter;
 use super::{Part, Redaction};
 use crate::event::Action;
-use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
+use crate::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
 use crate::replay::Replay;
 use crate::trace::{
     Annotation, Block, DeviceTrace, Event, Events, HostMemory, Loss, Marks, Segment, Snapshot, Tag, TagId, Tags,
@@ -158,7 +158,9 @@ impl<'a> Copy<'a> {
         }
         let from = self.from;
         let frames: Vec<_> = from.symbols.stack(id).iter().map(|frame| self.frame(*frame)).collect();
-        let copied = self.to.symbols.intern_stack(&frames);
+        // One without frames that was recorded stays apart from what was not.
+        let is_lost = frames.is_empty() && from.symbols.recorded(id) == Recorded::Lost;
+        let copied = if is_lost { self.to.symbols.lose_stack() } else { self.to.symbols.intern_stack(&frames) };
         remember(&mut self.stacks, id.0, copied);
         copied
     }
@@ -188,7 +190,8 @@ impl<'a> Copy<'a> {
         }
         let bytes = self.from.symbols.bytes(id);
         let bytes = if is_path { self.rewriter.path(bytes) } else { self.rewriter.bytes(bytes) };
-        let copied = self.to.symbols.intern(&bytes);
+        let is_lost = self.from.symbols.is_lost_string(id);
+        let copied = if is_lost { self.to.symbols.lose_string() } else { self.to.symbols.intern(&bytes) };
         remember(&mut self.strings[usize::from(is_path)], id.0, copied);
         copied
     }

@@ -153,6 +153,12 @@ impl Replay {
         new
     }
 
+    /// Returns whether an allocation was made after the start of the trace, and no event tells: that event was lost.
+    pub fn is_unseen(&self, id: u32) -> bool {
+        let made_by = self.allocations.begin.get(id as usize).and_then(|begin| begin.checked_sub(1));
+        made_by.is_some_and(|event| self.event_allocation.get(event as usize) != Some(id))
+    }
+
     /// Returns the number of events, which is the last position.
     pub fn positions(&self) -> u32 {
         self.event_allocation.len() as u32

@@ -287,7 +287,7 @@ fn peak_categories(case: &Case<'_>) -> Vec<CategoryReport> {
 fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
     let mut coverage = StackCoverage::default();
     coverage.extend(trace, &snapshot.symbols);
-    let sums = coverage.sums(replay, replay.active_at(position).into_iter()).into_iter();
+    let sums = coverage.sums(&snapshot.symbols, replay, replay.active_at(position).into_iter()).into_iter();
     sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
 }
 
@@ -396,8 +396,7 @@ mod tests {
                 ],
                 "other_bytes": 0,
                 "peak_categories": [
-                    {"category": "unknown", "bytes": 4000, "count": 2},
-                    {"category": "temporary", "bytes": 200, "count": 1},
+                    {"category": "unknown", "bytes": 4200, "count": 3},
                 ],
                 "missing_stacks": [{
                     "bytes": 200,
@@ -471,7 +470,7 @@ blocks cached between them
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
-  used for, at the peak (guessed): unknown 3.91 KiB (95.2 %), temporary 200 B (4.8 %)
+  used for, at the peak (guessed): unknown 4.10 KiB (100.0 %)
   200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
 the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
 are the best hint.

@@ -5,7 +5,7 @@ use crate::analysis::actions::written_name;
 use crate::analysis::category::{Categories, UserRules};
 use crate::analysis::missing_stack::{MissingStack, StackCoverage};
 use crate::analysis::paint::Painter;
-use crate::analysis::site::Sites;
+use crate::analysis::site::{Sites, name_of};
 use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
 use crate::frames::{FrameId, StackId, Symbols};
@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
         let text = |(index, id): (usize, &FrameId)| {
             let frame = symbols.frame(*id);
             FrameText {
-                name: symbols.text(frame.name).into_owned(),
+                name: name_of(symbols, frame.name).into_owned(),
                 filename: symbols.text(frame.filename).into_owned(),
                 line: frame.line,
                 library: best.library_name(best.library(*id)).to_owned(),
@@ -102,6 +102,12 @@ impl<'a> Context<'a> {
     /// Returns the texts of why there is no stack.
     pub fn missing_text(&self, why: MissingStack) -> MissingText {
         MissingText { reason: why.reason().to_owned(), remedy: why.remedy().to_owned() }
+    }
+
+    /// Returns why most of the bytes of some allocations have no stack, if they have none.
+    pub(super) fn missing_of(&self, caches: &mut Caches, ids: impl Iterator<Item = u32>) -> Option<MissingText> {
+        let sums = caches.coverage(*self).sums(self.symbols(), self.replay, ids);
+        sums.first().map(|(why, ..)| self.missing_text(*why))
     }
 
     /// Returns the row of an event in the event list, if there is such an event.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::device::Caches;
 use crate::analysis::category::Rule;
-use crate::frames::{StackId, StrId};
+use crate::frames::{Recorded, StackId, StrId};
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
 
@@ -29,15 +29,18 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     let contexts = [said("Compile context", tag.compile_context), said("User metadata", tag.user_metadata)];
     let category = context.categories.map(|told| {
         let reason = match told.rule(id) {
-            Ok(Rule::Unknown) if a.stack.0 == 0 => "no stack was recorded".to_owned(),
-            Ok(Rule::Unknown) => "no rule applies to it".to_owned(),
+            Ok(Rule::Unknown) => match context.symbols().recorded(a.stack) {
+                Recorded::Nothing => "no stack was recorded".to_owned(),
+                Recorded::Lost | Recorded::Partly => "names of its stack were lost to damage".to_owned(),
+                Recorded::Whole => "no rule applies to it".to_owned(),
+            },
             Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
             Err(user) => format!("rule {} of yours", user + 1),
         };
         ("Category".to_owned(), format!("{}: {reason}", told.get(id).name()))
     });
     let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
-    let missing = (a.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of_allocation(&a)));
+    let missing = context.missing_of(caches, std::iter::once(id));
     let frames = |stack: StackId| if stack == a.stack { Vec::new() } else { context.frames(stack) };
     Answer::Allocation(Box::new(AllocationDetail {
         id,
@@ -99,10 +102,7 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
     }
     let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
-    let missing = (stack == 0).then(|| {
-        let sums = caches.coverage(context).sums(context.replay, live.iter().map(|(number, _)| *number));
-        sums.first().map(|(why, ..)| context.missing_text(*why))
-    });
+    let missing = context.missing_of(caches, live.iter().map(|(number, _)| *number));
     live.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
     Answer::Site(Box::new(SiteDetail {
@@ -117,6 +117,6 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
         live_at_end: (usage.end_bytes, usage.end_count),
         largest: live,
         frames: context.frames(id),
-        missing: missing.flatten(),
+        missing,
     }))
 }

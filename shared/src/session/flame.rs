@@ -7,6 +7,7 @@ use super::device::Caches;
 use super::lines::matching;
 use crate::analysis::flame::{Leaf, Picture, Shape, box_name, difference, picture, transform_name};
 use crate::analysis::lines::{LineMemory, by_stack};
+use crate::analysis::missing_stack::MissingStack;
 use crate::category::Category;
 use crate::frames::StackId;
 use crate::limits::FLAME_TRANSFORMS;
@@ -60,8 +61,10 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
         before => leaves_of(&state, before),
     };
     let live = || matching(&state, filter.as_deref());
-    let sums = caches.coverage(context).sums(context.replay, live());
-    let reasons: Vec<&str> = sums.iter().map(|(why, ..)| why.short()).collect();
+    let sums = caches.coverage(context).sums(context.symbols(), context.replay, live());
+    // A stack that was lost has a box of its own.
+    let missing = sums.iter().filter(|(why, ..)| *why != MissingStack::Lost);
+    let reasons: Vec<&str> = missing.map(|(why, ..)| why.short()).collect();
     let shape = Shape {
         bottom_up: query.bottom_up,
         folds: query.folds,

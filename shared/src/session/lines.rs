@@ -102,9 +102,9 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
 
     let state = caches.states.at(replay, query.moments.at);
     let stack_of = |id: u32| replay.allocations.stack.get(id as usize).map_or(StackId(0), StackId);
-    let live = state.active.iter().filter(|id| sites.line(stack_of(**id)) == line);
+    let of_line: Vec<u32> = state.active.iter().copied().filter(|id| sites.line(stack_of(*id)) == line).collect();
     let mut largest: Vec<(u32, u64)> =
-        live.map(|&id| (id, replay.allocations.requested.get(id as usize).unwrap_or(0))).collect();
+        of_line.iter().map(|&id| (id, replay.allocations.requested.get(id as usize).unwrap_or(0))).collect();
     largest.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     largest.truncate(LARGEST);
 
@@ -113,10 +113,7 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         all.plus(Amount { bytes: usage.bytes, count: usage.count });
         live_at_end.plus(Amount { bytes: usage.end_bytes, count: usage.end_count });
     }
-    let missing = (largest_stack.0 == 0).then(|| {
-        let sums = caches.coverage(context).sums(replay, state.active.iter().copied());
-        sums.first().map(|(why, ..)| context.missing_text(*why))
-    });
+    let missing = context.missing_of(caches, of_line.into_iter());
     let range = query.range.map(|(from, to)| caches.window(context, from, to).line(sites, line));
     let row = |of: &LineMemory| StackRow { stack: of.stack.0, memory: of.memory, caller: caller(context, of.stack) };
     Answer::Line(Box::new(LineDetail {
@@ -133,7 +130,7 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         live_at_end,
         range,
         frames: context.frames(largest_stack),
-        missing: missing.flatten(),
+        missing,
     }))
 }
 

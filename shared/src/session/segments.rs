@@ -164,7 +164,8 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address
             largest_gap: gaps.into_iter().max().unwrap_or(0),
             since: (range.since > 0).then_some(range.since),
             frames: context.frames(range.stack),
-            missing: (range.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of(range.since, true))),
+            missing: (caches.coverage(context).of_range(context.symbols(), range.stack, range.since))
+                .map(|why| context.missing_text(why)),
             pins: pins(context, &state, i),
         })
     }))

@@ -31,6 +31,11 @@ impl<T: Copy> PlainColumn<T> {
         self.len() == 0
     }
 
+    /// Returns the bytes of memory that the values take.
+    pub fn memory(&self) -> usize {
+        (self.chunks.len() * CHUNK + self.tail.capacity()) * size_of::<T>()
+    }
+
     /// Appends one value.
     #[inline]
     pub fn push(&mut self, value: T) {

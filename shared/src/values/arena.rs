@@ -56,6 +56,12 @@ impl ValueArena {
         values
     }
 
+    /// Returns the approximate bytes of memory that they occupy.
+    pub(crate) fn memory(&self) -> usize {
+        // Beside its values, a slot has its list and what the heap adds to it.
+        self.held * size_of::<Value>() + self.places.capacity() * 2 * size_of::<Vec<Value>>()
+    }
+
     fn charge(&mut self, count: usize, limit: usize) -> Checked {
         self.held += count;
         if self.held > limit || self.places.len() >= u32::MAX as usize {

@@ -72,6 +72,15 @@ impl SnapshotBuilder {
         }
     }
 
+    /// Returns the approximate bytes of memory of everything that has been read.
+    pub(crate) fn memory(&self) -> usize {
+        let lists = self.lists.capacity() * 2 * size_of::<Rows>();
+        // Each pool stands in a list and in a table.
+        let pools = self.pairs.capacity() * 3 * size_of::<PoolId>();
+        let names = self.symbols.memory() + self.tags.memory();
+        names + self.events.memory() + self.kept.memory() + self.nodes.memory() + lists + pools
+    }
+
     /// Creates a node.
     #[inline]
     pub(crate) fn node(&mut self, kind: Kind) -> Checked<Value> {

@@ -30,6 +30,11 @@ impl Operands {
         Ok(())
     }
 
+    /// Returns the bytes of memory that it occupies.
+    pub(crate) fn memory(&self) -> usize {
+        self.values.capacity() * size_of::<Value>() + self.marks.capacity() * size_of::<u32>()
+    }
+
     /// Returns whether this many more values and marks can be pushed.
     #[inline]
     pub(crate) fn has_room(&self, values: usize, marks: usize) -> bool {

@@ -37,9 +37,14 @@ pub(crate) fn fixtures() -> Vec<Fixture> {
     all
 }
 
+/// Returns the bytes of a fixture.
+pub(crate) fn fixture_bytes(name: &str) -> Vec<u8> {
+    std::fs::read(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
 /// Imports a fixture.
 pub(crate) fn fixture(name: &str) -> Imported {
-    import(&std::fs::read(folder().join(name)).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"))
+    import(&fixture_bytes(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Imports a file pushed in one piece.
@@ -99,4 +104,12 @@ pub(crate) fn describe(imported: &Imported) -> String {
         writeln!(out, "{} {:?} {}", finding.code.name(), finding.device, finding.message).unwrap();
     }
     out
+}
+
+/// Returns the contents of a file, without what was found about it.
+pub(crate) fn contents(imported: &Imported) -> String {
+    let found = imported.findings.len();
+    let text = describe(imported);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[..lines.len() - found].join("\n")
 }

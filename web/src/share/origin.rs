@@ -67,7 +67,8 @@ impl Origin {
 fn damage(summary: &Summary, is_running: bool) -> Vec<String> {
     let is_damage = |code: FindingCode| match code {
         FindingCode::Truncated => !is_running,
-        code => matches!(code, FindingCode::EventsLost | FindingCode::Malformed | FindingCode::Inconsistent),
+        FindingCode::EventsLost | FindingCode::NamesLost | FindingCode::Malformed | FindingCode::Inconsistent => true,
+        _ => false,
     };
     let found = summary.findings.iter().filter(|finding| is_damage(finding.code));
     found.map(|finding| finding.message.clone()).take(MOST_DAMAGE).collect()

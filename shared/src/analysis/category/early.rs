@@ -29,7 +29,12 @@ pub(super) fn tell(allocations: &Allocations, rules: &mut [u8], phases: &Phases)
         let bytes = allocations.requested.get(id as usize).unwrap_or(0);
         let Some(&count) = gradients.get(&bytes) else { continue };
         let earlier = seen.entry(bytes).or_insert(0);
-        let rule = if *earlier < count { Rule::EarlyParameter } else { Rule::EarlyState };
+        let rule = match *earlier < count {
+            true => Rule::EarlyParameter,
+            // Further gradients of that size may have been lost.
+            false if phases.has_lost => Rule::Unknown,
+            false => Rule::EarlyState,
+        };
         *earlier += 1;
         if let Some(slot) = rules.get_mut(id as usize) {
             *slot = rule as u8;

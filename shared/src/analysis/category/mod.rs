@@ -50,6 +50,7 @@ impl Categories {
         user: &UserRules,
     ) -> Self {
         let phases = Phases::of(input, symbols, traits, steps);
+        let may_train = phases.may_train();
         let user_of_stack = user.by_stack(symbols);
         let first_user = Rule::ALL.len() as u8;
         let allocations = &input.replay.allocations;
@@ -61,7 +62,11 @@ impl Categories {
                     return first_user.saturating_add(*rule);
                 }
                 let life = Life { traits: traits.of(StackId(stack)), bytes, gone: freed.min(end) };
-                phases.get(id).map_or(Rule::Unknown, |place| rule_of(life, place, &phases)) as u8
+                let rule = |place: phase::Place| match rule_of(life, place, &phases) {
+                    rule if is_guess(rule, life, place, &phases, may_train) => Rule::Unknown,
+                    rule => rule,
+                };
+                phases.get(id).map_or(Rule::Unknown, rule) as u8
             })
             .collect();
         early::tell(allocations, &mut rules, &phases);
@@ -150,6 +155,23 @@ fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
         if *rule == Rule::Inferred as u8 && is_open(id) && is_live && is_kept {
             *rule = Rule::ForwardKept as u8;
         }
+    }
+}
+
+/// Returns whether a rule follows from what was not seen, where it may have been lost.
+fn is_guess(rule: Rule, life: Life, place: phase::Place, phases: &Phases, may_train: bool) -> bool {
+    match rule {
+        // What is kept for the backward pass, or is the result of inference.
+        Rule::Saved | Rule::Interrupted | Rule::ForwardScratch if may_train => true,
+        // The next phase may have begun earlier, and found it.
+        Rule::OptimizerScratch
+        | Rule::BackwardScratch
+        | Rule::SetupScratch
+        | Rule::ForwardScratch
+        | Rule::InputScratch => phases.loses_within(place.begin, life.gone.min(place.until)),
+        // No gradient has its size, as far as they are known.
+        Rule::BackwardOpen | Rule::OwnInput => phases.has_lost,
+        _ => false,
     }
 }
 

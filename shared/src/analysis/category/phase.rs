@@ -74,12 +74,24 @@ pub(super) struct Phases {
     gradient_sizes: FxHashSet<u64>,
     /// The positions at which requests failed.
     failures: Vec<u32>,
+    /// Whether names of stacks were lost: what no stack tells may have been told by one of those.
+    pub has_lost: bool,
+    /// The positions at which something was made of which not even the phase is known, because its stack or the events
+    /// around it were lost.
+    lost: Vec<u32>,
 }
 
 impl Phases {
     pub(super) fn of(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits, steps: Option<&Steps>) -> Self {
         let allocations = &input.replay.allocations;
-        let has_python = allocations.stack.iter().any(|stack| traits.of(StackId(stack)).has(Traits::PYTHON));
+        let has_any = |some| allocations.stack.iter().any(|stack| traits.of(StackId(stack)).has(some));
+        // Where frames of C++ were recorded, a thread without Python has some, too: what has none was not recorded.
+        let (has_python, has_cpp) = (has_any(Traits::PYTHON), has_any(Traits::CPP));
+        let has_lost = traits.all().has(Traits::LOST);
+        let mut lost: Vec<u32> = input.trace.losses.iter().map(|loss| loss.position).collect();
+        // Whether something was lost since a stack last told the phase.
+        let mut is_unsure = false;
+        let mut losses = input.trace.losses.iter().map(|loss| loss.position).peekable();
         let spans = spans_of_phases(input, symbols);
         let mut spans = spans.iter().peekable();
         let mut open: Option<(u32, Traits)> = None;
@@ -90,13 +102,19 @@ impl Phases {
         // Whether a module's `forward` was seen in this step, since the last backward pass or call of the optimizer.
         let mut is_behind_forward = false;
         let lives = allocations.begin.iter().zip(allocations.end.iter());
-        for (stack, (begin, end)) in allocations.stack.iter().zip(lives) {
-            // The stack of what is older than the trace and freed in it is that of the free.
-            let stack = if begin == 0 && end != Allocation::NEVER { 0 } else { stack };
+        for (id, (stack, (begin, end))) in (0..).zip(allocations.stack.iter().zip(lives)) {
+            let is_unseen = input.replay.is_unseen(id);
+            // The stack of what is older than the trace or made where events are missing, and freed in the trace, is that of
+            // the free.
+            let stack = if (begin == 0 || is_unseen) && end != Allocation::NEVER { 0 } else { stack };
+            while losses.next_if(|position| *position < begin).is_some() {
+                is_unsure = true;
+            }
             // A step and a span include the events behind their start.
             while all_steps.get(step).is_some_and(|step| step.to < begin) {
                 step += 1;
-                is_behind_forward = false;
+                // Where stacks were lost, the steps may be shifted.
+                (is_behind_forward, is_unsure) = (false, is_unsure && has_lost);
             }
             let step_end = end_of(all_steps.get(step).filter(|step| step.from < begin));
             let next_step_end = end_of(all_steps.get(step + 1));
@@ -105,19 +123,26 @@ impl Phases {
             }
             let marked = open.filter(|(to, _)| begin <= *to).map_or(Traits::default(), |(_, marked)| marked);
             let own = traits.of(StackId(stack));
-            let phase = match phase_of(own, marked, has_python && begin > 0) {
+            // Nothing follows from what is missing.
+            let is_lost = own.has(Traits::LOST) || is_unseen && stack == 0;
+            let phase = match phase_of(own, marked, has_python && !has_cpp && begin > 0) {
+                _ if is_lost => Phase::Unknown,
+                Phase::Before if is_unsure => Phase::Unknown,
                 Phase::Before if is_behind_forward => Phase::After,
                 phase => phase,
             };
+            if is_lost {
+                (is_unsure, _) = (true, lost.push(begin));
+            }
             match phase {
-                Phase::Forward => is_behind_forward = true,
-                Phase::Backward | Phase::Optimizer => is_behind_forward = false,
+                Phase::Forward => (is_behind_forward, is_unsure) = (true, false),
+                Phase::Backward | Phase::Optimizer => (is_behind_forward, is_unsure) = (false, false),
                 _ => {}
             }
             places.push(Place { phase, begin, until: Allocation::NEVER, step_end, next_step_end, is_result: false });
         }
         let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
-        let is_inference = !places.iter().any(is_training);
+        let is_inference = !has_lost && !places.iter().any(is_training);
         set_until(&mut places, is_inference);
         let first_pass = places.iter().find(|place| place.phase == Phase::Forward).map(|place| place.begin);
         let first = steps.and_then(|steps| steps.steps.first());
@@ -132,7 +157,10 @@ impl Phases {
             first_step_end,
             gradient_sizes: FxHashSet::default(),
             failures: oom::positions(input.trace).into_iter().map(|(position, _)| position).collect(),
+            has_lost,
+            lost,
         };
+        new.lost.sort_unstable();
         new.gradient_sizes = new.sizes_of_gradients(input);
         new
     }
@@ -150,6 +178,18 @@ impl Phases {
     pub(super) fn fails_within(&self, begin: u32, gone: u32) -> bool {
         let from = self.failures.partition_point(|position| *position < begin);
         self.failures.get(from).is_some_and(|position| *position < gone)
+    }
+
+    /// Returns whether something was lost between two positions: the phase that begins then may be another one.
+    pub(super) fn loses_within(&self, begin: u32, gone: u32) -> bool {
+        let from = self.lost.partition_point(|position| *position <= begin);
+        self.lost.get(from).is_some_and(|position| *position < gone)
+    }
+
+    /// Returns whether nothing tells if the program trains: no backward pass was seen, but names were lost.
+    pub(super) fn may_train(&self) -> bool {
+        let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
+        self.has_lost && !self.places.iter().any(is_training)
     }
 
     /// Returns whether a gradient has this size; if no backward pass ended, whether a parameter has.
@@ -172,7 +212,7 @@ impl Phases {
 }
 
 /// Returns the phase that a stack tells, or, if it tells none, an annotation around the allocation.
-fn phase_of(own: Traits, marked: Traits, has_python: bool) -> Phase {
+fn phase_of(own: Traits, marked: Traits, has_only_python: bool) -> Phase {
     let told = if own.has(Traits::PYTHON) || own.has(Traits::BACKWARD) { own } else { own.and(marked) };
     if told.has(Traits::RECOMPUTE) {
         return Phase::Recompute;
@@ -195,7 +235,7 @@ fn phase_of(own: Traits, marked: Traits, has_python: bool) -> Phase {
     match own.has(Traits::PYTHON) {
         true => Phase::Before,
         // The threads of the backward pass have no Python frames.
-        false if has_python && !own.has(Traits::CPP) => Phase::Backward,
+        false if has_only_python && !own.has(Traits::CPP) => Phase::Backward,
         false => Phase::Unknown,
     }
 }

@@ -90,5 +90,5 @@ rules! {
     EarlyState, OptimizerState, "older, size of a gradient, again", "lifetime, size",
         "It is older than the recording and outlives its first step, and more of this size do than there are gradients of it.";
     Unknown, Unknown, "no rule", "",
-        "No stack was recorded, or no rule applies to it.";
+        "No stack was recorded, its names were lost, or no rule applies to it.";
 }

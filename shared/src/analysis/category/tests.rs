@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analysis::steps::Steps;
+use crate::event::Action;
 use crate::index::Index;
 use crate::replay::Replay;
 
@@ -116,8 +117,8 @@ fn what_was_live_at_a_failure_was_not_freed_before() {
     assert_eq!(got.last().unwrap(), "temporary: backward, still live");
 }
 
-#[test]
-fn inference_has_no_gradients() {
+/// Twelve passes of a model that does not train.
+fn inference() -> String {
     let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
     for step in 0..12_u64 {
         let (new, old) = (0x200_0000 + (step % 2) * 0x10_0000, 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
@@ -129,7 +130,12 @@ fn inference_has_no_gradients() {
         lines += "alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n";
         lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
     }
-    let got = rules(&lines, "");
+    lines
+}
+
+#[test]
+fn inference_has_no_gradients() {
+    let got = rules(&inference(), "");
     let want = ["inputs: before forward, kept", "kv_cache: inference, kept", "activations: inference"];
     assert_eq!(got[0], "parameters: module, kept");
     assert_eq!(got[6..9], want);
@@ -160,29 +166,30 @@ fn what_a_server_never_frees_is_no_input() {
     assert_eq!(served(&format!("{weights}alloc 0x1010000 9192 {MODULE}\n")), "inputs: own code, kept");
 }
 
+/// Six steps that each have a batch, which the next one replaces, and keep something between two steps.
+fn steps_that_keep(kept_for: u64) -> String {
+    let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
+    for step in 0..6_u64 {
+        let batch = 0x200_0000 + (step % 2) * 0x10_0000;
+        lines += &format!("alloc {batch} 1024 main@t.py:4\n");
+        if step > 0 {
+            lines += &format!("free {}\n", 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
+        }
+        lines += &format!("alloc 0x1003000 2048 {FORWARD}\nalloc 0x1004000 4096\nfree 0x1003000\n");
+        lines += &format!("alloc 0x1005000 512 {OPTIMIZER}\nfree 0x1005000\nfree 0x1004000\n");
+        lines += &format!("alloc {} 700 keep@t.py:30\n", 0x300_0000 + step * 0x1000);
+        if step >= kept_for {
+            lines += &format!("free {}\n", 0x300_0000 + (step - kept_for) * 0x1000);
+        }
+    }
+    lines
+}
+
 #[test]
 fn what_the_program_keeps_for_several_steps_is_no_batch() {
-    // Each step has a batch, which the next one replaces; every step keeps something between two steps.
-    let job = |kept_for: u64| {
-        let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
-        for step in 0..6_u64 {
-            let batch = 0x200_0000 + (step % 2) * 0x10_0000;
-            lines += &format!("alloc {batch} 1024 main@t.py:4\n");
-            if step > 0 {
-                lines += &format!("free {}\n", 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
-            }
-            lines += &format!("alloc 0x1003000 2048 {FORWARD}\nalloc 0x1004000 4096\nfree 0x1003000\n");
-            lines += &format!("alloc 0x1005000 512 {OPTIMIZER}\nfree 0x1005000\nfree 0x1004000\n");
-            lines += &format!("alloc {} 700 keep@t.py:30\n", 0x300_0000 + step * 0x1000);
-            if step >= kept_for {
-                lines += &format!("free {}\n", 0x300_0000 + (step - kept_for) * 0x1000);
-            }
-        }
-        rules(&lines, "")
-    };
     let of = |told: &[String], nth: usize| told[1 + nth * 5..][..5].to_vec();
     for (kept_for, kept) in [(1, "inputs: before forward, kept"), (9, "unknown: no rule")] {
-        let told = job(kept_for);
+        let told = rules(&steps_that_keep(kept_for), "");
         assert_eq!(of(&told, 1)[0], "inputs: before forward, kept", "{told:?}");
         assert_eq!(of(&told, 1)[4], kept, "{told:?}");
     }
@@ -217,6 +224,66 @@ fn what_is_not_told_is_unknown() {
     assert_eq!(rules(bare, ""), ["unknown: no rule", "unknown: no rule"]);
     let own = "alloc 0x1000000 4096 main@t.py:1\nalloc 0x1002000 512 main@t.py:2\nfree 0x1002000";
     assert_eq!(rules(own, ""), ["unknown: no rule", "unknown: no rule"]);
+}
+
+/// With the names of the forward pass, activations became gradients: what had no stack counted as the backward pass's.
+#[test]
+fn a_lost_stack_leaves_unknown_and_makes_nothing_else_of_it() {
+    let category = |told: &str| told.split(':').next().unwrap_or_default().to_owned();
+    for (name, lines) in [("training", training()), ("inference", inference()), ("steps", steps_that_keep(1))] {
+        let whole = rules(&lines, "");
+        let mut stacks: Vec<&str> =
+            lines.lines().map(str::trim).filter_map(|line| line.splitn(4, ' ').nth(3)).collect();
+        stacks.sort_unstable();
+        stacks.dedup();
+        for lost in 1..1_u32 << stacks.len() {
+            let is_lost =
+                |stack: &str| stacks.iter().position(|known| *known == stack).is_some_and(|i| lost >> i & 1 == 1);
+            let damaged: Vec<String> = (lines.lines().map(str::trim))
+                .map(|line| match line.splitn(4, ' ').nth(3).filter(|stack| is_lost(stack)) {
+                    Some(stack) => line.replace(stack, "lost"),
+                    None => line.to_owned(),
+                })
+                .collect();
+            let got = rules(&damaged.join("\n"), "");
+            assert_eq!(got.len(), whole.len());
+            for (id, (got, whole)) in got.iter().zip(&whole).enumerate() {
+                let is_kept = category(got) == category(whole) || category(got) == "unknown";
+                assert!(is_kept, "{name} without {lost:b} of {stacks:?}: allocation {id} was {whole}, is {got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_made_where_events_are_missing_is_unknown() {
+    let lines = format!("segment_alloc 0x1000000 209715200\n{}", training());
+    let mut snapshot = crate::testing::snapshot(&lines);
+    let mut trace = snapshot.devices.remove(0);
+    // The first gradient of the second step: its allocation is lost, and its free is not.
+    let events: Vec<_> = trace.events.iter().collect();
+    let lost = events.iter().rposition(|event| event.address.0 == 0x100_7000 && event.action == Action::Alloc);
+    let lost = lost.expect("a gradient");
+    trace.events = crate::trace::Events::default();
+    events.iter().enumerate().filter(|(i, _)| *i != lost).for_each(|(_, event)| trace.events.push(*event));
+    trace.losses = vec![crate::trace::Loss { position: lost as u32, events: 1, ..crate::trace::Loss::default() }];
+    let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+    let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
+    let traits = StackTraits::build(&snapshot.symbols);
+    let steps = Steps::of(input, &snapshot.symbols, &traits);
+    let told = Categories::of(input, &snapshot.symbols, &traits, steps.as_ref(), &UserRules::default());
+    let unseen: Vec<u32> = (0..told.len() as u32).filter(|id| replay.is_unseen(*id)).collect();
+    assert_eq!(unseen.len(), 1);
+    assert_eq!(told.get(unseen[0]), Category::Unknown);
+}
+
+#[test]
+fn where_frames_of_cpp_were_recorded_what_has_none_is_no_gradient() {
+    let got = rules(&training(), "");
+    let cpp = training().replace(FORWARD, &format!("at::empty@?? {FORWARD}"));
+    let told = rules(&cpp, "");
+    assert_eq!((got[8].as_str(), told[8].as_str()), ("gradients: backward, kept", "unknown: no rule"));
+    assert_eq!(told[3], got[3]);
 }
 
 #[test]

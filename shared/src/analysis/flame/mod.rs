@@ -15,9 +15,9 @@ use self::step::{Key, Steps};
 use self::transform::{Row, apply, halve};
 use super::folding::{BestFrames, names_text, short_location, short_name};
 use super::paint::category_paint;
-use super::site::{NO_STACK, Sites};
+use super::site::{LOST_STACK, NO_STACK, Sites, name_of};
 use crate::category::Category;
-use crate::frames::{FrameId, StackId, Symbols};
+use crate::frames::{FrameId, Recorded, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads, Sandwich, Transform};
 use crate::text::shown;
 use crate::units::counted;
@@ -137,7 +137,7 @@ pub fn box_name(symbols: &Symbols, sites: &Sites, number: u32) -> String {
         }
         Key::Folded(library) | Key::Library(library) => library_name(best, library),
         Key::Category(category) => category.name().to_owned(),
-        Key::Frame(_) | Key::NoStack => String::new(),
+        Key::Frame(_) | Key::NoStack | Key::LostStack => String::new(),
     }
 }
 
@@ -286,7 +286,7 @@ impl Layout<'_> {
                 }
                 let right = left.saturating_add(sum.width);
                 boxes.push(self.key_box(key, depth, (share(left), share(right)), &sum));
-                if key != Key::NoStack {
+                if !matches!(key, Key::NoStack | Key::LostStack) {
                     open.push_back(Open { depth, left, leaves: sum.leaves });
                 }
                 left = right;
@@ -309,7 +309,11 @@ impl Layout<'_> {
                     (Key::Category(leaf.category.unwrap_or_default()), Below { is_sorted: true, ..below })
                 }
                 Some(next) => next,
-                None if leaf.stack.0 == 0 && below.at == 0 => (Key::NoStack, below),
+                None if below.at == 0 => match self.symbols.recorded(leaf.stack) {
+                    Recorded::Nothing => (Key::NoStack, below),
+                    Recorded::Lost => (Key::LostStack, below),
+                    Recorded::Partly | Recorded::Whole => continue,
+                },
                 None => continue,
             };
             let child = children.entry(key).or_default();
@@ -331,7 +335,7 @@ impl Layout<'_> {
             Key::Folded(library) | Key::Library(library) => {
                 (self.sites.best_frames().library_name(*library).as_bytes(), &[][..], 0, *library)
             }
-            Key::NoStack => (&[][..], &[][..], 0, 0),
+            Key::NoStack | Key::LostStack => (&[][..], &[][..], 0, u32::from(*key == Key::LostStack)),
             Key::Category(category) => (category.name().as_bytes(), &[][..], 0, 0),
         };
         children.sort_by(|(a, x), (b, y)| y.width.cmp(&x.width).then_with(|| name(a).cmp(&name(b))));
@@ -371,13 +375,16 @@ impl Layout<'_> {
                 let stacks = sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf));
                 stacks.into_iter().any(|leaf| self.symbols.stack(leaf.stack).iter().any(of))
             }
-            Key::NoStack | Key::Category(_) => false,
+            Key::NoStack | Key::LostStack | Key::Category(_) => false,
         }
     }
 
     fn key_box(&self, key: Key, depth: u32, x: (f32, f32), sum: &Sum) -> FlameBox {
         let is_lit = self.is_lit(key, sum);
         let (name, location, number) = match key {
+            Key::Frame(id) if self.symbols.is_lost_frame(id) => {
+                (name_of(self.symbols, self.symbols.frame(id).name).into_owned(), "lost to damage".to_owned(), id.0)
+            }
             Key::Frame(id) if self.sites.best_frames().is_nameless(id) => {
                 (nameless(self.symbols, id), "no symbols".to_owned(), id.0)
             }
@@ -394,6 +401,10 @@ impl Layout<'_> {
                 let number = FlameBox::CATEGORY + category as u32;
                 let plain = self.plain_box(category.name().to_owned(), depth, x, sum);
                 return FlameBox { frame: number, paint: dimmed(category_paint(category), is_lit), ..plain };
+            }
+            Key::LostStack => {
+                let plain = self.plain_box(LOST_STACK.to_owned(), depth, x, sum);
+                return FlameBox { paint: dimmed(Paint::OTHER, is_lit), ..plain };
             }
             Key::NoStack => {
                 let location = self.shape.no_stack.to_owned();

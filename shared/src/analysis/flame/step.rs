@@ -15,6 +15,8 @@ pub(super) enum Key {
     Library(u32),
     /// Allocations without a stack.
     NoStack,
+    /// Allocations whose stack was lost to damage.
+    LostStack,
     /// The allocations of a category: the first level.
     Category(Category),
 }

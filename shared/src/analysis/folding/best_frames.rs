@@ -38,6 +38,8 @@ impl Index<&Symbols> for BestFrames {
             let frame = symbols.frame(FrameId(id));
             let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
             let Owner { rank, library } = Owner::of(&name, &filename, &self.overrides);
+            // A frame that is known describes a stack better than one whose names were lost.
+            let rank = if symbols.is_lost_frame(FrameId(id)) { Rank::Machinery } else { rank };
             let number = match self.numbers.get(&*library) {
                 Some(&number) => number,
                 None => {

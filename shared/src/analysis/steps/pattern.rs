@@ -195,13 +195,13 @@ fn best_class<'a>(even: &'a [Even], symbols: &Symbols, traits: &StackTraits) -> 
 }
 
 /// Returns whether a class is a part of a step: all its stacks lie within the same call of a module, of the backward
-/// pass or of the optimizer, or have no frames although those of other classes do.
+/// pass or of the optimizer, or have no frames although those of other classes do, or frames that were lost.
 fn is_part(class: &[Even], symbols: &Symbols, traits: &StackTraits) -> bool {
     const PARTS: Traits = Traits::FORWARD.and(Traits::BACKWARD).and(Traits::OPTIMIZER).and(Traits::SETUP);
     let of = |kind: &Even| traits.of(StackId(kind.stack));
     let mut stacks = class.iter().filter(|kind| of(kind).has(Traits::PYTHON)).map(|kind| python(kind, symbols, traits));
     let Some(first) = stacks.next() else {
-        let is_known = |kind: &Even| kind.stack != 0 && !of(kind).has(PARTS);
+        let is_known = |kind: &Even| kind.stack != 0 && !of(kind).has(PARTS.and(Traits::LOST));
         return symbols.stack_count() > 1 && !class.iter().any(is_known);
     };
     let common = stacks

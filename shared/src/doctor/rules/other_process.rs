@@ -11,6 +11,10 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let (Some(position), Some(event), Some(capacity)) = (ground.failed, event, ground.case.capacity) else {
         return Vec::new();
     };
+    // Segments may be missing from the trace, and nobody else holds those.
+    if !trace.losses.is_empty() {
+        return Vec::new();
+    }
     let (free, reserved) = (event.address.0, replay.state_at(position).totals.reserved);
     let others = capacity.saturating_sub(free).saturating_sub(reserved);
     if others < CONTEXT_BYTES || !is_share(others, capacity, OTHERS_PERCENT) {
