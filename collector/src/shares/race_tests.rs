@@ -1,7 +1,7 @@
 //! Tests of what happens to links, traces and uploads at the same time, and of a place to keep them that fails or is slow.
 
 use std::sync::Condvar;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 
 use super::tests::{OWNER, PART, limits, offer, open_with, read, recording, send, share};

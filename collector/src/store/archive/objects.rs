@@ -365,7 +365,7 @@ impl Objects {
 
     /// Deletes objects, in as few requests as the store allows, each within so many seconds. Those that are not there count as
     /// deleted.
-    pub(in crate::store) fn delete(&self, places: Vec<Path>, seconds: u64) -> StoreResult {
+    pub(in crate::store) fn delete(&self, places: &[Path], seconds: u64) -> StoreResult {
         self.check()?;
         for places in places.chunks(DELETED_AT_ONCE) {
             let (store, places) = (Arc::clone(&self.store), places.to_vec());
@@ -433,8 +433,8 @@ impl Archive for ObjectArchive {
 
     fn remove(&self, session: &str, sealed: &[Sealed]) -> StoreResult {
         let place = |sealed: &Sealed| Ok(self.objects.place(&sealed_path(session, sealed.number, sealed.hash)?));
-        let places = sealed.iter().map(place).collect::<StoreResult<_>>()?;
-        let deleted = self.objects.delete(places, self.objects.limits.request_seconds);
+        let places: Vec<_> = sealed.iter().map(place).collect::<StoreResult<_>>()?;
+        let deleted = self.objects.delete(&places, self.objects.limits.request_seconds);
         let mut known = self.objects.known.lock();
         known.changes += 1;
         known.segments.remove(session);
@@ -475,11 +475,7 @@ impl Archive for ObjectArchive {
         let Some(marks) = marks else {
             // Most sessions never had any.
             let has_none = self.objects.marked.lock().has_none(session);
-            return if has_none {
-                Ok(())
-            } else {
-                self.objects.delete(vec![place], self.objects.limits.request_seconds)
-            };
+            return if has_none { Ok(()) } else { self.objects.delete(&[place], self.objects.limits.request_seconds) };
         };
         self.objects.check()?;
         // Noted before the request, so that a reader never misses marks that were just written.

@@ -171,7 +171,7 @@ impl Objects {
         }
         if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
             // Deleted while it was uploaded.
-            return self.delete(vec![place], self.limits.request_seconds);
+            return self.delete(&[place], self.limits.request_seconds);
         }
         self.note_uploaded(session, *sealed);
         // From here on its local file may be gone, and it still counts.

@@ -114,8 +114,8 @@ impl DiskFiles {
     }
 
     /// Says, once, that a link was met and not followed.
-    fn note_unfollowed(&self, link: PathBuf) {
-        if self.unfollowed.lock().insert(link.clone()) {
+    fn note_unfollowed(&self, link: &Path) {
+        if self.unfollowed.lock().insert(link.to_owned()) {
             tracing::error!(
                 path = %link.display(),
                 "a symbolic link is not followed, so what it leads to is missing; put the files themselves in its place"
@@ -148,7 +148,7 @@ impl Files for DiskFiles {
             Ok(found) if found.is_dir() => {}
             Ok(found) => {
                 if found.is_symlink() {
-                    self.note_unfollowed(path);
+                    self.note_unfollowed(&path);
                 }
                 return Ok(entries);
             }
@@ -163,7 +163,7 @@ impl Files for DiskFiles {
             if kind.is_dir() || folder.is_empty() && self.linked.contains_key(&name) {
                 entries.push(Entry { name, is_folder: true, bytes: 0 });
             } else if kind.is_symlink() {
-                self.note_unfollowed(entry.path());
+                self.note_unfollowed(&entry.path());
             } else if kind.is_file()
                 && let Ok(found) = entry.metadata()
             {

@@ -70,7 +70,7 @@ impl Shelf for ObjectShelf {
     }
 
     fn remove(&self, path: &str) -> StoreResult {
-        self.objects.delete(vec![self.objects.place(path)], self.seconds)
+        self.objects.delete(&[self.objects.place(path)], self.seconds)
     }
 }
 
