@@ -13,15 +13,19 @@ import { at, text, until } from './workbench.mjs';
 const run = (data, ...args) =>
   execFileSync(programPath(), args, { env: { ...process.env, XDG_STATE_HOME: join(data, 'state') }, encoding: 'utf8' });
 
-test('a file that the terminal opened is in the page, also over a reload', async (t) => {
+// On the second, the page needs the token in the address: the server is as where the system does not tell users apart.
+const servers = [['', {}], [' with a token', { VRAMSCOPE_USERS_UNKNOWN: '1' }]];
+for (const [where, env] of servers) test(`a file that the terminal opened${where} is in the page, also over a reload`, async (t) => {
   const data = emptyFolder(t);
-  await startServer(t, data);
+  await startServer(t, data, [], env);
   const file = join(data, 'my job.json');
   writeFileSync(file, trainingJob().buffer);
   const printed = run(data, file);
   const [, address] = /^Opened at (\S+)$/m.exec(printed);
+  assert.equal(address.includes('#token='), where !== '');
   const page = await openPage(t, { address });
   await page.reach('ready');
+  assert.ok(!page.tab.url().includes('token'), page.tab.url());
   assert.match(await page.tab.title(), /^my job\.json/);
   await at(page, 'tab-flame').click();
   await until('the address follows the view', async () => page.tab.url(), (url) => url.includes('tab=flame') && url.includes('open='));
