@@ -47,8 +47,8 @@ const FORBIDDEN: [&str; 9] = [
 /// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and
 /// never a higher one. A new module gets the lowest layer above everything it uses.
 const LAYERS: &[&[&str]] = &[
-    &["budget", "category", "checksum", "decimal", "limits", "order"],
-    &["numbered", "units"],
+    &["budget", "category", "checksum", "decimal", "limits", "order", "text"],
+    &["numbered", "setting", "units"],
     &["error", "event", "sweep"],
     &["frames", "msgpack"],
     &["trace"],

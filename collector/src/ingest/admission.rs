@@ -17,9 +17,6 @@ use crate::access::{Caller, Grant, Role, Seat, audit};
 use crate::clock::now_us;
 use crate::store::{Found, Record};
 
-/// How often a collector is admitted to a session that is forgotten at the same moment.
-const ATTEMPTS: usize = 3;
-
 /// A collector that was admitted.
 #[derive(Debug)]
 pub(super) struct Joined {
@@ -61,57 +58,58 @@ impl Sessions {
             return Err(IngestError::Restart);
         }
         let seat = grant.seat(&hello.session, Duration::from_secs(self.limits().lost_seconds))?;
-        for _ in 0..ATTEMPTS {
-            match self.enter(hello, &grant) {
-                // It was forgotten or deleted just now: the next attempt begins another one.
-                Err(IngestError::Removed) => {}
-                Err(error) => return Err(error),
-                Ok((session, (connection, number, next), is_new)) => {
-                    let caller = Caller::with(caller.peer, grant);
-                    let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
-                    note(&caller, &hello.session);
-                    return Ok(Joined { session, connection, number, next, caller, seat: Some(seat) });
-                }
+        let (session, connection, is_new) = self.enter(hello, &grant)?;
+        match session.join(self.store(), *self.limits(), hello, is_new) {
+            Ok((number, next)) => {
+                let caller = Caller::with(caller.peer, grant);
+                let note = if is_new && next == 1 { audit::session_begun } else { audit::session_resumed };
+                note(&caller, &hello.session);
+                Ok(Joined { session, connection, number, next, caller, seat: Some(seat) })
             }
-        }
-        Err(IngestError::Removed)
-    }
-
-    /// Lets a collector enter its session, begun if necessary. Also returns whether it was.
-    #[expect(clippy::type_complexity, reason = "it is taken apart by its only caller")]
-    fn enter(&self, hello: &Hello, grant: &Grant) -> Result<(Arc<Session>, (Connection, u64, u64), bool), IngestError> {
-        let found = self.get(&hello.session);
-        let is_known = found.is_some();
-        let (session, is_empty) = match found {
-            Some(session) => (session, false),
-            None => {
-                let mut record = described(hello, self.limits())?;
-                grant.begin_session()?;
-                record.producer = producer(grant.name(), &record.host);
-                record.kept_us = self.kept_now_us();
-                let segments = self.stored(hello)?;
-                if !segments.is_empty() {
-                    record = describe(self.store(), &hello.session, &segments)?.0;
-                }
-                let session = Arc::new(Session::new(View::of_record(record), self.memory()));
-                if segments.is_empty() && !self.is_loaded() {
-                    session.note_unlooked();
-                }
-                // Another connection may have been faster.
-                let session = Arc::clone(self.known().entry(hello.session.clone()).or_insert(session));
-                (session, segments.is_empty())
-            }
-        };
-        session.adopt(|| described(hello, self.limits()))?;
-        match session.join(self.store(), *self.limits(), hello, is_empty) {
-            Ok(joined) => Ok((session, joined, !is_known)),
             Err(error) => {
-                if !is_known && !matches!(error, IngestError::Key) {
-                    self.forget_empty(&session);
-                }
+                drop(connection);
+                self.forget_empty(&session);
                 Err(error)
             }
         }
+    }
+
+    /// Connects a collector to its session, begun if necessary. Returns whether nothing is stored of it. Nobody forgets the
+    /// session between the moment it is found and the moment it counts the connection.
+    fn enter(&self, hello: &Hello, grant: &Grant) -> Result<(Arc<Session>, Connection, bool), IngestError> {
+        if let Some(session) = self.get(&hello.session) {
+            session.adopt(|| described(hello, self.limits()))?;
+            let known = self.known();
+            // It may have been forgotten since.
+            if known.get(&hello.session).is_some_and(|found| Arc::ptr_eq(found, &session)) {
+                let connection = session.connect(&hello.key)?;
+                return Ok((session, connection, false));
+            }
+        }
+        let mut record = described(hello, self.limits())?;
+        grant.begin_session()?;
+        record.producer = producer(grant.name(), &record.host);
+        record.kept_us = self.kept_now_us();
+        let segments = self.stored(hello)?;
+        if !segments.is_empty() {
+            record = describe(self.store(), &hello.session, &segments)?.0;
+        }
+        let session = Arc::new(Session::new(View::of_record(record), self.memory()));
+        if segments.is_empty() && !self.is_loaded() {
+            session.note_unlooked();
+        }
+        session.adopt(|| described(hello, self.limits()))?;
+        // Another connection may have been faster.
+        let mut known = self.known();
+        let entered = Arc::clone(known.entry(hello.session.clone()).or_insert_with(|| Arc::clone(&session)));
+        let is_new = Arc::ptr_eq(&entered, &session) && segments.is_empty();
+        let connection = entered.connect(&hello.key).inspect_err(|_| {
+            // Another collector's, as its labels say. It stays unknown until the store was looked through.
+            if Arc::ptr_eq(&entered, &session) {
+                known.remove(&hello.session);
+            }
+        })?;
+        Ok((entered, connection, is_new))
     }
 
     /// Returns what is stored of a session that isn't known. Once the store was looked through, that is nothing. Before that,

@@ -8,6 +8,7 @@ use shared::limits::ServerLimits;
 use shared::wire::SessionState;
 
 use super::{IngestError, Session};
+use crate::access::Secret;
 
 /// The collectors of a session.
 #[derive(Debug, Default)]
@@ -51,8 +52,11 @@ impl Drop for Viewing {
 }
 
 impl Session {
-    /// Counts a collector; fails if the session is being deleted.
-    pub(super) fn connect(self: &Arc<Self>) -> Result<Connection, IngestError> {
+    /// Counts a collector that shows its key; fails if it is another collector's, or if the session is being deleted.
+    pub(super) fn connect(self: &Arc<Self>, key: &str) -> Result<Connection, IngestError> {
+        if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(key) {
+            return Err(IngestError::Key);
+        }
         let mut presence = self.presence.lock();
         if presence.is_removed {
             return Err(IngestError::Removed);

@@ -12,7 +12,7 @@ use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::memory::Memory;
-use super::presence::{Connection, Presence};
+use super::presence::Presence;
 use super::view::View;
 use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::{Secret, audit};
@@ -125,20 +125,15 @@ impl Session {
         Ok(())
     }
 
-    /// Admits a collector in place of any earlier one. Returns its connection, its number and the batch that is expected next.
-    /// Of a new session, nothing is looked for in the store. Waits for the disk.
+    /// Admits a collector that is connected, in place of any earlier one. Returns its number and the batch that is expected
+    /// next. Of a new session, nothing is looked for in the store. Waits for the disk.
     pub(super) fn join(
-        self: &Arc<Self>,
+        &self,
         store: &Arc<dyn TraceStore>,
         limits: ServerLimits,
         hello: &Hello,
         is_new: bool,
-    ) -> Result<(Connection, u64, u64), IngestError> {
-        if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(&hello.key) {
-            return Err(IngestError::Key);
-        }
-        // From here on nobody forgets, closes or deletes it.
-        let connection = self.connect()?;
+    ) -> Result<(u64, u64), IngestError> {
         // At once, so that the earlier connection releases the writer.
         self.holder.send_modify(|holder| *holder += 1);
         let number = *self.holder.borrow();
@@ -167,7 +162,7 @@ impl Session {
         } else {
             tracing::info!(session = self.id, seq, bytes, "session begun");
         }
-        Ok((connection, number, next))
+        Ok((number, next))
     }
 
     /// Returns the writer of a session of which nothing is stored.

@@ -73,7 +73,8 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
             ),
         ));
     }
-    findings.extend(of_names(recording));
+    let is_damaged = !damages.is_empty() || recording.malformed > 0;
+    findings.extend(of_names(recording, is_damaged));
     let later = recording.unknown.saturating_add(chunks.unsupported());
     if later > 0 {
         findings.push(Finding::new(
@@ -87,10 +88,12 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
     findings
 }
 
-/// Returns the finding about names that were lost, if something refers to them.
-fn of_names(recording: &Recording) -> Option<Finding> {
+/// Returns the finding about names that were lost, if something refers to them. In a recording without damage, a stream that no
+/// chunk describes is the default one.
+fn of_names(recording: &Recording, is_damaged: bool) -> Option<Finding> {
     let LostNames { stacks, parts } = recording.lost_names();
     let (events, tags) = recording.lost;
+    let tags = if is_damaged { tags } else { 0 };
     let mut lost = Vec::new();
     if stacks + parts > 0 {
         let all = counted((stacks + parts) as u64, "stack");
