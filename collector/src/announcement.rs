@@ -140,6 +140,11 @@ impl Announcement {
         Ok(found)
     }
 
+    /// Whether its file is still there: a server that stops removes it last.
+    pub fn is_published(&self, state: &Path) -> bool {
+        announcements(state).join(format!("{}.json", self.pid)).exists()
+    }
+
     /// Whether its address is this one. Another name of this machine may lead to another server.
     fn is_at(&self, address: &str) -> bool {
         let authority = |address: &str| {

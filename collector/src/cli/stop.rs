@@ -1,5 +1,6 @@
 //! `vramscope stop`: stops the servers of this user on this machine.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use crate::announcement::{Announcement, state_folder};
 
 /// The longest time in which a server has to end: it stores what jobs have sent.
 const END: Duration = Duration::from_secs(30);
+/// The longest time in which it seals what is open, once it answers no more.
+const SEAL: Duration = Duration::from_secs(10);
 /// The time between two looks at it.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -47,7 +50,7 @@ impl Stop {
         }
         let mut code = ExitCode::SUCCESS;
         for server in servers {
-            match end(&server) {
+            match end(&server, &state) {
                 Ok(()) => code = print(|out| writeln!(out, "Stopped the server at {}", server.address)),
                 Err(sentence) => code = refuse(&sentence),
             }
@@ -73,7 +76,7 @@ fn host_and_port(address: &str) -> (&str, &str) {
 }
 
 /// Ends a server, and waits for it.
-fn end(server: &Announcement) -> Result<(), String> {
+fn end(server: &Announcement, state: &Path) -> Result<(), String> {
     let Announcement { address, pid, .. } = server;
     signal(*pid).map_err(|what| format!("The server at {address} (process {pid}) can't be stopped: {what}."))?;
     let begun = Instant::now();
@@ -81,6 +84,11 @@ fn end(server: &Announcement) -> Result<(), String> {
         if begun.elapsed() > END {
             return Err(format!("The server at {address} (process {pid}) did not stop within {} s.", END.as_secs()));
         }
+        thread::sleep(LOOK);
+    }
+    // Its port is free before everything is sealed. One that was ended by force leaves its file.
+    let closed = Instant::now();
+    while server.is_published(state) && closed.elapsed() < SEAL {
         thread::sleep(LOOK);
     }
     Ok(())
