@@ -154,6 +154,11 @@ impl Scene {
                 std::io::Write::write_all(&mut socket, &[head.as_bytes(), &stream.file].concat())?;
                 http::receive(socket)
             })?;
+            // One address may begin an upload each second.
+            if response.status == 429 {
+                std::thread::sleep(Duration::from_secs(1));
+                continue;
+            }
             ensure!(response.status == 201, "{} {}", response.status, response.text());
             let link: serde_json::Value = serde_json::from_slice(&response.body)?;
             let token = link["token"].as_str().with_context(|| format!("no token in {link}"))?;
