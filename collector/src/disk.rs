@@ -1,4 +1,4 @@
-//! What people are told when a disk has no room.
+//! Messages for a disk that has no room.
 
 use std::io;
 

@@ -72,7 +72,7 @@ fn what_arrives_is_counted_up_to_the_room_and_up_to_the_half_of_one_token() {
     // What was cancelled is free at once.
     shares.cancel(&first, "alice").unwrap();
     send_to(&shares, &second, OWNER, 7 * PART).unwrap();
-    // A new one is told at once that it would not fit.
+    // A new one that would not fit is refused at once.
     let refused = shares.begin(&of(7 * PART), Owner { name: "carol", bytes: None }).unwrap_err();
     assert!(matches!(refused, ShareError::Full) && refused.to_string().contains("try again later"), "{refused}");
 }

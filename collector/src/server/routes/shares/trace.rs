@@ -70,7 +70,7 @@ pub(in crate::server) async fn shared_trace(
     let busy = || ApiError::busy("There are too many downloads. Try again later.");
     let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(busy)?;
     let (name, hash, bytes) = (file_name(&link.name, "trace"), link.hash().to_owned(), link.bytes);
-    // An object store that is away is told instead of a body that ends at once.
+    // If the object store does not answer, the client gets an error instead of an empty body.
     let (of, its, from) = (Arc::clone(&shares), Arc::clone(&link), range.clone());
     let first = blocking(move || piece(&of, &its, &from)).await??;
     let mut left = range.start + first.len() as u64..range.end;
