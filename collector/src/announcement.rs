@@ -27,6 +27,8 @@ use crate::clock::now_us;
 
 /// The folder of announcements in the user's state folder.
 const FOLDER: &str = "servers";
+/// The file beside the announcements that leads the browser to an address with a token.
+pub const DOOR: &str = "open.html";
 /// The most bytes of an announcement.
 const MOST_BYTES: u64 = 4 << 10;
 /// The most announcements that are looked at.
@@ -71,6 +73,8 @@ impl Drop for Announced {
     fn drop(&mut self) {
         // Whoever finds it learns that nothing answers.
         let _ = fs::remove_file(&self.0);
+        // The token that it leads with ends with the server.
+        let _ = fs::remove_file(self.0.with_file_name(DOOR));
     }
 }
 

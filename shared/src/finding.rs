@@ -122,6 +122,23 @@ impl FindingCode {
     }
 }
 
+/// What a file lacks, by its findings. A sentence about a trace says so where it would otherwise blame the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Integrity {
+    /// Its end is missing.
+    pub is_cut: bool,
+    /// Parts of it are damaged.
+    pub is_damaged: bool,
+}
+
+impl Integrity {
+    /// Returns what a file lacks that has these findings.
+    pub fn of(findings: &[Finding]) -> Self {
+        let has = |code| findings.iter().any(|finding| finding.code == code);
+        Self { is_cut: has(FindingCode::Truncated), is_damaged: has(FindingCode::Malformed) }
+    }
+}
+
 /// How much a finding matters. It orders findings, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -16,6 +16,7 @@ use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{Case, diagnose};
 use crate::event::Action;
+use crate::finding::Integrity;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
@@ -203,6 +204,7 @@ impl Patient {
             replay: &self.replay,
             usage: &self.usage,
             capacity: self.capacity,
+            integrity: Integrity::default(),
         }
     }
 }

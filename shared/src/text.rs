@@ -36,6 +36,14 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     replaced(text, is_hidden, |out, c| out.extend(c.escape_unicode()))
 }
 
+/// Returns where the separators of a path are, the last one first. The path may be [`shown`]: the backslash of a hidden character
+/// is not one.
+pub fn separators(path: &str) -> impl Iterator<Item = usize> {
+    path.rmatch_indices(['/', '\\'])
+        .map(|(at, _)| at)
+        .filter(|at| !path.get(*at..).is_some_and(|rest| rest.starts_with("\\u{")))
+}
+
 /// Returns the lines of a text, other hidden characters than line ends as `\u001b`: in JSON, that is the same text.
 pub fn sealed(lines: &str) -> Cow<'_, str> {
     let is_sealed = |c| c != '\n' && is_hidden(c);
@@ -88,6 +96,18 @@ mod tests {
             assert_eq!(shown(text), want);
             assert_eq!(format!("{:>90}", Shown(text)), format!("{want:>90}"));
             assert!(!shown(text).contains(is_hidden));
+        }
+    }
+
+    #[test]
+    fn the_backslash_of_a_hidden_character_separates_no_folders() {
+        for (path, want) in [
+            ("train.py", &[][..]),
+            ("C:\\job/train.py", &[6, 2]),
+            ("eyes/tr\u{1b}ain\u{202e}.py", &[4]),
+            ("eyes\\\u{ad}.py", &[4]),
+        ] {
+            assert_eq!(separators(&shown(path)).collect::<Vec<_>>(), want, "{path:?}");
         }
     }
 

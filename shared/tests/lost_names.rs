@@ -95,12 +95,12 @@ fn recording() -> Vec<u8> {
     job.out
 }
 
-/// Returns the place of the payload of each chunk of names.
-fn chunks_of_names(bytes: &[u8]) -> Vec<usize> {
+/// Returns the place of the last byte of each chunk of a kind.
+fn chunks_of(wanted: Kind, bytes: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), PRELUDE_BYTES as u64);
     let visit = &mut |chunk: shared::format::Chunk<'_>| {
-        if chunk.known_kind() == Some(Kind::Symbols) {
+        if chunk.known_kind() == Some(wanted) {
             places.push(chunk.end() as usize - 1);
         }
     };
@@ -134,7 +134,7 @@ fn a_damaged_chunk_of_names_costs_names_and_nothing_else() {
     for category in [Category::Parameters, Category::Gradients, Category::Activations, Category::OptimizerState] {
         assert!(whole.contains(&name(category)), "{category:?} is not in {whole:?}");
     }
-    let places = chunks_of_names(&bytes);
+    let places = chunks_of(Kind::Symbols, &bytes);
     assert!(places.len() >= 5, "{places:?}");
     for place in places {
         let got = damaged(&bytes, place);
@@ -153,11 +153,10 @@ fn a_damaged_chunk_of_names_costs_names_and_nothing_else() {
 fn what_was_lost_is_counted_and_named() {
     let bytes = recording();
     // The names of the forward pass come third, after those of the set-up and of the program itself.
-    let got = damaged(&bytes, chunks_of_names(&bytes)[2]);
+    let got = damaged(&bytes, chunks_of(Kind::Symbols, &bytes)[2]);
     let text: Vec<&str> = got.findings.iter().map(|finding| finding.message.as_str()).collect();
-    let want = "Names were lost with damaged parts of the recording: names of 1 stack, which 6 events have. No event was lost \
-                with them, but what that memory is used for is unknown. If the file that it was copied from is whole, copy \
-                it again.";
+    let want = "The names of 1 stack were in the damaged part, so where the memory of 6 events comes from, and what it is used \
+                for, is unknown. If the file that it was copied from is whole, copy it again.";
     assert!(text.contains(&want), "{text:#?}");
     let symbols = &got.snapshot.symbols;
     let told: Vec<Recorded> =
@@ -180,7 +179,7 @@ fn what_was_lost_is_counted_and_named() {
 #[test]
 fn a_copy_still_tells_what_was_lost() {
     let bytes = recording();
-    let mut session = Session::build(damaged(&bytes, chunks_of_names(&bytes)[2]), &mut |_| {});
+    let mut session = Session::build(damaged(&bytes, chunks_of(Kind::Symbols, &bytes)[2]), &mut |_| {});
     let copy = session.copy("copy", &Redaction::default(), Named { device: 0, ..Named::default() });
     let (header, snapshot) = copy.parts();
     let written = shared::format::write(header, snapshot);
@@ -201,7 +200,7 @@ fn transcribed(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn a_server_that_writes_a_copy_anew_keeps_what_was_lost() {
     let bytes = recording();
-    for place in chunks_of_names(&bytes) {
+    for place in chunks_of(Kind::Symbols, &bytes) {
         let mut session = Session::build(damaged(&bytes, place), &mut |_| {});
         let copy = session.copy("copy", &Redaction::default(), Named::default());
         let written = transcribed(&shared::format::write(copy.parts().0, copy.parts().1));
@@ -219,4 +218,31 @@ fn a_missing_header_is_said() {
     assert!(got.header.is_none());
     let said = |text: &str| got.findings.iter().any(|finding| finding.message.contains(text));
     assert!(said("The header is missing") && said("assumes those of PyTorch"), "{:#?}", got.findings);
+}
+
+/// The verdict called such a recording a snapshot without a history, and its tab "no memory problem".
+#[test]
+fn a_recording_that_ends_before_its_first_event_is_no_healthy_run() {
+    let bytes = recording();
+    let first = chunks_of(Kind::Events, &bytes)[0];
+    let got = import(&bytes[..first - 2]).unwrap();
+    assert!(got.findings.iter().any(|finding| finding.code == FindingCode::Truncated));
+    let text = FileReport::new("a".to_owned(), got).to_string();
+    assert!(!text.contains("There is no history") && !text.contains("snapshot was taken"), "{text}");
+}
+
+/// "No event was lost with them", and "Recording began late", although three quarters of the events were gone.
+#[test]
+fn events_before_the_first_one_that_is_left_are_missed_and_the_damage_is_blamed() {
+    let mut bytes = recording();
+    let events = chunks_of(Kind::Events, &bytes);
+    bytes[PRELUDE_BYTES..events[20]].fill(0);
+    let got = import(&bytes).unwrap();
+    let said: Vec<_> = got.findings.iter().map(|finding| (finding.code, finding.message.as_str())).collect();
+    let want = "Device 0: the file is damaged, and the first event that was read is number 22 of the run. Those before it may be \
+                lost.";
+    assert!(said.contains(&(FindingCode::EventsLost, want)), "{said:#?}");
+    let text = FileReport::new("a".to_owned(), got).to_string();
+    assert!(!text.contains("ecording began late") && !text.contains("max_entries"), "{text}");
+    assert!(text.contains("No recorded request failed"), "{text}");
 }

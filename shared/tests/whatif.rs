@@ -13,7 +13,7 @@ use shared::frames::{Frame, StackId, Symbols};
 use shared::limits::ImportLimits;
 use shared::recording;
 use shared::replay::Replay;
-use shared::trace::{DeviceTrace, Event, Settings, Snapshot, Tag, Tags};
+use shared::trace::{DeviceTrace, Event, Loss, Settings, Snapshot, Tag, Tags};
 use shared::units::{Address, PoolId, Stream};
 use shared::whatif::{AMPLE, Requests, RunTrace, SelfCheck, Terms, Why};
 
@@ -169,7 +169,7 @@ impl Recorded {
 fn a_changed_address_is_found() {
     let ops = [Op::Malloc(30 * MIB, 0), Op::Malloc(3 * MIB, 0), Op::Free(0), Op::Malloc(2 * MIB, 0)];
     let mut recorded = record(&TORCH_2_11, "", AMPLE, &ops, 0);
-    let all = SelfCheck { requests: 3, equal: 3, first_difference: None };
+    let all = SelfCheck { requests: 3, equal: 3, ..SelfCheck::default() };
     assert_eq!(recorded.ask(|requests, terms| requests.check(terms).unwrap()), all);
     let last = recorded.trace.events.len() - 1;
     let mut event = recorded.trace.events.get(last).unwrap();
@@ -180,7 +180,12 @@ fn a_changed_address_is_found() {
     let difference = check.first_difference.unwrap();
     assert_eq!((check.requests, difference.event as usize), (3, last));
     assert!(check.equal < 3 && difference.why.contains("recorded: alloc 0x"), "{}", difference.why);
-    // So are other settings than those of the recording.
+    // What comes out as recorded is not the whole run if events are missing.
+    let mut partial = record(&TORCH_2_11, "", AMPLE, &ops, 0);
+    partial.trace.losses.push(Loss { position: 1, events: 7, ..Loss::default() });
+    let check = partial.ask(|requests, terms| requests.check(terms).unwrap());
+    assert_eq!((check.lost, check.equal, check.is_exact()), (7, 3, false));
+    // Other settings than those of the recording are found too.
     let mut other = record(&TORCH_2_11, "expandable_segments:True", AMPLE / 16, &ops, 0);
     let config = AllocatorConfig::default();
     let check = other.ask(|requests, terms| requests.check(&Terms { config, ..terms.clone() }).unwrap());

@@ -403,7 +403,7 @@ fn where_users_are_not_told_apart_programs_find_the_token_and_links_carry_it() -
     fs::write(&file, b"content")?;
     let (mut server, [greeting, link]) = blind(&folder)?;
     let tried = || -> Result<()> {
-        assert!(greeting.ends_with(", with a token that it made"), "{greeting}");
+        assert!(greeting.ends_with(", opened by a link with a token"), "{greeting}");
         let page = link.strip_prefix("Open it with ").context(link.clone())?;
         let (address, token) = page.split_once("/#token=").context(link.clone())?;
         let bearer = format!("Bearer {token}");

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, goTo, status, text, until } from './workbench.mjs';
+import { at, goTo, savedSample, status, text, until } from './workbench.mjs';
 
 /** A file in the form that playwright passes to a file input. */
 const file = (name, bytes) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(bytes) });
@@ -38,7 +38,7 @@ test('a pickle that would run code is refused as such', async (t) => {
 
 test('a file that is cut off shows what its events tell, and blames no old release for what is missing', async (t) => {
   const page = await openPage(t);
-  const sample = await (await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href)).body();
+  const { buffer: sample } = await savedSample(page);
   let events = 0;
   for (const share of [0.4, 0.7, 0.9]) {
     await page.load(file(`cut-${share}.pickle`, sample.subarray(0, Math.floor(sample.length * share))));
@@ -60,8 +60,7 @@ test('after a broken file a good one opens', async (t) => {
   const page = await openPage(t);
   await page.drop(file('notes.txt', 'nothing'));
   await page.reach('error');
-  const sample = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
-  await page.drop(file('sample.pickle', await sample.body()));
+  await page.drop(await savedSample(page));
   await page.reach('ready');
   await page.screenshot('broken-then-good');
 });
@@ -72,8 +71,7 @@ test('an engine that cannot be loaded is reported, and loaded again for the next
   await page.tab.route(engine, (route) => route.abort());
   await page.tab.reload();
   await page.tab.locator('input[type=file]').first().waitFor({ state: 'attached' });
-  const sample = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
-  await page.drop(file('sample.pickle', await sample.body()));
+  await page.drop(await savedSample(page));
   await refused(page, 'a missing engine');
   assert.match(await page.alerts(), /could not be loaded/);
   await page.tab.unroute(engine);

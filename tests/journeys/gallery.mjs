@@ -63,14 +63,21 @@ export const SUBJECTS = [
 /** A session: the times of its events are those of the clock, so that no two pictures of it are equal. */
 const LIVE = ['live', session];
 
-/** Returns a screenshot of the page once it no longer changes; the last one after three seconds. */
+/** Waits until the page has all answers that it asked for. */
+const answered = (page) =>
+  until('all questions are answered', () =>
+    page.tab.evaluate((pending) => Number(document.documentElement.dataset.pending ?? 0) + document.querySelectorAll(pending).length, PENDING),
+  (count) => count === 0);
+
+/** Returns a screenshot of the page that has all its answers and no longer changes; the last one after three seconds. */
 async function still(page) {
-  let last = await page.tab.screenshot();
+  let last;
   for (let i = 0; i < 20; i += 1) {
-    await pause(150);
+    await answered(page);
     const next = await page.tab.screenshot();
-    if (next.equals(last)) break;
+    if (last?.equals(next)) break;
     last = next;
+    await pause(150);
   }
   return last;
 }
@@ -84,7 +91,6 @@ export async function pictures(page, subject, open, theme, take) {
     await open(page);
     for (const view of VIEWS) {
       await goTo(page, view);
-      await until('nothing is on its way', () => page.tab.locator(PENDING).count(), (count) => count === 0);
       await page.tab.mouse.move(0, 0);
       await take(`${subject}-${view}-${width}-${theme}`, await still(page));
     }

@@ -3,13 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, goTo, movesFrom, openSample, press, says, standsAt, status, until } from './workbench.mjs';
-
-/** Returns the sample as a file, as downloaded from the server. */
-async function savedSample(page, name = 'sample.pickle') {
-  const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
-  return { name, mimeType: 'application/octet-stream', buffer: await answer.body() };
-}
+import { address, addressSays, at, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, until } from './workbench.mjs';
 
 /** Returns a file of the tests under another name. */
 const fixture = (file, name) =>

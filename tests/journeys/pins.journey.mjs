@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, movesFrom, openSample, press, says, standsAt, status, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, movesFrom, openSample, press, savedSample, says, standsAt, status, until } from './workbench.mjs';
 
 /** The pins in the address bar. */
 const linked = async (page) => (await address(page)).getAll('pin');
@@ -109,8 +109,7 @@ test('a link brings the pins, and a flag is clicked', async (t) => {
   const middle = Math.round(events / 2);
   const link = `${new URL(sender.tab.url()).hash}&pin=${middle},,half%20way&pin=10,,early&pin=x,,broken`;
   const page = await openPage(t, { theme: 'dark', address: link });
-  const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
-  await page.load({ name: 'sample.pickle', mimeType: 'application/octet-stream', buffer: await answer.body() });
+  await page.load(await savedSample(page));
   // The page names the part that is no valid pin, and shows the other pins.
   await says(page, 'notice', /a pin/);
   assert.deepEqual(await count(page, 2), [10, middle]);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, goTo, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Drags over a canvas from one share of its width to another. */
 async function drag(page, name, from, to) {
@@ -109,8 +109,7 @@ test('Enter zooms to the range, Esc clears it, and the link has it', async (t) =
 
   const link = new URL(page.tab.url()).hash;
   const other = await openPage(t, { address: link });
-  const answer = await other.tab.request.get(new URL('sample.pickle', other.tab.url()).href);
-  await other.load({ name: 'sample.pickle', mimeType: 'application/octet-stream', buffer: await answer.body() });
+  await other.load(await savedSample(other));
   await addressSays(other, 'r', String(extended));
   assert.deepEqual(await rangeAfter(other, null), extended);
 });

@@ -60,6 +60,13 @@ export async function openSession(page) {
   await page.reach('ready');
 }
 
+/** Returns the sample as a file, as downloaded from the server. */
+export async function savedSample(page, name = 'sample.pickle') {
+  // The connection may be one that the server has just closed because nothing was asked on it.
+  const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href, { maxRetries: 3 });
+  return { name, mimeType: 'application/octet-stream', buffer: await answer.body() };
+}
+
 /** Opens the sample with its button, and shows all of it: it opens at the window before its failure. Returns the status line. */
 export async function openSample(page) {
   await page.loadSample();

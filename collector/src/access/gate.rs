@@ -133,10 +133,10 @@ impl Access {
     pub fn describe(&self) -> String {
         match (&self.open, &self.keys) {
             (Some(Open { users: Some(_), .. }), _) => {
-                "open to this user, and to whoever reaches a tunnel of this user".to_owned()
+                "open to you, and to anyone who can reach a tunnel of yours".to_owned()
             }
             (Some(Open { users: None, .. }), _) => "open to every user of this machine".to_owned(),
-            (None, Some(_)) => "with a token that it made".to_owned(),
+            (None, Some(_)) => "opened by a link with a token".to_owned(),
             (None, None) => match self.tokens.as_ref().and_then(|tokens| tokens.in_file()) {
                 None => "with a token".to_owned(),
                 Some(count) => format!("with {}", counted(count as u64, "token")),
@@ -248,6 +248,6 @@ mod tests {
         assert_eq!((page.roles().to_string(), page.check_managing()), ("ingest,read,share".to_owned(), Ok(())));
         assert_eq!(page.check(Role::Admin), Err(Denied::Secret));
         assert_eq!(private.check(&keys.secret, HERE).unwrap().check(Role::Admin), Ok(()));
-        assert_eq!(private.describe(), "with a token that it made");
+        assert_eq!(private.describe(), "opened by a link with a token");
     }
 }

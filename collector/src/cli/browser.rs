@@ -4,12 +4,10 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use crate::access::{create_private_folder, write_private};
-use crate::announcement::{announcements, state_folder};
+use crate::announcement::{DOOR, announcements, state_folder};
 
 /// The part of a page's fragment with the token that the page shows to its server.
 const TOKEN: &str = "token=";
-/// The file, beside the announcements, that leads the browser to an address with a token.
-const DOOR: &str = "open.html";
 
 /// Opens an address, if a person is there to see it. Nothing depends on it: whoever calls this prints the address too.
 pub(super) fn open(address: &str) {

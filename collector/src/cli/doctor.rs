@@ -148,12 +148,17 @@ fn contents(path: &Path) -> Result<Contents, String> {
     if let Some(explanation) = text.as_deref().and_then(pasted::explain) {
         return Ok(Contents::Pasted(explanation));
     }
-    let imported =
-        read::read_from(path, head.as_slice().chain(input)).map_err(|error| refused(&error, text.is_some()))?;
+    let is_message = text.as_deref().is_some_and(may_be_message);
+    let imported = read::read_from(path, head.as_slice().chain(input)).map_err(|error| refused(&error, is_message))?;
     Ok(Contents::Trace(Box::new(imported)))
 }
 
+/// Whether a text may have been meant as an error or as statistics: it is neither JSON nor a page.
+fn may_be_message(text: &str) -> bool {
+    !text.trim_start().starts_with(['{', '[', '<'])
+}
+
 /// Returns why something can't be examined. A text may have been meant as an error or as statistics.
-fn refused(error: &str, is_text: bool) -> String {
-    if is_text { format!("{}. {WANTED}", error.trim_end_matches('.')) } else { error.to_owned() }
+fn refused(error: &str, is_message: bool) -> String {
+    if is_message { format!("{}. {WANTED}", error.trim_end_matches('.')) } else { error.to_owned() }
 }

@@ -81,7 +81,7 @@ enum Command {
     Serve(serve::Serve),
     /// Run a training job and watch its memory: scripts, modules, and launchers such as torchrun
     Watch(watch::Watch),
-    /// Stop the servers that `watch` left running
+    /// Stop your servers on this machine
     Stop(stop::Stop),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),

@@ -18,7 +18,8 @@ const SEAL: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The message if no server runs.
-const NONE: &str = "No server of yours runs on this machine. Servers with tokens are stopped where they were started.";
+const NONE: &str =
+    "No server of yours runs on this machine, or they run with --token-file or --tokens: stop those with Ctrl-C.";
 
 /// The options of `stop`.
 #[derive(Args, Debug)]

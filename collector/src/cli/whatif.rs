@@ -167,7 +167,11 @@ fn text(printed: &Printed) -> String {
 
 /// Writes how far the run comes out as recorded, and how far to trust what follows.
 pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> fmt::Result {
-    let SelfCheck { requests, equal, first_difference } = check;
+    let SelfCheck { requests, equal, first_difference, lost } = check;
+    if *lost > 0 {
+        let lost = counted(*lost, "event");
+        writeln!(out, "{lost} of the run are missing from this trace. The numbers below are of what was read.")?;
+    }
     let all = counted(*requests, "request");
     writeln!(out, "Device {device}: {} of {all} got the recorded address under the recorded settings.", Count(*equal))?;
     if let Some(difference) = first_difference {

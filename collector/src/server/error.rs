@@ -128,7 +128,11 @@ impl From<Denied> for ApiError {
         };
         let message = match denied {
             Denied::Missing => "This server requires a token: send it as `Authorization: Bearer TOKEN`.".to_owned(),
-            Denied::Wrong => "This server doesn't know the token. Ask the person who runs it for one.".to_owned(),
+            Denied::Wrong => {
+                "This server doesn't know the token. If it was started again, open the link that it printed then; \
+                              otherwise ask the person who runs it for a token."
+                    .to_owned()
+            }
             _ => sentence(&denied),
         };
         Self { retry_after: denied.retry_seconds(), ..Self::new(status, denied.code(), message) }

@@ -1,7 +1,7 @@
 //! The first findings about a device: lost history, and events that contradict each other. What else is wrong with it is
 //! up to [`crate::doctor`].
 
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, Integrity};
 use crate::replay::{Mismatches, Replay};
 use crate::totals::Totals;
 use crate::trace::DeviceTrace;
@@ -11,26 +11,27 @@ use crate::units::{Bytes, Count};
 /// findings of the import.
 pub fn findings(trace: &DeviceTrace, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
     // The start is rebuilt from the end, so that of a trace that is cut off is wrong.
-    let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
-    findings_of(trace, replay, (!is_cut).then_some(start), is_cut)
+    let integrity = Integrity::of(known);
+    findings_of(trace, replay, (!integrity.is_cut).then_some(start), integrity)
 }
 
-/// Returns the findings about one device, given whether the trace is cut off. Without a `start`, lost history is not
-/// reported.
-pub fn findings_of(trace: &DeviceTrace, replay: &Replay, start: Option<&Totals>, is_cut: bool) -> Vec<Finding> {
-    let lost = start.and_then(|start| lost_history(trace, start));
-    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut)];
+/// Returns the findings about one device. Without a `start`, lost history is not reported.
+pub fn findings_of(trace: &DeviceTrace, replay: &Replay, start: Option<&Totals>, integrity: Integrity) -> Vec<Finding> {
+    let lost = start.and_then(|start| lost_history(trace, start, integrity));
+    let found = [lost, inconsistent(trace, &replay.mismatches, integrity)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }
 
 /// Returns a finding if a trace does not begin with an empty allocator. A trace of one event comes from another mode of
 /// recording, which the import reports.
-fn lost_history(trace: &DeviceTrace, start: &Totals) -> Option<Finding> {
+fn lost_history(trace: &DeviceTrace, start: &Totals, integrity: Integrity) -> Option<Finding> {
     let entries = trace.events.len();
     if entries < 2 || start.reserved == 0 {
         return None;
     }
-    let cause = if !trace.losses.is_empty() {
+    let cause = if integrity.is_damaged {
+        "Its history may have been in the damaged part of the file.".to_owned()
+    } else if !trace.losses.is_empty() {
         "Its history is missing because events were lost while recording.".to_owned()
     } else if looks_like_a_limit(entries) {
         format!(
@@ -61,7 +62,7 @@ fn looks_like_a_limit(entries: usize) -> bool {
 }
 
 /// Returns a finding if events contradict the segments or each other.
-fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> Option<Finding> {
+fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, integrity: Integrity) -> Option<Finding> {
     let Mismatches { alloc_over_alloc, free_without_alloc, lost_at_end, made_after_end, outside_segments } =
         *mismatches;
     let parts: Vec<String> = [
@@ -78,8 +79,10 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
     if parts.is_empty() {
         return None;
     }
-    let why = if is_cut {
+    let why = if integrity.is_cut {
         "The file is cut off"
+    } else if integrity.is_damaged {
+        "The file is damaged"
     } else if !trace.losses.is_empty() {
         "Events were lost while recording"
     } else {

@@ -6,6 +6,7 @@
 
 use crate::analysis::folding::is_python;
 use crate::event::Action;
+use crate::finding::Integrity;
 use crate::frames::{FrameId, Recorded, StackId, Symbols};
 use crate::replay::{Allocation, Replay};
 use crate::trace::DeviceTrace;
@@ -119,11 +120,14 @@ pub struct StackCoverage {
     has_lost: bool,
     /// How many stacks were looked at.
     stacks: usize,
+    /// Whether parts of the file are damaged: what was there before its first event may have been made by others in it.
+    is_damaged: bool,
 }
 
 impl StackCoverage {
     /// Takes in what was added since the last call.
-    pub fn extend(&mut self, trace: &DeviceTrace, symbols: &Symbols) {
+    pub fn extend(&mut self, trace: &DeviceTrace, symbols: &Symbols, integrity: Integrity) {
+        self.is_damaged = integrity.is_damaged;
         let events = trace.events.len();
         if !self.in_events {
             let new = self.events.min(events)..events;
@@ -178,6 +182,7 @@ impl StackCoverage {
         match begin {
             _ if !self.in_events && !self.in_state && self.events == 0 => MissingStack::NoHistory,
             _ if !self.in_events && !self.in_state => MissingStack::NoContext,
+            0 if self.is_damaged => MissingStack::EventLost,
             0 if lives_to_the_end => MissingStack::BeforeRecording,
             0 => MissingStack::BeforeTrace,
             _ if !self.in_events => MissingStack::StateOnly,
@@ -223,9 +228,9 @@ mod tests {
         edit(&mut trace);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let mut coverage = StackCoverage::default();
-        coverage.extend(&trace, &snapshot.symbols);
+        coverage.extend(&trace, &snapshot.symbols, Integrity::default());
         // Nothing was added.
-        coverage.extend(&trace, &snapshot.symbols);
+        coverage.extend(&trace, &snapshot.symbols, Integrity::default());
         let allocation = replay.allocations.get(id).expect("an allocation");
         assert_eq!(allocation.stack, StackId(0), "it has a stack");
         assert_eq!(coverage.of_allocation(&snapshot.symbols, &replay, id), Some(want));
@@ -287,7 +292,7 @@ mod tests {
         late(&mut trace);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let mut coverage = StackCoverage::default();
-        coverage.extend(&trace, &snapshot.symbols);
+        coverage.extend(&trace, &snapshot.symbols, Integrity::default());
         let want = [(MissingStack::BeforeRecording, 1000, 1), (MissingStack::NoPython, 800, 2)];
         assert_eq!(coverage.sums(&snapshot.symbols, &replay, 0..4), want);
     }

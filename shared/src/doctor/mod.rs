@@ -24,7 +24,7 @@ use crate::analysis::roles::Roles;
 use crate::analysis::steps::Steps;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
-use crate::finding::{Evidence, Finding, FindingCode};
+use crate::finding::{Evidence, Finding, FindingCode, Integrity};
 use crate::frames::Symbols;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Settings, TagId, Tags};
@@ -51,6 +51,8 @@ pub struct Case<'a> {
     pub roles: &'a Roles,
     /// Bytes of the device that the process may use, if known.
     pub capacity: Option<u64>,
+    /// What the file lacks.
+    pub integrity: Integrity,
 }
 
 impl<'a> Case<'a> {

@@ -9,9 +9,10 @@ use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
-use crate::finding::Finding;
+use crate::finding::{Finding, Integrity};
 use crate::frames::{Recorded, StackId};
 use crate::replay::{AllocatorState, Range};
+use crate::totals::Totals;
 use crate::units::{Bytes, Count, counted, percent, told_apart};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
@@ -390,7 +391,13 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let retries = retries::count(case.trace);
     // One event is what recording leaves that keeps the newest one only.
     let has_history = case.trace.events.len() > 1;
-    let start = if !has_history {
+    let start = if !has_history && case.integrity.is_cut {
+        let start = "The file ends before its first event, so whether a request failed is not known".to_owned();
+        if totals == Totals::default() {
+            return Verdict { sentence: start + ".", ..Verdict::default() };
+        }
+        start
+    } else if !has_history {
         "There is no history, so whether a request failed is not known".to_owned()
     } else if let Some(rise) = &rise {
         format!("Growing, but nothing failed yet: {}", rise.text())
@@ -401,7 +408,9 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let sentence = "No request failed, and the trace holds no memory.".to_owned();
         return Verdict { sentence, ..Verdict::default() };
     } else {
-        let is_whole = case.trace.losses.is_empty() && case.replay.state_at(0).totals.reserved == 0;
+        let is_whole = case.trace.losses.is_empty()
+            && case.integrity == Integrity::default()
+            && case.replay.state_at(0).totals.reserved == 0;
         if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
     };
     let most = held.as_ref().map_or_else(String::new, |held| match unnamed(case, held) {
@@ -422,7 +431,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let when = if has_history { "at the peak" } else { "when the snapshot was taken" };
     let reserved = if totals.allocated > totals.reserved {
         // Only a trace that contradicts its segments.
-        "and the trace lacks the segments of some of it".to_owned()
+        format!("more than the {} of the segments that the file names", Bytes(totals.reserved))
     } else {
         format!("{} was reserved, {gaps}", Bytes(totals.reserved))
     };

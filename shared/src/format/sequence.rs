@@ -7,6 +7,8 @@ use super::records::LostEvents;
 pub struct Sequence {
     /// The sequence number of the next event; `None` until it is known.
     pub next: Option<u64>,
+    /// The sequence number of the first event that was read; `None` until it is known.
+    pub first: Option<u64>,
 }
 
 impl Sequence {
@@ -14,6 +16,7 @@ impl Sequence {
     /// recording does.
     pub fn advance(&mut self, device: i64, seq: u64, known: Option<&LostEvents>) -> Option<LostEvents> {
         let next = *self.next.get_or_insert(known.map_or(seq, |lost| lost.from));
+        self.first.get_or_insert(next);
         if seq <= next {
             return None;
         }

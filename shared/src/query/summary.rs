@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{HostMemory, Window};
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, Integrity};
 use crate::format::Header;
 use crate::totals::Totals;
 use crate::units::{PoolId, Stream};
@@ -45,9 +45,9 @@ pub struct Origin {
 }
 
 impl Summary {
-    /// Returns whether the end of the file is missing.
-    pub fn is_truncated(&self) -> bool {
-        self.findings.iter().any(|finding| finding.code == FindingCode::Truncated)
+    /// Returns what the file lacks.
+    pub fn integrity(&self) -> Integrity {
+        Integrity::of(&self.findings)
     }
 
     /// Returns the device to look at first, as an index: the one that ran out of memory, otherwise the one that requested most.

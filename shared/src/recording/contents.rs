@@ -91,6 +91,11 @@ impl Track {
         }
     }
 
+    /// Returns the sequence number of the first event that was read; `None` until it is known.
+    pub(super) const fn first(&self) -> Option<u64> {
+        self.sequence.first
+    }
+
     /// Returns the sequence number of the next event.
     pub(super) fn next(&self) -> u64 {
         self.sequence.next.unwrap_or_default()

@@ -75,6 +75,9 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
     }
     let is_damaged = !damages.is_empty() || recording.malformed > 0;
     findings.extend(of_names(recording, is_damaged));
+    if is_damaged {
+        findings.extend(recording.devices.iter().filter_map(|(_, track)| before_first(track)));
+    }
     let later = recording.unknown.saturating_add(chunks.unsupported());
     if later > 0 {
         findings.push(Finding::new(
@@ -94,26 +97,38 @@ fn of_names(recording: &Recording, is_damaged: bool) -> Option<Finding> {
     let LostNames { stacks, parts } = recording.lost_names();
     let (events, tags) = recording.lost;
     let tags = if is_damaged { tags } else { 0 };
-    let mut lost = Vec::new();
+    let mut said = Vec::new();
     if stacks + parts > 0 {
-        let all = counted((stacks + parts) as u64, "stack");
-        lost.push(match events {
-            0 => format!("names of {all}, which blocks have"),
-            _ => format!("names of {all}, which {} have", counted(events, "event")),
-        });
+        let of = if events == 0 { "blocks".to_owned() } else { counted(events, "event") };
+        said.push(format!(
+            "The names of {} were in the damaged part, so where the memory of {of} comes from, and what it is used for, is \
+             unknown.",
+            counted((stacks + parts) as u64, "stack")
+        ));
     }
     if tags > 0 {
-        lost.push(format!("the streams and pools of {}, which read as the default ones", counted(tags, "event")));
+        said.push(format!(
+            "The streams and pools of {} were {}; they show as the default ones.",
+            counted(tags, "event"),
+            if said.is_empty() { "in the damaged part" } else { "there too" },
+        ));
     }
-    if lost.is_empty() {
+    if said.is_empty() {
         return None;
     }
+    said.push("If the file that it was copied from is whole, copy it again.".to_owned());
+    Some(Finding::new(FindingCode::NamesLost, said.join(" ")))
+}
+
+/// Returns the finding about events that a damaged recording may have had before the first one that was read.
+fn before_first(track: &Track) -> Option<Finding> {
+    let before = track.first().filter(|before| *before > 0)?;
     let message = format!(
-        "Names were lost with damaged parts of the recording: {}. No event was lost with them, but what that memory is used for \
-         is unknown. If the file that it was copied from is whole, copy it again.",
-        lost.join("; and ")
+        "Device {}: the file is damaged, and the first event that was read is number {} of the run. Those before it may be lost.",
+        track.trace.device,
+        Count(before.saturating_add(1)),
     );
-    Some(Finding::new(FindingCode::NamesLost, message))
+    Some(Finding::new(FindingCode::EventsLost, message).on_device(track.trace.device).at(0))
 }
 
 /// Returns the finding about a device's lost events.

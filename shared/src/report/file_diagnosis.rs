@@ -14,7 +14,7 @@ use crate::analysis::usage::Usage;
 use crate::category::Category;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
-use crate::finding::{Finding, FindingCode, Remedy};
+use crate::finding::{Finding, FindingCode, Integrity, Remedy};
 use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
@@ -74,6 +74,7 @@ pub(super) fn examine(
             usage: &usage,
             roles: &Roles::new(rules.clone()),
             capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
+            integrity: Integrity::of(found),
         };
         let diagnosis = doctor::diagnose(&case);
         // The evidence is for the page: stacks and allocations have other numbers in another file of the same run.

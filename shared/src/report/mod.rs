@@ -33,7 +33,7 @@ use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::replay::{Replay, Replayed};
+use crate::replay::Replayed;
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
@@ -236,7 +236,7 @@ impl DeviceReport {
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
             peak_categories: peak_categories(case),
-            missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
+            missing_stacks: missing_stacks(case, usage.peak_position),
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
@@ -284,10 +284,11 @@ fn peak_categories(case: &Case<'_>) -> Vec<CategoryReport> {
 }
 
 /// Sums up what is active at a position without a stack, by reason.
-fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
+fn missing_stacks(case: &Case<'_>, position: u32) -> Vec<MissingReport> {
+    let Case { trace, symbols, replay, integrity, .. } = *case;
     let mut coverage = StackCoverage::default();
-    coverage.extend(trace, &snapshot.symbols);
-    let sums = coverage.sums(&snapshot.symbols, replay, replay.active_at(position).into_iter()).into_iter();
+    coverage.extend(trace, symbols, integrity);
+    let sums = coverage.sums(symbols, replay, replay.active_at(position).into_iter()).into_iter();
     sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
 }
 

@@ -8,6 +8,7 @@ use crate::analysis::paint::Painter;
 use crate::analysis::site::{Sites, name_of};
 use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
+use crate::finding::Integrity;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText, MissingText};
 use crate::replay::{Replay, Replayed};
@@ -28,6 +29,8 @@ pub struct Context<'a> {
     pub sites: &'a Sites,
     /// Its summary.
     pub summary: &'a DeviceSummary,
+    /// What the file lacks.
+    pub integrity: Integrity,
     /// The categories of its allocations; `None` for a question that does not need them.
     pub categories: Option<&'a Categories>,
     /// The user's own rules of categories.
@@ -37,7 +40,7 @@ pub struct Context<'a> {
 impl Caches {
     /// Returns where the stacks of a device are.
     pub(super) fn coverage(&mut self, context: Context<'_>) -> StackCoverage {
-        self.coverage.extend(context.trace, context.symbols());
+        self.coverage.extend(context.trace, context.symbols(), context.integrity);
         self.coverage
     }
 }

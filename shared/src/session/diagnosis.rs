@@ -8,7 +8,7 @@ use crate::analysis::site::Sites;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
-use crate::finding::Finding;
+use crate::finding::{Finding, Integrity};
 use crate::query::Answer;
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Snapshot};
@@ -62,15 +62,15 @@ pub(super) fn of_failure(context: Context<'_>, caches: &mut Caches, position: u3
 
 /// Returns what the doctor looks at.
 fn case<'a>(context: Context<'a>, roles: &'a Roles) -> Case<'a> {
-    let Context { snapshot, trace, sites, replay, usage, summary, .. } = context;
+    let Context { snapshot, trace, sites, replay, usage, summary, integrity, .. } = context;
     let capacity = Some(summary.capacity).filter(|bytes| *bytes > 0);
-    Case { capacity, ..case_of(snapshot, trace, sites, (replay, usage), roles) }
+    Case { capacity, ..case_of(snapshot, (trace, integrity), sites, (replay, usage), roles) }
 }
 
 /// Returns what the doctor looks at while a device has no summary yet: its capacity is not known.
 pub(super) fn case_of<'a>(
     snapshot: &'a Snapshot,
-    trace: &'a DeviceTrace,
+    (trace, integrity): (&'a DeviceTrace, Integrity),
     sites: &'a Sites,
     (replay, usage): (&'a Replay, &'a Usage),
     roles: &'a Roles,
@@ -85,5 +85,6 @@ pub(super) fn case_of<'a>(
         usage,
         roles,
         capacity: None,
+        integrity,
     }
 }

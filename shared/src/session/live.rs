@@ -349,7 +349,7 @@ impl Stream {
         if has_ended && !*is_late {
             found.extend(findings::empty_history(&session.snapshot));
         }
-        session.summarize(found, false, |index, trace| {
+        session.summarize(found, |index, trace| {
             live.get(index).map(|live| live.notes(trace, *is_late, has_ended)).unwrap_or_default()
         });
         if let Some(header) = &recording.header {

@@ -46,7 +46,7 @@ use crate::analysis::own_rules::OwnRules;
 use crate::analysis::roles::Roles;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, Integrity};
 use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
@@ -75,18 +75,13 @@ struct Notes {
     has_start: bool,
 }
 
-/// Returns whether an import found that the end of its file is missing.
-fn is_truncated(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.code == FindingCode::Truncated)
-}
-
 impl Session {
     /// Builds the session of an imported file. Calls `progress` with the share that is done, from 0 to 1.
     pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
         let Imported { format, protocol, mut snapshot, findings, header } = imported;
         // The segments of a snapshot are those after its last event, which may be missing. A recording has states among
         // its events.
-        if header.is_none() && is_truncated(&findings) {
+        if header.is_none() && Integrity::of(&findings).is_cut {
             let Snapshot { devices, tags, settings, .. } = &mut snapshot;
             devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
         }
@@ -111,7 +106,7 @@ impl Session {
             progress(done / steps);
         };
         // A start that was derived from a truncated trace is not the start of the recording.
-        let is_cut = is_truncated(&found);
+        let integrity = Integrity::of(&found);
         let mut devices = Vec::new();
         for trace in &snapshot.devices {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -125,7 +120,7 @@ impl Session {
         let (sites, category_rules) = (Sites::default(), UserRules::default());
         let mut session = Self { snapshot, summary, sites, devices, category_rules, header: None };
         session.extend_sites();
-        session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
+        session.summarize(found, |_, _| Notes { losses: None, has_start: !integrity.is_cut });
         step();
         session
     }
@@ -145,12 +140,13 @@ impl Session {
         self.sites = Sites::with(overrides.clone());
         self.extend_sites();
         let Self { snapshot, summary, sites, devices, .. } = self;
+        let integrity = summary.integrity();
         let of_devices = snapshot.devices.iter().zip(devices).zip(&summary.devices);
         for ((trace, device), DeviceSummary { ooms, .. }) in of_devices {
             device.caches = Caches::default();
             let Device { replay, indexes: Indexes { usage, .. }, caches } = device;
             let roles = Roles::default();
-            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage), &roles);
+            let case = diagnosis::case_of(snapshot, (trace, integrity), sites, (replay, usage), &roles);
             // Its sentence may name a line.
             let Some(failure) = caches.diagnosis.failure(&case, ooms) else { continue };
             let is_it = |known: &&mut Finding| (known.code, known.device) == (failure.code, failure.device);
@@ -167,8 +163,9 @@ impl Session {
 
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
-    fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
+    fn summarize(&mut self, found: Vec<Finding>, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
         let Self { snapshot, summary, devices, sites, .. } = self;
+        let integrity = Integrity::of(&found);
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
@@ -177,9 +174,9 @@ impl Session {
             let Notes { losses, has_start } = notes_of(index, trace);
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
-            all.extend(findings_of(trace, replay, start, is_cut));
+            all.extend(findings_of(trace, replay, start, integrity));
             let roles = Roles::default();
-            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage), &roles);
+            let case = diagnosis::case_of(snapshot, (trace, integrity), sites, (replay, usage), &roles);
             all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }
@@ -224,6 +221,7 @@ impl Session {
             usage: &device.indexes.usage,
             sites: &self.sites,
             summary,
+            integrity: self.summary.integrity(),
             categories: categories.as_deref(),
             category_rules: &self.category_rules,
         };

@@ -33,7 +33,8 @@ struct Reader<'a> {
 impl Requests {
     /// Reads the requests of a device's trace. `settings` are those that it was recorded under.
     pub fn of(trace: &DeviceTrace, (symbols, tags): (&Symbols, &Tags), replay: &Replay, settings: &Settings) -> Self {
-        let read = Self { start: replay.segments_at(0), ..Self::default() };
+        let lost = trace.losses.iter().fold(0, |sum, loss| loss.events.saturating_add(sum));
+        let read = Self { start: replay.segments_at(0), lost, ..Self::default() };
         let pools = Pools::of(trace, (symbols, tags), replay, settings, &read.start);
         let releases = Releases::of(trace, symbols, replay, settings, pools.as_ref());
         let (left, sources) = (FxHashSet::default(), FxHashMap::default());

@@ -109,6 +109,8 @@ pub struct Requests {
     pub(super) recorded: Recorded,
     /// The memory that the process could have, if the trace tells.
     pub(super) capacity: Option<u64>,
+    /// Events of the run that the trace lacks.
+    pub(super) lost: u64,
 }
 
 impl Requests {

@@ -28,12 +28,14 @@ pub struct SelfCheck {
     pub equal: u64,
     /// The first one that did not; `None` if all came out as recorded.
     pub first_difference: Option<Difference>,
+    /// Events of the run that the trace lacks: lost while recording, or to damage. Runs are of what was read.
+    pub lost: u64,
 }
 
 impl SelfCheck {
-    /// Whether everything came out as recorded.
+    /// Whether the trace is whole, and everything came out as recorded.
     pub fn is_exact(&self) -> bool {
-        self.first_difference.is_none()
+        self.first_difference.is_none() && self.lost == 0
     }
 }
 
@@ -47,8 +49,11 @@ impl Requests {
         let terms = Terms { capacity, held_by_others: 0, fraction: None, ..terms.clone() };
         let device = Device::recorded(capacity);
         let mut runner = Runner::new(self, &terms, (device, &self.start, 0), Vec::new())?;
-        let (mut found, mut lengths, mut entries) =
-            (SelfCheck::default(), self.recorded.lengths.iter(), self.recorded.entries.as_slice());
+        let (mut found, mut lengths, mut entries) = (
+            SelfCheck { lost: self.lost, ..SelfCheck::default() },
+            self.recorded.lengths.iter(),
+            self.recorded.entries.as_slice(),
+        );
         for step in &self.steps {
             let length = if step.act.is_answered() { lengths.next().copied().unwrap_or_default() } else { 0 };
             let recorded;

@@ -82,9 +82,9 @@ fn the_start_line_tells_who_is_let_in() -> Result<()> {
     let single = folder.secret("single", "correct-horse-battery-staple\n")?;
     let tokens = folder.secret("tokens", &one_each())?;
     let alone = if cfg!(target_os = "linux") {
-        "open to this user, and to whoever reaches a tunnel of this user"
+        "open to you, and to anyone who can reach a tunnel of yours"
     } else {
-        "with a token that it made"
+        "opened by a link with a token"
     };
     for (arguments, wanted) in [
         (vec![], alone),

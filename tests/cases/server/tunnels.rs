@@ -145,7 +145,7 @@ fn a_server_that_can_not_tell_users_apart_lets_nobody_in_without_its_token() -> 
     let folder = Folder::new("blind")?;
     let arguments = ["--log", "debug"];
     let server = Server::start_logging(&folder, &arguments, &[("VRAMSCOPE_USERS_UNKNOWN", "1")])?;
-    assert_eq!(server.access(), "with a token that it made");
+    assert_eq!(server.access(), "opened by a link with a token");
     let announced = announced(&folder, &server)?;
     let (secret, token) = (text(&announced, "secret")?.to_owned(), text(&announced, "token")?.to_owned());
     assert!(secret != token && token.len() == 64);

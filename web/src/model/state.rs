@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
+use shared::finding::Integrity;
 use shared::link::{FileHash, Link, Read};
 use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 use shared::sweep::Shown;
@@ -390,12 +391,17 @@ impl Model {
     /// Returns whether the end of the file is missing, which a running job has not written yet.
     pub fn is_cut_off(&self) -> bool {
         let is_open = self.live().is_some_and(Live::is_open);
-        !is_open && self.shared_summary().is_some_and(|summary| summary.is_truncated())
+        !is_open && self.shared_summary().is_some_and(|summary| summary.integrity().is_cut)
     }
 
     /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)
+    }
+
+    /// Returns what the current file lacks.
+    pub fn integrity(&self) -> Integrity {
+        self.shared_summary().map(|summary| summary.integrity()).unwrap_or_default()
     }
 
     /// Returns the link to the current view, once its file has been read. It has no file and no session, as in the

@@ -1,6 +1,7 @@
 //! The window's title. The file comes first, since it tells the browser's tabs apart, then the verdict.
 
 use shared::diagnosis::{Diagnosis, Verdict};
+use shared::finding::Integrity;
 
 use crate::model::{Model, Phase};
 
@@ -9,7 +10,10 @@ pub fn title(model: &Model) -> String {
     let Some(file) = model.file() else { return "Vramscope".to_owned() };
     let said = match &file.phase {
         Phase::Failed { .. } => "can't be opened".to_owned(),
-        Phase::Ready { .. } => model.diagnosis().map(|whole| in_short(whole)).unwrap_or_default(),
+        Phase::Ready { .. } => match model.device() {
+            Some(device) if device.events == 0 && model.integrity() != Integrity::default() => "damaged".to_owned(),
+            _ => model.diagnosis().map(|whole| in_short(whole)).unwrap_or_default(),
+        },
         Phase::Loading { .. } | Phase::Away | Phase::Sweep(_) => String::new(),
     };
     let gap = if said.is_empty() { "" } else { " · " };

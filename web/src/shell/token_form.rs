@@ -6,8 +6,8 @@ use yew::prelude::*;
 use crate::source::server;
 
 /// Said before a token was entered.
-const NEEDED: &str = "This server requires a token. Ask the person who runs it for one that may read, or open the link that \
-                      the server printed when it started.";
+const NEEDED: &str = "This server requires a token. If it printed a link when it started, open that; otherwise ask the person \
+                      who runs it for a token with the role read.";
 
 /// Properties of [`TokenForm`].
 #[derive(PartialEq, Properties)]
@@ -16,6 +16,12 @@ pub struct TokenProps {
     pub reason: String,
     /// Called when a token was entered.
     pub on_token: Callback<()>,
+}
+
+/// Returns the token in what was pasted: a token, or the link that a server printed.
+fn pasted_token(text: &str) -> &str {
+    let from = text.split_once("token=").map_or(text, |(_, token)| token);
+    from.split('&').next().unwrap_or_default().trim()
 }
 
 /// The form for a token.
@@ -27,7 +33,7 @@ pub fn TokenForm(props: &TokenProps) -> Html {
         Callback::from(move |event: SubmitEvent| {
             event.prevent_default();
             if let Some(input) = input.cast::<HtmlInputElement>() {
-                server::set_token(&input.value());
+                server::set_token(pasted_token(&input.value()));
                 on_token.emit(());
             }
         })
@@ -41,7 +47,19 @@ pub fn TokenForm(props: &TokenProps) -> Html {
                 <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />
                 <button class="button is-primary" data-testid="token-give">{ "Continue" }</button>
             </p>
-            <p class="drop-note">{ "Kept until this tab is closed." }</p>
+            <p class="drop-note">{ "Kept in this tab only, until it is closed." }</p>
         </form>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_pasted_as_well_as_its_token() {
+        for text in ["0a1b", " 0a1b\n", "http://127.0.0.1:7070/#token=0a1b", "http://h/s/1#token=0a1b&tab=flame"] {
+            assert_eq!(pasted_token(text), "0a1b", "{text}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use shared::analysis::folding::{best_frame, short_name};
 use shared::query::{ColorBy, FrameText};
+use shared::text::separators;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
@@ -123,7 +124,7 @@ pub fn site_line(stack: &[FrameText]) -> String {
     if frame.line == 0 || frame.filename.is_empty() {
         return name.to_owned();
     }
-    let cut = frame.filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
+    let cut = separators(&frame.filename).nth(1).map_or(0, |at| at + 1);
     let file = frame.filename.get(cut..).unwrap_or(&frame.filename);
     format!("{name} {file}:{}", frame.line)
 }

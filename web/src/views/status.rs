@@ -1,5 +1,6 @@
 //! The status line: the cursor's position and the totals there.
 
+use shared::finding::Integrity;
 use shared::query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
 use shared::totals::difference;
 use shared::units::{Bytes, Count, Micros};
@@ -7,7 +8,7 @@ use yew::prelude::*;
 
 use super::controls::sends;
 use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near, zoom_to_range};
-use crate::model::Action;
+use crate::model::{Action, Model};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::format::{counted, moment, seconds, wall_clock};
 
@@ -47,7 +48,7 @@ pub fn Status() -> Html {
                 </span>
             }
             if device.events == 0 {
-                <span data-testid="status-event">{ no_event(device, model.live().is_some()) }</span>
+                <span data-testid="status-event">{ no_event(&model, device) }</span>
             } else {
                 <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
                     { format!(" of {}", Count(device.events.into())) }</span>
@@ -155,13 +156,30 @@ const SUMS: [Sum; 5] = [
 ];
 
 /// Describes the source of the totals of a device without events.
-pub fn no_event(device: &DeviceSummary, is_live: bool) -> &'static str {
+pub fn no_event(model: &Model, device: &DeviceSummary) -> &'static str {
+    let Integrity { is_cut, is_damaged } = model.integrity();
     if device.has_times {
         "from statistics; no events yet"
-    } else if is_live {
+    } else if model.live().is_some() {
         "from the last report; no events yet"
+    } else if is_cut {
+        "unknown; the file ends before its first event"
+    } else if is_damaged {
+        "unknown; the file is damaged, and no event could be read"
     } else {
         "from the snapshot; no history was recorded"
+    }
+}
+
+/// Returns why there is nothing to show over time.
+pub fn no_history(model: &Model) -> &'static str {
+    let Integrity { is_cut, is_damaged } = model.integrity();
+    if is_cut {
+        "The file ends before its first event, so there is nothing to show over time. If the original is whole, copy it again."
+    } else if is_damaged {
+        "The file is damaged, and no event could be read. If the original is whole, copy it again."
+    } else {
+        "No history was recorded for this device. The Segments tab shows its final state."
     }
 }
 

@@ -1,6 +1,7 @@
 //! A call site where there may be little room for it: what is shortened first is the function with its folder, then the file,
 //! and never the number of the line.
 
+use shared::text::separators;
 use yew::prelude::*;
 
 /// Renders a call site: `<module> scripts/train.py:30`.
@@ -18,7 +19,7 @@ pub fn site_text(site: &str) -> Html {
 fn parts(site: &str) -> (&str, &str, &str) {
     let at = site.rfind(':').filter(|at| is_number(site.get(at + 1..).unwrap_or_default()));
     let Some((place, line)) = at.and_then(|at| site.split_at_checked(at)) else { return ("", site, "") };
-    let file = place.rfind(['/', '\\', ' ']).map_or(0, |at| at + 1);
+    let file = separators(place).next().max(place.rfind(' ')).map_or(0, |at| at + 1);
     let (before, file) = place.split_at_checked(file).unwrap_or(("", place));
     (before, file, line)
 }
@@ -37,6 +38,7 @@ mod tests {
             ("<module> eyes/train.py:30", ("<module> eyes/", "train.py", ":30")),
             ("forward train.py:7", ("forward ", "train.py", ":7")),
             ("train.py:7", ("", "train.py", ":7")),
+            ("forward eyes/tr\\u{ad}ain.py:7", ("forward eyes/", "tr\\u{ad}ain.py", ":7")),
             ("no stack recorded", ("", "no stack recorded", "")),
             ("at::empty", ("", "at::empty", "")),
             ("", ("", "", "")),

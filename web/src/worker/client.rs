@@ -16,6 +16,7 @@ use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
 
 use super::rerun::Desks;
+use crate::browser::root;
 use crate::model::FileKey;
 
 thread_local! {
@@ -162,6 +163,7 @@ impl Workers {
             return false;
         }
         let connection = self.0.open.borrow_mut().remove(&key);
+        self.count_pending();
         connection.is_some()
     }
 
@@ -216,6 +218,7 @@ impl Workers {
         // Removed first: dropping it calls into the browser, which must not find the map borrowed.
         let connection = self.0.open.borrow_mut().remove(&key);
         drop(connection);
+        self.count_pending();
         self.0.firsts.borrow_mut().remove(&key);
         self.0.desks.close(key);
     }
@@ -242,7 +245,17 @@ impl Workers {
         let id = self.next_id();
         if send(&connection.worker, &ToWorker::Ask { id, device, query: query.clone() }).is_ok() {
             connection.pending.insert(id, Pending { device, query, messages, replies: vec![reply] });
+            drop(open);
+            self.count_pending();
         }
+    }
+
+    /// Writes the number of questions without an answer to the root element's `data-pending`, for scripts that drive the
+    /// page: at 0, and once the next frame is drawn, the page shows all there is.
+    fn count_pending(&self) {
+        let pending: usize = self.0.open.borrow().values().map(|connection| connection.pending.len()).sum();
+        // Fails only if the name were invalid.
+        let _ = root().set_attribute("data-pending", &pending.to_string());
     }
 
     /// Sends a file's worker a message that has no answer.
@@ -392,6 +405,8 @@ impl Workers {
                 if let Some(reply) = last {
                     reply.emit(*answer);
                 }
+                // Afterwards, so that the questions that an answer leads to leave no moment at 0 before them.
+                self.count_pending();
             }
             Ok(FromWorker::Contents { id, contents, moved }) => {
                 self.deliver(key, id, Copied::Contents { contents, moved });

@@ -8,7 +8,7 @@ use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::doctor::{Case, diagnose};
 use crate::event::Action;
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, Integrity};
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Event, Settings, Snapshot, Tag};
@@ -63,6 +63,7 @@ pub(super) fn found(mut snapshot: Snapshot, settings: &Settings, capacity: Optio
         replay: &replay,
         usage: &usage,
         capacity,
+        integrity: Integrity::default(),
     })
     .findings;
     found.retain(|finding| finding.code != FindingCode::OutOfMemory);

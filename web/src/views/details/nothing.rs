@@ -23,7 +23,7 @@ const TOP_FINDINGS: usize = 3;
 fn before_all(model: &Model) -> String {
     let live = model.live();
     match model.device() {
-        Some(device) if device.events == 0 => format!("Totals {}.", no_event(device, live.is_some())),
+        Some(device) if device.events == 0 => format!("Totals {}.", no_event(model, device)),
         _ if live.is_some_and(|live| live.status.is_late || live.status.dropped_events > 0) => {
             "Start of the loaded events. The job started earlier.".to_owned()
         }

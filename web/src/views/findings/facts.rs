@@ -56,7 +56,7 @@ pub fn FileFacts() -> Html {
                                 if device.has_times { <span class="remark">{ format!(" over {span}") }</span> }</dd></div>
                             if device.lost > 0 {
                                 <div class="fact" data-testid="fact-lost"><dt>{ "Lost" }</dt><dd><b>{ counted(device.lost, "event") }</b>
-                                    <span class="remark">{ format!(" in {}, while recording", counted(device.losses.into(), "place")) }</span></dd></div>
+                                    <span class="remark">{ format!(" in {}", counted(device.losses.into(), "place")) }</span></dd></div>
                             }
                             if device.start_us != 0 {
                                 <div class="fact"><dt>{ "Starts" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
@@ -112,7 +112,7 @@ fn joined(items: impl Iterator<Item = (String, String)>) -> Html {
 /// Renders the allocator's settings of a recording or a snapshot.
 pub fn settings_table(summary: &Summary) -> Html {
     let settings = &summary.settings;
-    let is_cut = summary.is_truncated();
+    let is_cut = summary.integrity().is_cut;
     let silence = if summary.origin.is_some() {
         "Not in this recording."
     } else if is_cut {

@@ -24,6 +24,7 @@ use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
 use super::range_button::{self, RangeButton};
+use super::status::no_history;
 use super::timeline::gesture::{Gesture, PlotArea};
 use super::timeline::listen::{use_gestures, use_tip_until_moved};
 use super::timeline::marked::{drawn_failure, failures, use_marks};
@@ -136,7 +137,7 @@ pub fn HeatmapView() -> Html {
     use_gestures(&model, Rc::new(handler), plot_area);
 
     let empty = match answer.as_deref() {
-        _ if !has_events => Some("No history was recorded for this device, so there is nothing to show over time. The Segments tab shows its final state.".to_owned()),
+        _ if !has_events => Some(no_history(&model).to_owned()),
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         Some(Answer::Heatmap(map)) if map.rows == 0 => {
             Some("Nothing of this part was ever reserved. Choose another one above.".to_owned())

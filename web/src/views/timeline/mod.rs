@@ -43,6 +43,7 @@ use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
 use super::range_button::{self, RangeButton};
+use super::status::no_history;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
@@ -197,7 +198,7 @@ pub fn Timeline() -> Html {
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
-                    <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
+                    <p class="canvas-empty">{ no_history(&model) }</p>
                 }
                 <RangeButton range={marks.range} {window} {plot} top={range_button::TOP} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">

@@ -22,6 +22,9 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
     let newest = model.device().filter(|device| model.live().is_some() && device.events != opened.events);
     html! {
         <p class="whatif-check" role="status" data-testid="whatif-check" data-exact={check.is_exact().to_string()}>
+            if check.lost > 0 {
+                <span class="whatif-warning">{ format!("{} of the run are missing. The runs below are of what was read. ", counted(check.lost, "event")) }</span>
+            }
             if let Some(first) = &check.first_difference {
                 <span class="whatif-warning">{ format!("{said} ({}).", share(check.equal, check.requests)) }</span>
                 { " The first difference is at " }
@@ -29,6 +32,8 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
                     { format!("event {}", Count((first.event + 1).into())) }
                 </button>
                 { ". The runs are exact up to there, and estimates beyond." }
+            } else if check.lost > 0 {
+                { format!("{said} under the recorded settings.") }
             } else {
                 { format!("{said} under the recorded settings: the runs below are exact, up to where they end.") }
             }

@@ -10,10 +10,12 @@ mod runs;
 mod tune;
 
 pub use lines::{RunLines, use_lines_over};
+use shared::finding::Integrity;
 use yew::prelude::*;
 
 use crate::hooks::{open_whatif, use_model};
 use crate::views::controls::use_first_picture;
+use crate::views::status::no_history;
 use crate::widgets::empty::empty;
 
 /// The what-if tab.
@@ -32,6 +34,9 @@ pub fn WhatIfView() -> Html {
                 open_whatif(&handle);
             }
         });
+    }
+    if !has_events && model.integrity() != Integrity::default() {
+        return empty("There is nothing to run under other settings.", no_history(&model), false);
     }
     if !has_events {
         return empty(

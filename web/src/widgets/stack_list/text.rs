@@ -2,10 +2,11 @@
 
 use shared::analysis::folding::{Part, run_text};
 use shared::query::FrameText;
+use shared::text::separators;
 
 /// Splits a path into its last part and the rest, so that a narrow column can show the file name first.
 pub fn split_path(path: &str) -> (&str, &str) {
-    match path.rfind(['/', '\\']) {
+    match separators(path).next() {
         Some(at) => (path.get(at + 1..).unwrap_or_default(), path.get(..at).unwrap_or_default()),
         None => (path, ""),
     }
