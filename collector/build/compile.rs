@@ -20,26 +20,35 @@ const OUTER: [&str; 8] = ["RUSTFLAGS", "RUSTDOC", "TARGET", "HOST", "OUT_DIR", "
 pub(crate) struct Module {
     /// The package that it is built from.
     pub(crate) package: &'static str,
-    /// Its file's name, without extension. Also the name of the release profile that it is compiled with.
+    /// Its file's name, without extension.
     pub(crate) name: &'static str,
+}
+
+/// Modules that are compiled together, so that what they share is compiled once.
+pub(crate) struct Group {
+    pub(crate) modules: &'static [Module],
+    /// The release profile.
+    profile: &'static str,
     /// Flags for the compiler.
     flags: &'static [&'static str],
 }
 
 /// Draws. Compiled for size.
-pub(crate) const PAGE: Module = Module { package: "web", name: "page", flags: &[] };
+pub(crate) const PAGE: Group =
+    Group { modules: &[Module { package: "web", name: "page" }], profile: "page", flags: &[] };
 
-/// Reads and answers, in workers. Compiled for speed, with 128-bit SIMD: Chrome 91, Firefox 89 and Safari 16.4 were the
-/// first with it. (Bulk memory operations are on by default: Chrome 75, Firefox 79, Safari 15.)
-pub(crate) const ENGINE: Module =
-    Module { package: "engine", name: "engine", flags: &["-C", "target-feature=+simd128"] };
+/// What runs in workers: the engine reads and answers, and what-if runs a trace's requests again. Compiled for speed, with
+/// 128-bit SIMD: Chrome 91, Firefox 89 and Safari 16.4 were the first with it. (Bulk memory operations are on by default:
+/// Chrome 75, Firefox 79, Safari 15.)
+pub(crate) const WORKERS: Group = Group {
+    modules: &[Module { package: "engine", name: "engine" }, Module { package: "whatif", name: "whatif" }],
+    profile: "workers",
+    flags: &["-C", "target-feature=+simd128"],
+};
 
-/// Runs a trace's requests again, in a worker. Compiled for speed; no SIMD would help it.
-pub(crate) const WHATIF: Module = Module { package: "whatif", name: "whatif", flags: &[] };
-
-/// Compiles a module. Returns the path of its WebAssembly.
-pub(crate) fn compile(module: &Module) -> Result<PathBuf> {
-    let profile = if is_release()? { module.name } else { "web-dev" };
+/// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`.
+pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
+    let profile = if is_release()? { group.profile } else { "web-dev" };
     let folder = web_target()?;
 
     let mut cargo = Command::new(variable("CARGO")?);
@@ -50,20 +59,22 @@ pub(crate) fn compile(module: &Module) -> Result<PathBuf> {
             cargo.env_remove(&name);
         }
     }
-    let mut flags: Vec<String> = module.flags.iter().map(|&flag| flag.to_owned()).collect();
+    let mut flags: Vec<String> = group.flags.iter().map(|&flag| flag.to_owned()).collect();
     flags.extend(shorter_paths());
     let status = cargo
         .current_dir(workspace()?)
-        .args(["build", "--package", module.package, "--lib", "--target", target::WASM, "--profile", profile])
+        .args(["build", "--lib", "--target", target::WASM, "--profile", profile])
+        .args(group.modules.iter().flat_map(|module| ["--package", module.package]))
         .arg("--target-dir")
         .arg(&folder)
         .args(["--config", &format!("target.{}.rustflags={flags:?}", target::WASM)])
         .status()
         .context("starting cargo for the page")?;
     if !status.success() {
-        bail!("the package `{}` did not build; the compiler's messages are below", module.package);
+        let names: Vec<&str> = group.modules.iter().map(|module| module.package).collect();
+        bail!("{} did not build; the compiler's messages are below", names.join(" and "));
     }
-    Ok(folder.join(target::WASM).join(profile).join(module.package).with_extension("wasm"))
+    Ok(folder.join(target::WASM).join(profile))
 }
 
 /// Returns flags that remove this machine's cargo folder from the paths of dependencies: each place in them that can

@@ -21,12 +21,20 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
     let mut packer =
         if dist.is_some() && is_release()? { Some(Packer::new(web_target()?.join("packed"))?) } else { None };
 
-    let mut table = String::from("&[\n");
-    for (path, file) in &files {
+    let contents = files.iter().map(|(_, file)| {
         let plain = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
         let hash = names::hash(&plain);
+        Ok((plain, hash))
+    });
+    let contents: Vec<(Vec<u8>, String)> = contents.collect::<Result<_>>()?;
+    if let Some(packer) = &packer {
+        packer.prepare(&contents)?;
+    }
+
+    let mut table = String::from("&[\n");
+    for ((path, file), (plain, hash)) in files.iter().zip(&contents) {
         let mut packed = |coding| -> Result<String> {
-            let file = packer.as_mut().map(|packer| packer.pack(&plain, &hash, coding)).transpose()?.flatten();
+            let file = packer.as_mut().map(|packer| packer.pack(plain, hash, coding)).transpose()?.flatten();
             Ok(file.map_or_else(|| "None".to_owned(), |file| format!("Some(include_bytes!({file:?}))")))
         };
         let (brotli, gzip) = (packed(Coding::Brotli)?, packed(Coding::Gzip)?);
@@ -36,7 +44,7 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
             "    Asset {{ path: {path:?}, content_type: {:?}, hash: {hash:?}, is_immutable: {}, \
              plain: {plain}, brotli: {brotli}, gzip: {gzip} }},",
             content_type(path)?,
-            names::is_hashed(path, &hash),
+            names::is_hashed(path, hash),
         )?;
     }
     table.push_str("]\n");

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context, Result};
 use brotli::enc::BrotliEncoderParams;
@@ -34,26 +37,50 @@ impl Packer {
         Ok(Self { folder, used: BTreeSet::new() })
     }
 
+    /// Compresses what is not kept yet, on all cores, so that [`Packer::pack`] finds it. `files` are contents and their hashes.
+    pub(crate) fn prepare(&self, files: &[(Vec<u8>, String)]) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<()> {
+            while let Some((plain, hash)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for coding in [Coding::Brotli, Coding::Gzip] {
+                    self.packed(plain, hash, coding)?;
+                }
+            }
+            Ok(())
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no compression panics"))
+        })
+    }
+
     /// Returns the file that holds the compressed form of `plain`; `None` if compression doesn't make it smaller.
     pub(crate) fn pack(&mut self, plain: &[u8], hash: &str, coding: Coding) -> Result<Option<PathBuf>> {
-        let name = match coding {
+        let path = self.packed(plain, hash, coding)?;
+        self.used.extend(path.file_name().map(OsString::from));
+        let is_smaller = fs::metadata(&path)?.len() < plain.len() as u64;
+        Ok(is_smaller.then_some(path))
+    }
+
+    /// Returns the file that holds the compressed form of `plain`, which is made if it is not there.
+    fn packed(&self, plain: &[u8], hash: &str, coding: Coding) -> Result<PathBuf> {
+        let path = self.folder.join(match coding {
             Coding::Brotli => format!("{hash}.br"),
             Coding::Gzip => format!("{hash}.gz"),
-        };
-        let path = self.folder.join(&name);
-        self.used.insert(name.into());
+        });
         if !path.exists() {
             let packed = match coding {
                 Coding::Brotli => brotli(plain)?,
                 Coding::Gzip => gzip(plain)?,
             };
             // Renamed when it is whole: a build that is interrupted must not leave half a file.
-            let part = path.with_extension("part");
+            let mut part = path.clone();
+            part.as_mut_os_string().push(".part");
             fs::write(&part, packed).with_context(|| format!("writing {}", part.display()))?;
             fs::rename(&part, &path).with_context(|| format!("writing {}", path.display()))?;
         }
-        let is_smaller = fs::metadata(&path)?.len() < plain.len() as u64;
-        Ok(is_smaller.then_some(path))
+        Ok(path)
     }
 
     /// Deletes results of earlier builds.

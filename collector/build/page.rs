@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use crate::compile::{self, Module, compile};
+use crate::compile::{self, Group, Module, compile};
 use crate::{is_release, names, target, variable, workspace};
 
 /// What the page is built from, in the workspace's folder.
@@ -23,8 +24,11 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     let parts = out.join("parts");
     // Nothing of an earlier page may stay.
     empty(&parts)?;
-    for module in [compile::PAGE, compile::ENGINE, compile::WHATIF] {
-        bind(&module, &compile(&module)?, &parts)?;
+    for (group, folder) in compile_all(&[compile::PAGE, compile::WORKERS]) {
+        let folder = folder?;
+        for module in group.modules {
+            bind(module, &folder.join(module.package).with_extension("wasm"), &parts)?;
+        }
     }
     copy(&workspace.join("web/static"), &parts)?;
     write_rerun(&parts)?;
@@ -33,6 +37,15 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     empty(&dist)?;
     names::with_hashes(&parts, &dist)?;
     Ok(dist)
+}
+
+/// Compiles groups of modules side by side: most of each is one crate after the other, on one core. A debug build has one profile
+/// for all of them, and so one after the other.
+fn compile_all(groups: &[Group]) -> Vec<(&Group, Result<PathBuf>)> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = groups.iter().map(|group| (group, scope.spawn(|| compile(group)))).collect();
+        threads.into_iter().map(|(group, thread)| (group, thread.join().expect("no compilation panics"))).collect()
+    })
 }
 
 /// Writes a module and its JavaScript glue as `NAME_bg.wasm` and `NAME.js`.

@@ -1,8 +1,8 @@
-// The page of a journey: opened in a separate browser, and checked for errors in the console.
+// The page of a journey: opened in a profile of its own, and checked for errors in the console.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { launch } from './chromium.mjs';
+import { openProfile } from './chromium.mjs';
 import { atEnd } from './ending.mjs';
 
 /** The values of the root element's `data-state`. */
@@ -19,7 +19,7 @@ export function pageUrl() {
 }
 
 /**
- * Opens the page for one test and closes it with that test.
+ * Opens the page for one test, in a profile of its own, and closes it with that test.
  *
  *   const page = await openPage(t, { width: 1024, height: 700, theme: 'dark', address: '#...' });
  *   await page.drop('a.pickle');
@@ -29,10 +29,9 @@ export function pageUrl() {
  * server for anything; a journey that means to see errors empties `page.complaints` itself.
  */
 export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '', offline = false, touch = false, forcedColors } = {}) {
-  // First, so that a test without it fails at once and leaves no browser behind.
+  // First, so that a test without it fails at once and leaves no profile behind.
   pageUrl();
-  const browser = await launch();
-  const context = await browser.newContext({
+  const { context, close } = await openProfile({
     viewport: { width, height },
     colorScheme: theme,
     reducedMotion: 'reduce',
@@ -43,7 +42,7 @@ export async function openPage(t, { width = 1440, height = 900, theme = 'light',
   });
   const page = new Page(await context.newPage());
   atEnd(t, async () => {
-    await browser.close();
+    await close();
     assert.deepEqual(page.complaints, [], 'the page complained');
   });
   await page.open(address);
