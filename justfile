@@ -37,11 +37,10 @@ bench peer="" *files:
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
     node tests/measure/live.mjs
 
-# Fuzz a target, for a minute by default. Threads of `ingest` and `store` that are ending would be reported as leaks
+# Fuzz a target, for a minute by default; needs cargo-fuzz. Threads of `ingest` and `store` that are ending would be reported as leaks
 fuzz target="import" seconds="60":
-    cd tests/fuzz && VRAMSCOPE_PAGE=skip cargo +nightly fuzz run {{ target }} \
-        {{ if target =~ "ingest|store" { "--features server" } else { "" } }} \
-        -- -max_total_time={{ seconds }} {{ if target =~ "ingest|store" { "-detect_leaks=0" } else { "" } }}
+    cd tests/fuzz && VRAMSCOPE_PAGE=skip RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks={{ if target =~ "ingest|store" { "0" } else { "1" } }} \
+        cargo fuzz run {{ if target =~ "ingest|store" { "--features server" } else { "" } }} {{ target }} -- -max_total_time={{ seconds }}
 
 # Check the driver on a real GPU; says skipped, and why, where there is none
 gpu-test:
