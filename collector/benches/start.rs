@@ -35,7 +35,7 @@ fn write(folder: &Path, number: usize) -> Result<(), Failure> {
         created_us: 1_790_000_000_000_000 + number as i64,
         ended_us: Some(1_790_000_000_000_000),
         last: 1,
-        kept_us: 1_795_000_000_000_000,
+        retention_us: 1_795_000_000_000_000,
         ..Record::default()
     };
     let segment = SegmentInfo { number: 1, first: 1, last: 1, ..SegmentInfo::default() };

@@ -89,7 +89,7 @@ impl Sessions {
         let mut record = described(hello, self.limits())?;
         grant.begin_session()?;
         record.producer = producer(grant.name(), &record.host);
-        record.kept_us = self.kept_now_us();
+        record.retention_us = self.kept_now_us();
         let segments = self.stored(hello)?;
         if !segments.is_empty() {
             record = describe(self.store(), &hello.session, &segments)?.0;

@@ -35,7 +35,7 @@ impl Usage {
     /// Sets the bytes that the session uses. Returns whether it may go on.
     ///
     /// It may unless the budget is exceeded and the session uses more than an equal share. If all are at most at their
-    /// share, the budget is not exceeded, so there is always one that has to stop, and it is never a small one.
+    /// share, the budget is not exceeded, so over budget, only sessions above their equal share are refused.
     pub(super) fn set(&mut self, bytes: usize) -> bool {
         let Memory { most, used, users } = &*self.memory;
         // Adding the difference may wrap on the way, which cancels out.

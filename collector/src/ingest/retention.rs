@@ -81,9 +81,9 @@ impl Sessions {
             if is_idle {
                 session.close(self.store(), *self.limits());
             }
-            let (kept_us, last, is_stored) =
-                session.look(|view| (view.record.kept_us, view.last, !view.segments.is_empty()));
-            let age = now.saturating_sub(kept_us);
+            let (retention_us, last, is_stored) =
+                session.look(|view| (view.record.retention_us, view.last, !view.segments.is_empty()));
+            let age = now.saturating_sub(retention_us);
             if is_idle && !is_stored && last == 0 {
                 if age > EMPTY {
                     self.forget_empty(&session);
@@ -281,5 +281,5 @@ impl Sessions {
 
 /// Sorts sessions so that the one whose last batch is the oldest stands last, where it is taken from.
 fn oldest_last(sessions: &mut [Arc<Session>]) {
-    sessions.sort_by_key(|session| Reverse(session.look(|view| (view.record.kept_us, view.record.last_us))));
+    sessions.sort_by_key(|session| Reverse(session.look(|view| (view.record.retention_us, view.record.last_us))));
 }

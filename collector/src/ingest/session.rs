@@ -119,8 +119,8 @@ impl Session {
         if self.look(|view| view.record.key_hash.is_empty()) {
             let new = described()?;
             let mut view = self.view.lock();
-            let Record { notes, damaged_bytes, kept_us, .. } = std::mem::take(&mut view.record);
-            view.record = Record { notes, damaged_bytes, kept_us: kept_us.max(new.kept_us), ..new };
+            let Record { notes, damaged_bytes, retention_us, .. } = std::mem::take(&mut view.record);
+            view.record = Record { notes, damaged_bytes, retention_us: retention_us.max(new.retention_us), ..new };
         }
         Ok(())
     }
@@ -227,11 +227,11 @@ impl Session {
         number: u64,
         (seq, sent_us): (u64, i64),
         chunks: &mut Vec<u8>,
-        (bus, counters, kept_us): (&dyn LiveBus, &Counters, i64),
+        (bus, counters, retention_us): (&dyn LiveBus, &Counters, i64),
     ) -> Result<u64, IngestError> {
         self.with(number, |writer| {
             let before = (writer.totals().events(), writer.totals().ooms());
-            match writer.append((seq, sent_us), chunks, kept_us)? {
+            match writer.append((seq, sent_us), chunks, retention_us)? {
                 Appended::Duplicate => counters.repeated.add(1),
                 Appended::Stored { end } => {
                     counters.batches.add(1);

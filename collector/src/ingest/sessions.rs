@@ -63,8 +63,8 @@ impl Sessions {
         access: Arc<Access>,
     ) -> StoreResult<Self> {
         let catalogue = store.catalogue();
-        let witness_us = catalogue.records.values().map(|record| record.kept_us).max();
-        let clock = KeepClock::start(store.kept_us(), witness_us, now_us());
+        let witness_us = catalogue.records.values().map(|record| record.retention_us).max();
+        let clock = KeepClock::start(store.retention_us(), witness_us, now_us());
         let memory = Memory::new(limits.states_bytes);
         let session = |(id, record): (String, Record)| (id, Arc::new(Session::new(View::of_record(record), &memory)));
         let known = catalogue.records.into_iter().map(session).collect();
@@ -114,7 +114,7 @@ impl Sessions {
         for session in self.all() {
             session.is_pinned(&self.store);
         }
-        self.ask_witnesses();
+        self.restore_clock_from_sessions();
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())
@@ -194,11 +194,11 @@ impl Sessions {
     }
 
     /// Sets the clock of retention by the latest time that any stored session knows of, if its own file is gone.
-    fn ask_witnesses(&self) {
-        if self.store.kept_us().is_some() {
+    fn restore_clock_from_sessions(&self) {
+        if self.store.retention_us().is_some() {
             return;
         }
-        let witness_us = self.all().iter().map(|session| session.look(|view| view.record.kept_us)).max();
+        let witness_us = self.all().iter().map(|session| session.look(|view| view.record.retention_us)).max();
         let clock = KeepClock::start(None, witness_us, now_us());
         *self.clock.lock() = (clock, Instant::now());
     }
@@ -213,7 +213,7 @@ impl Sessions {
         }
         let now = clock.0.now_us();
         drop(clock);
-        if let Err(error) = self.store.set_kept_us(now) {
+        if let Err(error) = self.store.set_retention_us(now) {
             tracing::error!("cannot store the clock of retention: {error}");
         }
         now

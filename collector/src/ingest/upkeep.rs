@@ -60,9 +60,9 @@ impl Session {
     /// Notes that retention announces its deletion at a time, unless it is pinned or was announced since its latest batch.
     /// Returns when it was announced; `None` if it is pinned. Waits for the store.
     pub(super) fn announced(&self, store: &Arc<dyn TraceStore>, now_us: i64) -> Result<Option<i64>, StoreError> {
-        let kept_us = self.look(|view| view.record.kept_us);
+        let retention_us = self.look(|view| view.record.retention_us);
         self.change_marks(store, |marks| {
-            let announced = marks.announced_us.filter(|announced| *announced > kept_us).unwrap_or(now_us);
+            let announced = marks.announced_us.filter(|announced| *announced > retention_us).unwrap_or(now_us);
             if !marks.is_pinned {
                 marks.announced_us = Some(announced);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shared::limits::ServerLimits;
 
-use super::budget::Budget;
+use super::download_slots::DownloadSlots;
 use super::demo::Demo;
 use super::embedding::Embedding;
 use super::host::Hosts;
@@ -28,9 +28,9 @@ pub struct App {
     pub(super) address: Option<SocketAddr>,
     pub(super) readiness: Arc<Readiness>,
     /// Downloads, by their number.
-    pub(super) downloads: Arc<Budget>,
+    pub(super) downloads: Arc<DownloadSlots>,
     /// Downloads as pickles, by the KiB that are stored.
-    pub(super) pickles: Arc<Budget>,
+    pub(super) pickles: Arc<DownloadSlots>,
     /// The traces that are shared by links; `None` if this server shares none.
     pub(super) shares: Option<Arc<Shares>>,
     /// How connections are encrypted, if they are.
@@ -49,8 +49,8 @@ impl App {
         let limits = sessions.limits();
         Self {
             readiness: Arc::default(),
-            downloads: Arc::new(Budget::new(limits.downloads, limits)),
-            pickles: Arc::new(Budget::new(in_kib(limits.pickle_bytes), limits)),
+            downloads: Arc::new(DownloadSlots::new(limits.downloads, limits)),
+            pickles: Arc::new(DownloadSlots::new(in_kib(limits.pickle_bytes), limits)),
             sessions: Arc::new(sessions),
             hosts: Arc::new(hosts),
             demo: Arc::default(),

@@ -6,11 +6,11 @@
 mod access_log;
 mod app;
 pub(crate) mod assets;
-mod budget;
+mod download_slots;
 mod client_io;
 mod coding;
 mod connections;
-mod crowd;
+mod eviction_queue;
 mod demo;
 mod download;
 mod elsewhere;

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::crowd::{Crowd, Neighborhood};
+use super::eviction_queue::{EvictionQueue, Neighborhood};
 use super::peer::Peer;
 
 /// The time after which one more connection is closed if none of those that were closed has left its place.
@@ -50,12 +50,12 @@ pub(super) struct Places {
 struct Waiting {
     /// The number of the next one.
     next: u64,
-    strangers: Crowd<Arc<Closing>>,
-    known: Crowd<Arc<Closing>>,
+    strangers: EvictionQueue<Arc<Closing>>,
+    known: EvictionQueue<Arc<Closing>>,
 }
 
 impl Waiting {
-    fn crowd(&mut self, is_known: bool) -> &mut Crowd<Arc<Closing>> {
+    fn queue(&mut self, is_known: bool) -> &mut EvictionQueue<Arc<Closing>> {
         if is_known { &mut self.known } else { &mut self.strangers }
     }
 }
@@ -110,7 +110,7 @@ impl Places {
     fn make_room(&self) {
         let mut waiting = self.lock();
         let is_known = waiting.strangers.len() <= self.all / 4 && waiting.known.len() > 0;
-        if let Some(closing) = waiting.crowd(is_known).remove_first_of_largest() {
+        if let Some(closing) = waiting.queue(is_known).remove_first_of_largest() {
             closing.close();
         }
     }
@@ -167,7 +167,7 @@ impl Place {
     }
 
     /// Marks that the client has shown a token, or that its hello was accepted.
-    pub(super) fn know(&self) {
+    pub(super) fn mark_authenticated(&self) {
         self.move_to(|state| state.is_known = true);
     }
 
@@ -216,7 +216,7 @@ impl Place {
     /// Changes among whom it waits.
     fn move_to(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
-        let was_waiting = self.leave_crowd(&mut state);
+        let was_waiting = self.leave_queue(&mut state);
         change(&mut state);
         if was_waiting {
             self.update(&mut state);
@@ -227,20 +227,20 @@ impl Place {
     fn update(&self, state: &mut State) {
         let waits = state.permit.is_some() && (state.tasks == 0 || state.waits > 0);
         if !waits {
-            self.leave_crowd(state);
+            self.leave_queue(state);
         } else if state.waiting.is_none() {
             let mut waiting = self.places.lock();
             let number = waiting.next;
             waiting.next += 1;
-            waiting.crowd(state.is_known).add(state.neighborhood, number, Arc::clone(&self.closing));
+            waiting.queue(state.is_known).add(state.neighborhood, number, Arc::clone(&self.closing));
             state.waiting = Some((number, Instant::now()));
         }
     }
 
     /// Returns whether it was waiting.
-    fn leave_crowd(&self, state: &mut State) -> bool {
+    fn leave_queue(&self, state: &mut State) -> bool {
         let Some((number, _)) = state.waiting.take() else { return false };
-        self.places.lock().crowd(state.is_known).remove(state.neighborhood, number);
+        self.places.lock().queue(state.is_known).remove(state.neighborhood, number);
         true
     }
 }
@@ -306,10 +306,10 @@ mod tests {
                 Doing::Idle => {}
                 Doing::Work => guards.push((Some(place.work()), None)),
                 Doing::Body => guards.push((Some(place.work()), Some(place.wait()))),
-                Doing::Known => place.know(),
+                Doing::Known => place.mark_authenticated(),
                 Doing::GivenUp => place.give_up(),
                 Doing::Serves(client) => {
-                    place.know();
+                    place.mark_authenticated();
                     place.serve(Peer(client.parse().unwrap()));
                 }
             }

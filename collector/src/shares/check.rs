@@ -87,13 +87,13 @@ impl Check {
     /// Reads the parts that arrived since, ahead of the end, and makes what was written durable, which the end need not wait
     /// for then.
     pub(super) fn follow(&mut self, upload: &Upload) -> ShareResult {
-        self.go_on(upload)?;
+        self.read_new_parts(upload)?;
         self.flush()?;
         Ok(self.file.sync()?)
     }
 
     /// Reads the parts that arrived since. Ends early if the upload is given up.
-    pub(super) fn go_on(&mut self, upload: &Upload) -> ShareResult {
+    pub(super) fn read_new_parts(&mut self, upload: &Upload) -> ShareResult {
         while self.read < upload.progress().received {
             if upload.is_over() {
                 return Err(ShareError::NoUpload);

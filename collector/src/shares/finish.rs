@@ -100,7 +100,7 @@ impl Shares {
             Some(check) => check,
             None => Check::begin(upload, None)?,
         };
-        check.go_on(upload)?;
+        check.read_new_parts(upload)?;
         check.end(upload)
     }
 

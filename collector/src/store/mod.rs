@@ -130,9 +130,9 @@ pub trait TraceStore: Send + Sync + fmt::Debug {
     /// Saves the catalogue. From then on, no local copy of an uploaded segment is needed to know that there is a session.
     fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult;
     /// Returns the time of the clock of retention that was saved last, in microseconds since the epoch.
-    fn kept_us(&self) -> Option<i64>;
+    fn retention_us(&self) -> Option<i64>;
     /// Saves the time of the clock of retention.
-    fn set_kept_us(&self, time_us: i64) -> StoreResult;
+    fn set_retention_us(&self, time_us: i64) -> StoreResult;
     /// Returns what was set aside: for each file the session, the file's name and its length in bytes.
     fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>>;
     /// Returns the paths of symbolic links in the folder that are not followed, as far as they were met.

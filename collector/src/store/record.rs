@@ -55,7 +55,7 @@ pub struct Record {
     /// Who recorded it, for the fair division of space: the name of a token, and the host.
     pub producer: String,
     /// When the newest batch was received, by the clock of retention.
-    pub kept_us: i64,
+    pub retention_us: i64,
     /// Notes that are shown with the session, in sentences.
     pub notes: Vec<String>,
 }

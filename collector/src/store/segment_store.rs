@@ -348,11 +348,11 @@ impl TraceStore for SegmentStore {
         Ok(())
     }
 
-    fn kept_us(&self) -> Option<i64> {
+    fn retention_us(&self) -> Option<i64> {
         serde_json::from_slice(&self.files.read(CLOCK, 0, usize::MAX).ok()?).ok()
     }
 
-    fn set_kept_us(&self, time_us: i64) -> StoreResult {
+    fn set_retention_us(&self, time_us: i64) -> StoreResult {
         Ok(replace(&*self.files, CLOCK, time_us.to_string().as_bytes())?)
     }
 

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::Case;
 use super::request::is_small;
-use super::verdict::{Rise, Way};
+use super::verdict::{Rise, Obstruction};
 use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
 use crate::analysis::leak::is_cache;
 use crate::category::Category;
@@ -37,20 +37,20 @@ pub(super) fn of(
     case: &Case<'_>,
     cause: Cause,
     failed: &FailedRequest,
-    (line, way): (Option<&str>, &Way),
+    (line, obstruction): (Option<&str>, &Obstruction),
 ) -> Vec<Remedy> {
     let line = line.unwrap_or("the line that holds most");
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
         Cause::Full => full(case, failed),
-        Cause::Fragmented => fragmented(case, failed, way),
+        Cause::Fragmented => fragmented(case, failed, obstruction),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
         Cause::OtherProcess => beside_others(case, failed),
         Cause::Spike => spike(line),
     };
-    if way.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
+    if obstruction.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
         let line = if failed.line.is_empty() { "the program" } else { &failed.line };
         remedies.insert(
             0,
@@ -231,11 +231,11 @@ fn less_of_something() -> Vec<Remedy> {
     ]
 }
 
-fn fragmented(case: &Case<'_>, failed: &FailedRequest, way: &Way) -> Vec<Remedy> {
+fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction) -> Vec<Remedy> {
     let state = case.replay.state_at(failed.position());
     let grows = would_grow(case, &state, failed.requested, failed.driver_free);
     let mut remedies: Vec<Remedy> = expandable(case).filter(|_| grows).into_iter().collect();
-    let block = way.block(failed);
+    let block = obstruction.block(failed);
     let is_young = |since: u32| failed.position().saturating_sub(since) < failed.position() / LONG_PART;
     let line = block.map_or("", |block| block.line.as_str());
     match block {

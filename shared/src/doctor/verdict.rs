@@ -64,14 +64,14 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
         failed.cause = Cause::Full;
     }
-    let way = Way::of(case, failed);
+    let obstruction = Obstruction::of(case, failed);
     let (cause, sentence, about) = if let Some(rise) = &rise {
         (Cause::Leak, leak(failed, rise), Some((rise.line.clone(), rise.candidate.stack.0)))
     } else if let Some(spike) = &spike {
         (Cause::Spike, of_spike(failed, spike), Some((spike.line.clone(), spike.stack.0)))
     } else {
         let about = match failed.cause {
-            Cause::Fragmented => way.block(failed).map(|block| (block.line.clone(), block.stack)),
+            Cause::Fragmented => obstruction.block(failed).map(|block| (block.line.clone(), block.stack)),
             Cause::Full => {
                 let is_lost = |held: &&HeldLine| case.symbols.recorded(StackId(held.stack)) == Recorded::Lost;
                 let held = failed.lines.first().filter(|held| !is_lost(held));
@@ -79,7 +79,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
             }
             _ => None,
         };
-        (failed.cause, physical(failed, failures, (&way, is_rising)), about)
+        (failed.cause, physical(failed, failures, (&obstruction, is_rising)), about)
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
@@ -93,7 +93,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     };
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
     let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_told));
-    let remedies = remedies::of(case, cause, failed, (line.as_deref(), &way));
+    let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
     let position = Some(position);
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
 }
@@ -111,15 +111,15 @@ pub(super) fn add_growth(verdict: &mut Verdict, findings: &[Finding]) {
     remedies::add_growth(verdict, finding);
 }
 
-/// What a request that failed met with.
-pub(super) struct Way {
+/// What stood in the way of a request that failed, beyond the bare sizes.
+pub(super) struct Obstruction {
     /// What keeps segments with gaps from being released, if no segment is as long as the request.
     pins: Option<Pins>,
     /// The largest request before it, in requested bytes, if this one is far larger and asks for most of the memory.
     pub(super) largest_before: Option<u64>,
 }
 
-impl Way {
+impl Obstruction {
     fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
         let pins = (failed.cause == Cause::Fragmented && place(failed).is_none()).then(|| {
             let kind = (failed.stream, failed.pool, failed.is_small);
@@ -135,7 +135,7 @@ impl Way {
         Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
     }
 
-    /// Returns a block that stands in the way.
+    /// Returns a block that stands in the obstruction.
     pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
         let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());
         in_place.or(self.pins.as_ref().map(|pins| &pins.block))
@@ -198,7 +198,7 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
 }
 
 /// Returns the sentence about what stood in the way at that moment.
-fn physical(failed: &FailedRequest, failures: &Failures<'_>, (way, is_rising): (&Way, bool)) -> String {
+fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_rising): (&Obstruction, bool)) -> String {
     let request = Bytes(failed.requested);
     let free = Bytes(failed.driver_free);
     let whole = Bytes(failed.whole());
@@ -228,20 +228,20 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, (way, is_rising): (
         Cause::Fragmented => format!(
             "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
              {}{}.",
-            huge(failed, way),
+            huge(failed, obstruction),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
-            if way.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
+            if obstruction.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
             Bytes(failed.largest_servable),
-            obstacle(failed, way)
+            obstacle(failed, obstruction)
         ),
         _ => full(failed, is_rising),
     }
 }
 
 /// Returns how large a request is that asks for most of the memory at once.
-fn huge(failed: &FailedRequest, way: &Way) -> String {
-    let Some(before) = way.largest_before else { return String::new() };
+fn huge(failed: &FailedRequest, obstruction: &Obstruction) -> String {
+    let Some(before) = obstruction.largest_before else { return String::new() };
     let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
     let percent = percent(failed.requested, failed.whole());
     let times = Count(failed.requested / before.max(1));
@@ -254,10 +254,10 @@ fn place(failed: &FailedRequest) -> Option<&Obstacle> {
     failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0 && obstacle.bytes < failed.requested)
 }
 
-fn obstacle(failed: &FailedRequest, way: &Way) -> String {
+fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
     let Some(obstacle) = place(failed) else {
         // No segment that is given back makes room for most of the memory at once.
-        return way.pins.as_ref().filter(|_| way.largest_before.is_none()).map(pinned).unwrap_or_default();
+        return obstruction.pins.as_ref().filter(|_| obstruction.largest_before.is_none()).map(pinned).unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
     let whose = match obstacle.blocks {

@@ -23,7 +23,7 @@ const GROWN: u32 = 64;
 
 /// The steps and categories of one device.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct CategoryCache {
     traits: StackTraits,
     /// The numbers of events and annotations that the steps are those of.
     steps_of: Option<(u32, usize)>,
@@ -32,7 +32,7 @@ pub(super) struct Told {
     categories: Option<Arc<Categories>>,
 }
 
-impl Told {
+impl CategoryCache {
     /// Returns the steps of a trace.
     pub(super) fn steps(&mut self, input: Replayed<'_>, symbols: &Symbols) -> Option<Arc<Steps>> {
         let of = (input.replay.positions(), input.trace.annotations.len());

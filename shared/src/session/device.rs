@@ -1,6 +1,6 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
-use super::category::Told;
+use super::category::CategoryCache;
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
@@ -49,7 +49,7 @@ pub struct Caches {
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
     pub(super) heatmaps: Heatmaps,
-    pub(super) told: Told,
+    pub(super) told: CategoryCache,
     pub(super) measures: RunningMeasures,
 }
 

@@ -24,7 +24,7 @@ pub(super) enum By {
     /// The request that follows.
     Request,
     /// The request that follows, which goes on to release more: the run does not end here.
-    RequestAhead,
+    NextRequestContinuing,
 }
 
 /// The releases of a trace.
@@ -247,7 +247,7 @@ impl Reading<'_> {
         let by = |run: &Run| match (by_request(run), run.is_ahead) {
             (false, _) => By::Program(run.frees.end),
             (true, false) => By::Request,
-            (true, true) => By::RequestAhead,
+            (true, true) => By::NextRequestContinuing,
         };
         let capacity = self.known.or(short).filter(|capacity| *capacity <= MOST);
         Releases { runs: self.runs.iter().map(|run| (run.event, by(run))).collect(), capacity }

@@ -319,7 +319,7 @@ fn a_clock_that_jumped_by_forty_days_deletes_nothing() -> Result<()> {
     for days in [40, -40] {
         let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 30));
         // The clock of retention is where the computer's was before the jump.
-        store.set_kept_us(vramscope::clock::now_us() - days * 86_400_000_000)?;
+        store.set_retention_us(vramscope::clock::now_us() - days * 86_400_000_000)?;
         let keep = Retention { grace_micros: 0, ..Retention::default() };
         let stream = Stream::new(73, 2, 100);
         for start in 0..3 {

@@ -211,13 +211,13 @@ fn marks(store: &dyn TraceStore) {
 }
 
 fn cached_files(store: &dyn TraceStore) {
-    assert_eq!((store.catalogue(), store.kept_us()), (Catalogue::default(), None));
+    assert_eq!((store.catalogue(), store.retention_us()), (Catalogue::default(), None));
     let mut catalogue = Catalogue::default();
     catalogue.records.insert(SESSION.to_owned(), Record { id: SESSION.to_owned(), ..Record::default() });
     store.save_catalogue(&catalogue).unwrap();
-    store.set_kept_us(-7).unwrap();
-    store.set_kept_us(7).unwrap();
-    assert_eq!((store.catalogue(), store.kept_us()), (catalogue, Some(7)));
+    store.set_retention_us(-7).unwrap();
+    store.set_retention_us(7).unwrap();
+    assert_eq!((store.catalogue(), store.retention_us()), (catalogue, Some(7)));
 }
 
 #[test]

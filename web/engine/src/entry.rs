@@ -141,7 +141,7 @@ fn receive(bytes: &[u8]) {
             warm::stop();
             spawn_local(ranges::open(ranges::Link { url, token, key }));
         }
-        Ok(ToWorker::DownloadOn) => ranges::go_on(),
+        Ok(ToWorker::DownloadOn) => ranges::continue_download(),
         Ok(ToWorker::FetchElsewhere { url }) => {
             warm::stop();
             spawn_local(download_elsewhere(url));

@@ -29,7 +29,7 @@ use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore
 pub(super) use describe::{describe, last_label};
 pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
 
-/// What became of a batch.
+/// Outcome of appending a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Appended {
     /// It had been stored before.
@@ -112,13 +112,13 @@ impl SessionWriter {
         self.check_limits()
     }
 
-    /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending, and `kept_us` the time by
+    /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending, and `retention_us` the time by
     /// the clock of retention.
     pub(in crate::ingest) fn append(
         &mut self,
         (seq, sent_us): (u64, i64),
         chunks: &mut Vec<u8>,
-        kept_us: i64,
+        retention_us: i64,
     ) -> Result<Appended, IngestError> {
         if seq <= self.last {
             return Ok(Appended::Duplicate);
@@ -139,7 +139,7 @@ impl SessionWriter {
         chunks.truncate(length);
         written?;
         self.last = seq;
-        (self.record.last_us, self.record.kept_us) = (now_us(), kept_us);
+        (self.record.last_us, self.record.retention_us) = (now_us(), retention_us);
         Ok(Appended::Stored { end: self.place() })
     }
 

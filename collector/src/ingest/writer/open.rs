@@ -93,8 +93,8 @@ impl SessionWriter {
     fn note_time(&mut self, sent_us: i64) {
         let last_us = self.record.last_us.max(sent_us.min(now_us()));
         // The clock of retention goes on as fast as the other.
-        let kept_us = self.record.kept_us.saturating_add(last_us.saturating_sub(self.record.last_us));
-        (self.record.last_us, self.record.kept_us) = (last_us, kept_us);
+        let retention_us = self.record.retention_us.saturating_add(last_us.saturating_sub(self.record.last_us));
+        (self.record.last_us, self.record.retention_us) = (last_us, retention_us);
     }
 
     /// Sets the totals at the end of what was read.

@@ -41,7 +41,7 @@ impl SessionWriter {
             first: self.last + 1,
             from_us: if number == 1 { i64::MIN } else { latest_us },
             to_us: i64::MAX,
-            begun_us: self.record.kept_us,
+            begun_us: self.record.retention_us,
             before: self.totals.events(),
             ..SegmentInfo::default()
         };

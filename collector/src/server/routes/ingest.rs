@@ -155,7 +155,7 @@ async fn read(
             && conversation.is_open()
             && let Some(place) = place
         {
-            place.know();
+            place.mark_authenticated();
         }
     }
     if conversation.is_open() {

@@ -1,6 +1,6 @@
 //! `/api/v1/sessions/{id}/trace`: a session as a file.
 //!
-//! Each download has a thread and some MiB of pieces, so there is a [`Budget`](crate::server::budget::Budget) for them. Writing
+//! Each download has a thread and some MiB of pieces, so there is a [`DownloadSlots`](crate::server::download_slots::DownloadSlots) for them. Writing
 //! a pickle takes roughly 20 times the memory of what is stored, from the first byte that is read to the last byte that the
 //! connection takes. All pickles together are limited to [`ServerLimits::pickle_bytes`](shared::limits::ServerLimits) of
 //! stored bytes, and so to 20 times as much memory: small sessions don't wait for each other, and one of the largest size has
@@ -106,7 +106,7 @@ pub(crate) async fn trace(
     let session = find(&app, &id)?;
     let place = place.map(|Extension(place)| place);
     if let Some(place) = place.as_ref().filter(|_| app.sessions.access().wants_token()) {
-        place.know();
+        place.mark_authenticated();
     }
     let malformed = "format must be vramscope or pickle; from_us and to_us must be microseconds since the epoch.";
     let Query(query) = query.map_err(|_| ApiError::malformed(malformed))?;

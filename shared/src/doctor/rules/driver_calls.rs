@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::{DRIVER_CALLS, DRIVER_CALLS_PER_THOUSAND, FEW_RETRIES, RELEASES, WARMUP_PART};
 use crate::analysis::oom;
 use crate::analysis::retries::{Reason, Release, releases};
@@ -34,7 +34,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(ground: &Ground<'_>, warm: u32) -> Self {
+    fn of(ground: &RuleContext<'_>, warm: u32) -> Self {
         let (trace, replay) = (ground.case.trace, ground.case.replay);
         let mut calls = Self { in_vain: oom::positions(trace).len() as u64, ..Self::default() };
         releases(trace, |release| calls.add(&release, warm));
@@ -74,14 +74,14 @@ fn most(counts: &FxHashMap<u32, u64>) -> Option<(StackId, u64)> {
     most.map(|(stack, count)| (StackId(*stack), *count))
 }
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let end = ground.case.replay.positions();
     let warm = end / WARMUP_PART;
     let calls = Calls::of(ground, warm);
     [retries(ground, &calls), in_steady_state(ground, &calls, (warm, end))].into_iter().flatten().collect()
 }
 
-fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
+fn retries(ground: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
     let line = most(&calls.retried).and_then(|(stack, _)| ground.known(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
@@ -119,7 +119,7 @@ fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
     Some(finding)
 }
 
-fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
+fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
     let count = calls.released + calls.taken_again;
     let events = u64::from(end - warm).max(1);
     let is_habit = calls.releases >= RELEASES && count >= DRIVER_CALLS.into();

@@ -1,6 +1,6 @@
 //! Cached memory in gaps that are too small for a request: it is reserved, and of no use.
 
-use super::Ground;
+use super::RuleContext;
 use super::moment::{Moment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
 use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
@@ -8,7 +8,7 @@ use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::replay::Gap;
 use crate::units::{Bytes, Count, counted, percent};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
     let fragmented: Vec<(&Moment, SplitGaps, Gap)> =
         gaps.filter_map(|(moment, gaps)| fragmented(ground, moment, gaps)).collect();
@@ -49,7 +49,7 @@ fn count_of(count: u64, all: u64) -> String {
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
-fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
+fn fragmented<'a>(ground: &RuleContext<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
         // The verdict says so.
@@ -67,7 +67,7 @@ fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> O
 }
 
 /// Returns what to try against fragmentation.
-fn remedies(ground: &Ground<'_>, moment: &Moment) -> Vec<Remedy> {
+fn remedies(ground: &RuleContext<'_>, moment: &Moment) -> Vec<Remedy> {
     let sizes = "Let tensors have few distinct sizes, for example by padding lengths to a multiple: freed blocks are then \
                  used again.";
     let case = ground.case;

@@ -4,14 +4,14 @@ use rustc_hash::FxHashMap;
 
 use super::lines::by_line;
 use super::thresholds::{GROWTH_PERCENT, is_share};
-use super::{Ground, step_peaks};
+use super::{RuleContext, step_peaks};
 use crate::analysis::leak::{LeakCandidate, Trend, is_cache};
 use crate::analysis::peak::held_at;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::FrameId;
 use crate::units::{Bytes, Count, counted, percent};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let peak = ground.case.usage.peak_bytes;
     let mut found: Vec<(String, Finding)> = (ground.rising.iter())
         .filter(|candidate| !candidate.is_leak() && is_share(candidate.most_held.0, peak, GROWTH_PERCENT))
@@ -23,7 +23,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     found.into_iter().map(|(_, finding)| finding).chain(step_peaks::check(ground)).collect()
 }
 
-fn rising(ground: &Ground<'_>, candidate: &LeakCandidate) -> (String, Finding) {
+fn rising(ground: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Finding) {
     let line = ground.label(candidate.stack);
     let (most, at) = candidate.most_held;
     let message = match candidate.trend {
@@ -49,7 +49,7 @@ fn rising(ground: &Ground<'_>, candidate: &LeakCandidate) -> (String, Finding) {
 }
 
 /// Returns the caches, by their names, that hold much at the peak, and most of whose entries have been freed again.
-fn caches(ground: &Ground<'_>) -> impl Iterator<Item = (String, Finding)> {
+fn caches(ground: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> {
     let usage = ground.case.usage;
     let position = usage.peak_position;
     let mut lines = by_line(ground, &held_at(ground.case.replay, position));

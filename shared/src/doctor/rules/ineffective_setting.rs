@@ -1,13 +1,13 @@
 //! Settings that do nothing, by the rules of PyTorch's allocator or because no request of the trace is concerned.
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::TELLING_EVENTS;
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::units::{Bytes, counted, counted_as};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     if ground.case.trace.events.is_empty() {
         return Vec::new();
     }
@@ -19,7 +19,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Returns whether the trace is long enough to say that a setting concerns no request.
-fn is_telling(ground: &Ground<'_>) -> bool {
+fn is_telling(ground: &RuleContext<'_>) -> bool {
     ground.case.trace.events.len() >= TELLING_EVENTS
 }
 
@@ -33,7 +33,7 @@ fn finding(message: &str, advice: &str) -> Finding {
 /// `garbage_collect_cached_blocks` compares what is reserved with the threshold times the memory limit, and is called
 /// only if there is a limit: `set_per_process_memory_fraction`, or `per_process_memory_fraction` since torch 2.10. It
 /// skips blocks of expandable segments.
-fn garbage_collection(ground: &Ground<'_>) -> Option<Finding> {
+fn garbage_collection(ground: &RuleContext<'_>) -> Option<Finding> {
     let settings = ground.case.settings;
     let threshold = settings.garbage_collection_threshold;
     if threshold <= 0.0 {
@@ -63,7 +63,7 @@ fn garbage_collection(ground: &Ground<'_>) -> Option<Finding> {
 /// With expandable segments, `should_split` splits every large block, whatever `max_split_size_mb` says, while
 /// `get_free_block` still refuses large cached blocks for smaller requests. Otherwise the setting concerns blocks of at
 /// least its size only.
-fn max_split_size(ground: &Ground<'_>) -> Option<Finding> {
+fn max_split_size(ground: &RuleContext<'_>) -> Option<Finding> {
     let limit = ground.case.settings.max_split_size?;
     let size = Bytes(limit);
     if ground.has_expandable_segments() {
@@ -92,7 +92,7 @@ fn max_split_size(ground: &Ground<'_>) -> Option<Finding> {
 
 /// A build without the driver's virtual memory functions ignores the setting, as did torch 2.9.1 where it was set by
 /// `PYTORCH_ALLOC_CONF`; pools with an allocator of their own never use it.
-fn expandable_segments(ground: &Ground<'_>) -> Option<Finding> {
+fn expandable_segments(ground: &RuleContext<'_>) -> Option<Finding> {
     let (native, expandable) = ground.segments();
     let is_set = ground.case.settings.conf.contains("expandable_segments:True");
     (is_set && expandable == 0 && native > 0).then(|| {
@@ -109,7 +109,7 @@ fn expandable_segments(ground: &Ground<'_>) -> Option<Finding> {
 }
 
 /// Each entry of `roundup_power2_divisions` concerns requests between two powers of two.
-fn rounding(ground: &Ground<'_>) -> Option<Finding> {
+fn rounding(ground: &RuleContext<'_>) -> Option<Finding> {
     let divisions = &ground.case.settings.roundup_power2_divisions;
     if divisions.iter().all(|divisions| *divisions < 2) {
         return None;

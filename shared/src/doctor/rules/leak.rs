@@ -1,12 +1,12 @@
 //! Lines that keep what they allocate.
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, is_share};
 use crate::analysis::leak::LeakCandidate;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::units::{Bytes, Count, counted};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| candidate.is_leak()).collect();
     let more = leaks.len().saturating_sub(LEAKS);
     let last = leaks.len().min(LEAKS).saturating_sub(1);
@@ -14,7 +14,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     first.map(|(i, leak)| finding(ground, leak, if i == last { more } else { 0 })).collect()
 }
 
-fn finding(ground: &Ground<'_>, leak: &LeakCandidate, more: usize) -> Finding {
+fn finding(ground: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Finding {
     let others = match more {
         0 => String::new(),
         1 => " 1 other line keeps no more than that.".to_owned(),

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::NAMED_LINES;
 use crate::analysis::peak::Held;
 use crate::frames::FrameId;
@@ -12,7 +12,7 @@ use crate::units::{counted, counted_as};
 pub(super) type LineHeld = (Option<FrameId>, Held);
 
 /// Returns what each line holds, the most bytes first; equal ones by stack.
-pub(super) fn by_line(ground: &Ground<'_>, held: &[Held]) -> Vec<LineHeld> {
+pub(super) fn by_line(ground: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld> {
     let mut lines: FxHashMap<Option<FrameId>, Held> = FxHashMap::default();
     for held in held {
         let own = lines.entry(ground.frame(held.stack)).or_insert(Held { bytes: 0, count: 0, ..*held });
@@ -25,7 +25,7 @@ pub(super) fn by_line(ground: &Ground<'_>, held: &[Held]) -> Vec<LineHeld> {
 }
 
 /// Names the lines that made most blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
-pub(super) fn most_blocks(ground: &Ground<'_>, lines: &[LineHeld]) -> String {
+pub(super) fn most_blocks(ground: &RuleContext<'_>, lines: &[LineHeld]) -> String {
     if let [(_, held)] = lines {
         return maker(ground, held);
     }
@@ -41,6 +41,6 @@ pub(super) fn most_blocks(ground: &Ground<'_>, lines: &[LineHeld]) -> String {
 }
 
 /// Names what made blocks: its line, or that there is none.
-fn maker(ground: &Ground<'_>, held: &Held) -> String {
+fn maker(ground: &RuleContext<'_>, held: &Held) -> String {
     ground.known(held.stack).unwrap_or_else(|| "calls without a recorded stack".to_owned())
 }

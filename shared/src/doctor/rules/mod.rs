@@ -41,7 +41,7 @@ struct Rule {
     /// Whether the final state alone shows it.
     needs_history: bool,
     /// Returns what it finds. It returns no finding without evidence.
-    check: fn(&Ground<'_>) -> Vec<Finding>,
+    check: fn(&RuleContext<'_>) -> Vec<Finding>,
 }
 
 /// All rules.
@@ -61,13 +61,13 @@ const RULES: [Rule; 11] = [
 
 /// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
 pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
-    let ground = Ground::of(case, cause);
+    let ground = RuleContext::of(case, cause);
     let found = RULES.iter().flat_map(|rule| (rule.check)(&ground)).chain(contradictions(&ground));
     found.map(|finding| finding.on_device(case.trace.device)).collect()
 }
 
 /// Returns a finding if gaps could not be followed to the end.
-fn contradictions(ground: &Ground<'_>) -> Option<Finding> {
+fn contradictions(ground: &RuleContext<'_>) -> Option<Finding> {
     let (from, end) = (ground.survey.lost_at?, ground.case.replay.positions());
     let message = format!(
         "Blocks and segments contradict each other too often to be followed: from event {} on, gaps and what follows from \
@@ -90,8 +90,8 @@ pub(super) fn has_history(case: &Case<'_>) -> bool {
     case.trace.events.len() > 1
 }
 
-/// What the rules stand on: a case, and what several of them need to know about it.
-struct Ground<'a> {
+/// The context shared by all rules: a case, and what several of them need to know about it.
+struct RuleContext<'a> {
     case: &'a Case<'a>,
     /// The cause of the verdict.
     cause: Cause,
@@ -105,7 +105,7 @@ struct Ground<'a> {
     rising: Vec<LeakCandidate>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> RuleContext<'a> {
     fn of(case: &'a Case<'a>, cause: Cause) -> Self {
         let Case { trace, replay, usage, .. } = *case;
         let survey = Survey::of(case);

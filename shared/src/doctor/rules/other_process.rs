@@ -1,11 +1,11 @@
 //! Memory of the device that others hold, known from an out-of-memory event and the device's capacity.
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::{CONTEXT_BYTES, OTHERS_PERCENT, is_share};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::units::{Bytes, Count};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let (trace, replay) = (ground.case.trace, ground.case.replay);
     let event = ground.failed.and_then(|position| trace.events.get((position as usize).checked_sub(1)?));
     let (Some(position), Some(event), Some(capacity)) = (ground.failed, event, ground.case.capacity) else {

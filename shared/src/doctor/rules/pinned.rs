@@ -1,6 +1,6 @@
 //! Segments that one small block, or a few, keep from being released.
 
-use super::Ground;
+use super::RuleContext;
 use super::lines::{by_line, most_blocks};
 use super::moment::{Moment, Outcome};
 use super::thresholds::{LEAST_BYTES, PINNED_PART, PINNED_PERCENT, is_share};
@@ -26,7 +26,7 @@ struct Pinned {
 impl Pinned {
     /// Returns the pinned segments of a moment. Pages of an expandable segment are released one by one, so blocks don't
     /// pin it.
-    fn at(ground: &Ground<'_>, moment: &Moment) -> Self {
+    fn at(ground: &RuleContext<'_>, moment: &Moment) -> Self {
         let mut found = Self::default();
         let sizes = &ground.case.replay.allocations.size;
         for (i, range) in moment.state.ranges.iter().enumerate().filter(|(_, range)| !range.is_expandable) {
@@ -52,7 +52,7 @@ impl Pinned {
     }
 }
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let all = ground.moments.iter().map(|moment| (moment, Pinned::at(ground, moment)));
     let Some((moment, pinned)) = all.max_by_key(|(_, pinned)| pinned.free) else { return Vec::new() };
     let Some((_, address)) = pinned.largest else { return Vec::new() };

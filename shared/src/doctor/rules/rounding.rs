@@ -1,6 +1,6 @@
 //! Memory that `roundup_power2_divisions` adds to requests.
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::{LEAST_BYTES, ROUNDING_PERCENT, is_share};
 use crate::allocator::rounding::round_size;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
@@ -10,7 +10,7 @@ use crate::units::{Bytes, Count};
 /// No rounding beyond multiples of 512 bytes.
 const PLAIN: Divisions = [0; 16];
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let divisions = &ground.case.settings.roundup_power2_divisions;
     if divisions.iter().all(|divisions| *divisions < 2) {
         return Vec::new();

@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Ground;
+use super::RuleContext;
 use super::lines::by_line;
 use super::thresholds::{SPIKE_LENGTH_PERCENT, SPIKE_MEAN_PERCENT, SPIKE_PERCENT, is_share};
 use crate::analysis::peak::held_at;
@@ -35,7 +35,7 @@ struct Without {
     most: u64,
 }
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let (usage, end) = (ground.case.usage, ground.case.replay.positions());
     let Some((frame, line)) = momentary(ground) else { return Vec::new() };
     let without = without(ground, frame, line.bytes);
@@ -76,7 +76,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Returns the line that holds most at the peak among those that hold little on average over the run.
-fn momentary(ground: &Ground<'_>) -> Option<(FrameId, Line)> {
+fn momentary(ground: &RuleContext<'_>) -> Option<(FrameId, Line)> {
     let (usage, positions) = (ground.case.usage, f64::from(ground.case.replay.positions()) + 1.0);
     let held = by_line(ground, &held_at(ground.case.replay, usage.peak_position));
     let much = held.iter().filter(|(_, held)| is_share(held.bytes, usage.peak_bytes, SPIKE_PERCENT));
@@ -97,7 +97,7 @@ fn momentary(ground: &Ground<'_>) -> Option<(FrameId, Line)> {
 }
 
 /// Follows the run with and without a line. `bytes` is what it holds at the peak.
-fn without(ground: &Ground<'_>, frame: FrameId, bytes: u64) -> Without {
+fn without(ground: &RuleContext<'_>, frame: FrameId, bytes: u64) -> Without {
     let (trace, replay, usage) = (ground.case.trace, ground.case.replay, ground.case.usage);
     let mut is_own: Vec<bool> = Vec::new();
     for (stack, _) in usage.iter() {

@@ -2,7 +2,7 @@
 //!
 //! What a line keeps is a leak, which other rules find.
 
-use super::Ground;
+use super::RuleContext;
 use super::lines::by_line;
 use super::thresholds::{GROWTH_PERCENT, STEPS_OF_GROWTH, is_share};
 use crate::analysis::peak::held_at;
@@ -33,7 +33,7 @@ struct Peak {
 }
 
 /// Returns the finding that the peaks of the steps rise. The steps have to be known: what only repeats may be anything.
-pub(super) fn check(ground: &Ground<'_>) -> Option<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
     let case = ground.case;
     let end = ground.failed.unwrap_or_else(|| case.replay.positions());
     // What still grows is highest at the end.
@@ -82,7 +82,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Option<Finding> {
 }
 
 /// Returns the peaks of the whole steps, in one sweep.
-fn peaks(ground: &Ground<'_>, steps: &Steps) -> Vec<Peak> {
+fn peaks(ground: &RuleContext<'_>, steps: &Steps) -> Vec<Peak> {
     let replay = ground.case.replay;
     let mut peaks: Vec<Peak> = (steps.steps.iter().filter(|step| step.is_whole))
         .map(|step| Peak { number: step.number, from: step.from, to: step.to, ..Peak::default() })
@@ -141,7 +141,7 @@ fn is_trend(peaks: &[Peak]) -> bool {
 }
 
 /// Returns the line that holds most more at the second position than at the first, with both.
-fn most_grown(ground: &Ground<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
+fn most_grown(ground: &RuleContext<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
     let replay = ground.case.replay;
     let before = by_line(ground, &held_at(replay, first));
     let after = by_line(ground, &held_at(replay, last));

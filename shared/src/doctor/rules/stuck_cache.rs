@@ -1,6 +1,6 @@
 //! Cached memory of one stream or pool that another would need.
 
-use super::Ground;
+use super::RuleContext;
 use super::moment::{Moment, Outcome};
 use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
 use crate::diagnosis::Cause;
@@ -8,7 +8,7 @@ use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::replay::{Gap, Range};
 use crate::units::{Bytes, Count, PoolId, counted};
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let failure = ground.failed.filter(|_| ground.cause == Cause::OutOfReach);
     match failure.and_then(|position| Moment::failed(ground.case, position)) {
         Some(moment) => of_failure(ground, &moment).into_iter().collect(),
@@ -17,7 +17,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Returns the finding about a request that failed beside memory that it could not use.
-fn of_failure(ground: &Ground<'_>, moment: &Moment) -> Option<Finding> {
+fn of_failure(ground: &RuleContext<'_>, moment: &Moment) -> Option<Finding> {
     let (range, gap) = largest(ground, moment)?;
     let cached = out_of_reach(ground, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));
     let message = format!(
@@ -32,7 +32,7 @@ fn of_failure(ground: &Ground<'_>, moment: &Moment) -> Option<Finding> {
     Some(finding(message, moment.state.position, cached, gap).with_remedy(remedy).with_severity(Severity::Warning))
 }
 
-fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
+fn in_all(ground: &RuleContext<'_>) -> Vec<Finding> {
     let stuck = ground.survey.stuck;
     if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, ground.survey.reserved, STUCK_PERCENT) {
         return Vec::new();
@@ -87,14 +87,14 @@ fn remedy(asked: PoolId, held: PoolId) -> Remedy {
 }
 
 /// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
-fn out_of_reach<'a>(ground: &'a Ground<'_>, moment: &'a Moment) -> impl Iterator<Item = (Range, Gap)> + 'a {
+fn out_of_reach<'a>(ground: &'a RuleContext<'_>, moment: &'a Moment) -> impl Iterator<Item = (Range, Gap)> + 'a {
     let state = &moment.state;
     let ranges = state.ranges.iter().enumerate().filter(|(_, range)| moment.is_kin(range) && !moment.can_use(range));
     ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)))
 }
 
 /// Returns the largest of those gaps, if it was large enough.
-fn largest(ground: &Ground<'_>, moment: &Moment) -> Option<(Range, Gap)> {
+fn largest(ground: &RuleContext<'_>, moment: &Moment) -> Option<(Range, Gap)> {
     out_of_reach(ground, moment).max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
 }
 

@@ -1,6 +1,6 @@
 //! Freed blocks that wait for other streams: no request can use them meanwhile.
 
-use super::Ground;
+use super::RuleContext;
 use super::thresholds::{LEAST_BYTES, WAITING_PERCENT, is_share};
 use crate::doctor::Case;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
@@ -54,7 +54,7 @@ const fn has_waited(freed: u32, end: u32) -> bool {
     freed != Allocation::NEVER && end > freed.saturating_add(1)
 }
 
-pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let Waiting { peak: (bytes, position), count, time_us, largest, .. } = ground.survey.waiting;
     if bytes < LEAST_BYTES || !is_share(bytes, ground.survey.active, WAITING_PERCENT) {
         return Vec::new();

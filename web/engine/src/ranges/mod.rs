@@ -72,7 +72,7 @@ pub fn answer(device: u32, query: &Query) -> Option<Answer> {
 }
 
 /// Lets the download go on.
-pub fn go_on() {
+pub fn continue_download() {
     let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.go_on.take()));
     if let Some(resolve) = resolve {
         // A promise can be resolved at any time.

@@ -60,8 +60,11 @@ pub(in crate::server) async fn sharing(State(app): State<App>) -> Result<Json<Sh
 /// Finds the link of a token for a reader, who may have to show a key.
 pub(super) async fn find(app: &App, caller: &Caller, token: &str, headers: &HeaderMap) -> Result<Arc<Link>, ApiError> {
     let shares = shares(app)?;
-    let (of, token, key) = (Arc::clone(&shares), token.to_owned(), header(headers, &KEY).map(str::to_owned));
-    let (found, opened) = blocking(move || (of.find(&token), of.open_with_key(&token, key.as_deref()))).await?;
+    let (found, opened) = {
+        let (shares, token) = (Arc::clone(&shares), token.to_owned());
+        let key = header(headers, &KEY).map(str::to_owned);
+        blocking(move || (shares.find(&token), shares.open_with_key(&token, key.as_deref()))).await?
+    };
     check_reader(caller, &shares, &found)?;
     Ok(opened?)
 }
@@ -132,8 +135,10 @@ pub(in crate::server) async fn open_link(
     password: Result<Json<PasswordJson>, JsonRejection>,
 ) -> Result<Json<KeyJson>, ApiError> {
     let shares = shares(&app)?;
-    let (of, wanted) = (Arc::clone(&shares), token.clone());
-    let found = blocking(move || of.find(&wanted)).await?;
+    let found = {
+        let (shares, token) = (Arc::clone(&shares), token.clone());
+        blocking(move || shares.find(&token)).await?
+    };
     check_reader(&caller, &shares, &found)?;
     let malformed = |_| ApiError::malformed("Send {\"password\":\"…\"} as application/json.");
     let Json(PasswordJson { password }) = password.map_err(malformed)?;

@@ -71,8 +71,10 @@ pub(in crate::server) async fn shared_trace(
     let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(busy)?;
     let (name, hash, bytes) = (file_name(&link.name, "trace"), link.hash().to_owned(), link.bytes);
     // If the object store does not answer, the client gets an error instead of an empty body.
-    let (of, its, from) = (Arc::clone(&shares), Arc::clone(&link), range.clone());
-    let first = blocking(move || piece(&of, &its, &from)).await??;
+    let first = {
+        let (shares, link, range) = (Arc::clone(&shares), Arc::clone(&link), range.clone());
+        blocking(move || piece(&shares, &link, &range)).await??
+    };
     let mut left = range.start + first.len() as u64..range.end;
     let body = stream::body(move |writer| {
         let _share = share;

@@ -46,7 +46,7 @@ pub(in crate::server) struct ShareQuery {
 /// Lets a connection keep its place, since its request showed a token.
 pub(super) fn known(app: &App, place: Option<&Extension<Arc<Place>>>) {
     if let Some(Extension(place)) = place.filter(|_| app.sessions.access().wants_token()) {
-        place.know();
+        place.mark_authenticated();
     }
 }
 
@@ -154,8 +154,7 @@ pub(in crate::server) async fn share_trace(
             denied = grant.ended(Role::Share) => Err(denied.into()),
         };
         if let Err(error) = received {
-            let (of, id) = (Arc::clone(&shares), id.clone());
-            blocking(move || of.cancel(&id, grant.name())).await??;
+            blocking(move || shares.cancel(&id, grant.name())).await??;
             return Err(error);
         }
         let finished = finish(shares, caller, id).await?;
@@ -176,8 +175,11 @@ async fn receive_all(
     let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
     let mut received = 0;
     while received < bytes {
-        let (of, its, whose, from) = (Arc::clone(shares), id.to_owned(), grant.clone(), received);
-        let part = blocking(move || of.part(&its, owner(&whose), from)).await??;
+        let from = received;
+        let part = {
+            let (shares, id, grant) = (Arc::clone(shares), id.to_owned(), grant.clone());
+            blocking(move || shares.part(&id, owner(&grant), from)).await??
+        };
         received = receive_up_to(part, &mut stream, &mut rest, shares.limits().part_bytes).await?.received;
         if received == from {
             return Err(ApiError::malformed("The body is incomplete."));

@@ -44,7 +44,7 @@ pub(in crate::server) struct Upload {
     is_public: bool,
 }
 
-/// Tells `null` from a field that is missing.
+/// Distinguishes null from absent.
 pub(super) fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::deserialize(value).map(Some)
 }
@@ -215,8 +215,10 @@ pub(in crate::server) async fn send_part(
     let Query(PartQuery { from }) = query.map_err(|_| ApiError::malformed("from is the offset of the first byte."))?;
     let grant = grant(&caller)?;
     let receive = async move {
-        let (of, its, whose) = (Arc::clone(&shares), id.clone(), grant.clone());
-        let part = blocking(move || of.part(&its, owner(&whose), from)).await??;
+        let part = {
+            let (shares, id, grant) = (Arc::clone(&shares), id.clone(), grant.clone());
+            blocking(move || shares.part(&id, owner(&grant), from)).await??
+        };
         let (mut stream, mut rest) = (body.into_data_stream(), Bytes::new());
         let received = tokio::select! {
             received = receive_up_to(part, &mut stream, &mut rest, u64::MAX) => received,
@@ -309,21 +311,23 @@ pub(super) async fn finish(shares: Arc<Shares>, caller: Caller, id: String) -> R
 /// Finishes an upload on threads that may wait, when it is its turn.
 async fn check_and_publish(shares: &Arc<Shares>, grant: &Grant, id: String) -> Result<Finished, ApiError> {
     let turn = shares.checks.clone().acquire_owned().await.map_err(ApiError::internal)?;
-    let (of, whose) = (Arc::clone(shares), grant.clone());
-    let checked = blocking(move || {
-        let _turn = turn;
-        of.check_upload(&id, whose.name())
-    });
+    let checked = {
+        let (shares, grant) = (Arc::clone(shares), grant.clone());
+        blocking(move || {
+            let _turn = turn;
+            shares.check_upload(&id, grant.name())
+        })
+    };
     let checked = match checked.await?? {
         Ending::Finished(finished) => return Ok(finished),
         Ending::Checked(checked) => checked,
     };
     // An object store may take minutes, in which others are checked.
     let turn = shares.sends.clone().acquire_owned().await.map_err(ApiError::internal)?;
-    let (of, whose) = (Arc::clone(shares), grant.clone());
+    let (shares, grant) = (Arc::clone(shares), grant.clone());
     let published = blocking(move || {
         let _turn = turn;
-        of.publish(*checked, owner(&whose), || whose.check(Role::Share))
+        shares.publish(*checked, owner(&grant), || grant.check(Role::Share))
     });
     Ok(published.await??)
 }

@@ -1,7 +1,7 @@
-//! A budget of what downloads take: threads, or memory.
+//! Slots for what downloads take: threads, or memory.
 //!
 //! A download holds its share until everything was handed to its connection, so a client that doesn't read would keep it.
-//! When the budget is used up, a download whose client has read nothing for some seconds gives way, and the newcomer waits
+//! When no slot is free, a download whose client has read nothing for some seconds gives way, and the newcomer waits
 //! for a moment. A client that reads is never interrupted, however slow it is: [a pace](super::pace) limits that.
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use super::place::Place;
 /// The time between two looks for a download that gives way.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The budget.
+/// The slots.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct DownloadSlots {
     all: usize,
     free: Arc<Semaphore>,
     holders: Arc<Mutex<Holders>>,
@@ -36,7 +36,7 @@ struct Holders {
     places: BTreeMap<u64, Weak<Place>>,
 }
 
-/// A share of a budget, returned when it is dropped.
+/// Slots that a download holds, returned when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     holders: Arc<Mutex<Holders>>,
@@ -44,8 +44,8 @@ pub(super) struct Share {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Budget {
-    /// Creates a budget.
+impl DownloadSlots {
+    /// Creates slots.
     pub(super) fn new(all: usize, limits: &ServerLimits) -> Self {
         let all = all.clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         Self {
@@ -57,10 +57,10 @@ impl Budget {
         }
     }
 
-    /// Takes an amount for the download of a connection, at most the whole budget. Returns `None` if too little became free
+    /// Takes an amount for the download of a connection, at most all of them. Returns `None` if too little became free
     /// in time.
     pub(super) async fn take(&self, amount: usize, place: Option<&Arc<Place>>) -> Option<Share> {
-        // Clamped to the budget, which is one of these numbers.
+        // Clamped to all, which is one of these numbers.
         let amount = u32::try_from(amount.clamp(1, self.all)).unwrap_or(u32::MAX);
         let permit = match Arc::clone(&self.free).try_acquire_many_owned(amount) {
             Ok(permit) => permit,

@@ -21,7 +21,7 @@ impl From<Peer> for Neighborhood {
 
 /// Things that wait. Every operation takes logarithmic time, so that thousands of clients a second cost little.
 #[derive(Debug)]
-pub(super) struct Crowd<T> {
+pub(super) struct EvictionQueue<T> {
     /// In each neighborhood in the order of their numbers, which grow with time.
     members: BTreeMap<(Neighborhood, u64), T>,
     sizes: HashMap<Neighborhood, usize>,
@@ -29,13 +29,13 @@ pub(super) struct Crowd<T> {
     by_size: BTreeSet<(usize, Neighborhood)>,
 }
 
-impl<T> Default for Crowd<T> {
+impl<T> Default for EvictionQueue<T> {
     fn default() -> Self {
         Self { members: BTreeMap::new(), sizes: HashMap::new(), by_size: BTreeSet::new() }
     }
 }
 
-impl<T> Crowd<T> {
+impl<T> EvictionQueue<T> {
     /// Returns the number of members.
     pub(super) fn len(&self) -> usize {
         self.members.len()
@@ -82,17 +82,17 @@ mod tests {
 
     #[test]
     fn the_first_of_the_largest_neighborhood_gives_way() {
-        let mut crowd = Crowd::default();
+        let mut queue = EvictionQueue::default();
         let came =
             [("10.0.0.1", 1), ("10.0.0.2", 2), ("10.0.0.2", 3), ("10.0.0.3", 4), ("10.0.0.2", 5), ("10.0.0.1", 6)];
         for (address, number) in came {
-            crowd.add(at(address), number, number);
+            queue.add(at(address), number, number);
         }
-        assert_eq!((crowd.remove(at("10.0.0.2"), 3), crowd.remove(at("10.0.0.2"), 3)), (Some(3), None));
-        assert_eq!(crowd.remove(at("10.0.0.9"), 1), None);
+        assert_eq!((queue.remove(at("10.0.0.2"), 3), queue.remove(at("10.0.0.2"), 3)), (Some(3), None));
+        assert_eq!(queue.remove(at("10.0.0.9"), 1), None);
         // Of two that are equal, the higher address.
-        let gone: Vec<u64> = std::iter::from_fn(|| crowd.remove_first_of_largest()).collect();
-        assert_eq!((gone, crowd.len(), crowd.sizes.len()), (vec![2, 1, 4, 5, 6], 0, 0));
+        let gone: Vec<u64> = std::iter::from_fn(|| queue.remove_first_of_largest()).collect();
+        assert_eq!((gone, queue.len(), queue.sizes.len()), (vec![2, 1, 4, 5, 6], 0, 0));
     }
 
     #[test]
