@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openPage, pageUrl } from './page.mjs';
 import { startSite } from './site.mjs';
-import { at, says, text, until } from './workbench.mjs';
+import { addressSays, at, says, text, until } from './workbench.mjs';
 
 const body = readFileSync(fileURLToPath(new URL('../fixtures/two_devices.pickle', import.meta.url)));
 const open = { 'Access-Control-Allow-Origin': '*' };
@@ -135,6 +135,8 @@ test('a server that goes away is named, and nothing is kept that cannot be had b
   const page = await openPage(t, { address: `?url=${site.origin}/a.pickle` });
   await at(page, 'offer-accept').click();
   await page.reach('ready');
+  // A link in the address must not wait for the file once it is gone.
+  await addressSays(page, 'file', 'a.pickle');
   isThere = false;
   await page.tab.reload();
   await at(page, 'offer-accept').click();
@@ -146,6 +148,7 @@ test('a server that goes away is named, and nothing is kept that cannot be had b
   await at(page, 'close-failed').click();
   await until('the start page', () => page.state(), (state) => state === 'empty');
   assert.equal(new URL(page.tab.url()).search, '');
+  await until('nothing is left in the address', () => new URL(page.tab.url()).hash, (hash) => hash === '');
   await page.tab.reload();
   await at(page, 'start').waitFor();
   assert.equal(await at(page, 'offer').count(), 0);

@@ -342,7 +342,11 @@ fn leave(model: &mut Model) {
 
 fn close(model: &mut Model, key: FileKey) {
     let Some(index) = model.files.iter().position(|file| file.key == key) else { return };
-    model.files.remove(index);
+    let file = model.files.remove(index);
+    // The link named where to fetch the file. Nobody has it to drop it here.
+    if file.url.is_some() && links::is_awaited(model, &file) {
+        model.link = None;
+    }
     if model.current == Some(key) {
         model.current = None;
         model.view = View::default();

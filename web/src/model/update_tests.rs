@@ -231,6 +231,26 @@ fn a_link_is_restored_over_a_file_of_its_name_only() {
     assert_eq!((both.current, both.view.tab), (Some(FileKey(1)), Tab::Events));
 }
 
+/// The start page asked for the file to be dropped, which nobody has: the address named where to fetch it.
+#[test]
+fn a_link_does_not_wait_for_a_file_of_another_server_that_was_closed() {
+    let link = || {
+        let link = Link { file: Some("a".to_owned()), hash: Some(FileHash([7; 16])), ..Link::default() };
+        Action::LinkRead(Box::new(link.into()))
+    };
+    let from = |url: Option<&str>| Action::FileFrom {
+        key: FileKey(0),
+        origin: "https://example.org".to_owned(),
+        url: url.map(str::to_owned),
+    };
+    let failed = || Action::FileFailed { key: FileKey(0), message: "It is gone.".to_owned() };
+    let waits = |from: Action| {
+        after([link(), added(0, "a"), from, failed(), Action::FileClosed(FileKey(0))]).link.is_some()
+    };
+    assert!(!waits(from(Some("https://example.org/a"))));
+    assert!(waits(from(None)), "the site may send it again");
+}
+
 #[test]
 fn a_view_survives_its_link() {
     let model = open([
