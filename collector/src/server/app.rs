@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use shared::limits::ServerLimits;
 
-use super::download_slots::DownloadSlots;
 use super::demo::Demo;
+use super::download_slots::DownloadSlots;
 use super::embedding::Embedding;
 use super::host::Hosts;
 use super::local_files::LocalFiles;

@@ -6,16 +6,16 @@
 mod access_log;
 mod app;
 pub(crate) mod assets;
-mod download_slots;
 mod client_io;
 mod coding;
 mod connections;
-mod eviction_queue;
 mod demo;
 mod download;
+mod download_slots;
 mod elsewhere;
 mod embedding;
 mod error;
+mod eviction_queue;
 mod expiry;
 mod guarded_body;
 mod headers;

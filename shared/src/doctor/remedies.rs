@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::Case;
 use super::request::is_small;
-use super::verdict::{Rise, Obstruction};
+use super::verdict::{Obstruction, Rise};
 use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
 use crate::analysis::leak::is_cache;
 use crate::category::Category;

@@ -257,7 +257,12 @@ fn place(failed: &FailedRequest) -> Option<&Obstacle> {
 fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
     let Some(obstacle) = place(failed) else {
         // No segment that is given back makes room for most of the memory at once.
-        return obstruction.pins.as_ref().filter(|_| obstruction.largest_before.is_none()).map(pinned).unwrap_or_default();
+        return obstruction
+            .pins
+            .as_ref()
+            .filter(|_| obstruction.largest_before.is_none())
+            .map(pinned)
+            .unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
     let whose = match obstacle.blocks {

@@ -78,7 +78,8 @@ impl Reader<'_> {
             };
             let releases = by == Some(By::Request) || found.action == Action::Oom;
             // What was reserved before a stream was done is a request's that waited.
-            let is_under_way = by == Some(By::NextRequestContinuing) || by.is_none() && found.action == Action::FreeCompleted;
+            let is_under_way =
+                by == Some(By::NextRequestContinuing) || by.is_none() && found.action == Action::FreeCompleted;
             driver_from = driver_from.filter(|_| is_under_way);
             let Some(act) = self.act(event, &found) else { continue };
             if let (Act::Malloc(number), Some(By::Request)) = (act, by) {

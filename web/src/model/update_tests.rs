@@ -1,6 +1,6 @@
 //! Tests of `update`.
 
-use shared::link::Link;
+use shared::link::{FileHash, Link};
 use shared::query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
 use shared::totals::Totals;
 
@@ -235,7 +235,7 @@ fn a_link_is_restored_over_a_file_of_its_name_only() {
 #[test]
 fn a_link_does_not_wait_for_a_file_of_another_server_that_was_closed() {
     let link = || {
-        let link = Link { file: Some("a".to_owned()), hash: Some(FileHash([7; 16])), ..Link::default() };
+        let link = Link { file: Some("a".to_owned()), hash: Some(FileHash::of_digest(&[7; 32])), ..Link::default() };
         Action::LinkRead(Box::new(link.into()))
     };
     let from = |url: Option<&str>| Action::FileFrom {
@@ -244,9 +244,8 @@ fn a_link_does_not_wait_for_a_file_of_another_server_that_was_closed() {
         url: url.map(str::to_owned),
     };
     let failed = || Action::FileFailed { key: FileKey(0), message: "It is gone.".to_owned() };
-    let waits = |from: Action| {
-        after([link(), added(0, "a"), from, failed(), Action::FileClosed(FileKey(0))]).link.is_some()
-    };
+    let waits =
+        |from: Action| after([link(), added(0, "a"), from, failed(), Action::FileClosed(FileKey(0))]).link.is_some();
     assert!(!waits(from(Some("https://example.org/a"))));
     assert!(waits(from(None)), "the site may send it again");
 }

@@ -49,7 +49,11 @@ fn count_of(count: u64, all: u64) -> String {
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
-fn fragmented<'a>(ground: &RuleContext<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
+fn fragmented<'a>(
+    ground: &RuleContext<'_>,
+    moment: &'a Moment,
+    gaps: SplitGaps,
+) -> Option<(&'a Moment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
         // The verdict says so.
