@@ -77,6 +77,24 @@ wheels *targets:
 wheel-test wheel:
     VRAMSCOPE_PAGE=skip VRAMSCOPE_WHEEL={{ wheel }} cargo test --package tests --test wheel -- --include-ignored --nocapture
 
+# The program as users install it, for this machine, in dist/
+program:
+    cargo build --profile wheel --package vramscope --bin vramscope
+    mkdir -p dist
+    cp target/wheel/vramscope{{ if os() == "windows" { ".exe" } else { "" } }} dist/vramscope-{{ os() }}-{{ arch() }}{{ if os() == "windows" { ".exe" } else { "" } }}
+
+# Write the SHA-256 of each file in dist/ beside them
+checksums:
+    cd dist && rm -f SHA256SUMS && sha256sum -- * > SHA256SUMS.part && mv SHA256SUMS.part SHA256SUMS
+
+# Set a version everywhere and date the changelog; a tag starts the release
+release version:
+    python3 .github/release.py prepare {{ version }}
+
+# Print what the changelog says of a version
+release-notes version:
+    @python3 .github/release.py notes {{ version }}
+
 # The server alone in a container
 container tag="vramscope":
     "$(command -v podman || echo docker)" build --file collector/Containerfile --tag {{ tag }} .
