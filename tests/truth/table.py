@@ -1,4 +1,4 @@
-"""The table of predictions beside the truth, as Markdown."""
+"""Predictions beside the truth, as Markdown: a summary, and every number."""
 
 import collections
 
@@ -8,9 +8,14 @@ from explanations import explanation
 HEAD = """# What-if beside the truth
 
 `just whatif-truth` records jobs with PyTorch, runs each of them under other settings, and compares what PyTorch's allocator
-counted with what the command `vramscope whatif --json` prints for the recording. `tests/truth/README.md` says how. A number
-that stands alone was predicted to the byte; **bold** is the prediction and behind it the truth. Jobs are recorded under the
-default settings, those named `expandable_…` and `split_…` under such ones.
+counted with what the command `vramscope whatif --json` prints for the recording. `tests/truth/README.md` says how. Jobs are
+recorded under the default settings, those named `expandable_…` and `split_…` under such ones. Every number is in
+`tests/truth/RESULTS.md`.
+"""
+RESULTS_HEAD = """# Every number of what-if beside the truth
+
+Written by `just whatif-truth`; `shared/src/whatif/TRUTH.md` has the summary. A number that stands alone was predicted to the
+byte; **bold** is the prediction and behind it the truth.
 """
 SHOWN = ("peak_reserved", "peak_allocated", "segments_end", "device_allocs", "retries", "ooms")
 
@@ -57,6 +62,16 @@ def differences(rows):
             yield f"- {row.release}{how}, {row.job}, {difference(row)}. {explanation(row) or 'Not explained.'}"
 
 
+def reasons(rows):
+    """How many rows differ for each reason, and in which jobs."""
+    found = collections.defaultdict(list)
+    for row in rows:
+        if not row.is_equal:
+            found[explanation(row) or "Not explained."].append(row.job)
+    for reason, jobs in sorted(found.items(), key=lambda item: -len(item[1])):
+        yield f"- {len(jobs)} ({', '.join(sorted(set(jobs)))}): {reason}"
+
+
 def numbers(rows):
     for release in dict.fromkeys(row.release for row in rows):
         yield f"\n## PyTorch {release}\n"
@@ -68,8 +83,9 @@ def numbers(rows):
                 yield f"| {row.job} | {row.setting} | {cells} | {row.ending or 'with the trace'} |"
 
 
-def document(rows):
-    """Returns the text of the document."""
-    parts = [HEAD, f"\n{share(rows)} predictions are equal to the truth in all of: {', '.join(NUMBERS).replace('_', ' ')}.\n"]
-    parts += ["\n".join(summary(rows)), "\n## Differences\n", "\n".join(differences(rows)) or "None.", "\n".join(numbers(rows))]
-    return "\n".join(parts) + "\n"
+def documents(rows):
+    """Returns the texts of the summary and of the results."""
+    equal = f"\n{share(rows)} predictions are equal to the truth in all of: {', '.join(NUMBERS).replace('_', ' ')}.\n"
+    parts = [HEAD, equal, "\n".join(summary(rows)), "\n## Differences\n", "\n".join(reasons(rows)) or "None."]
+    all_parts = [RESULTS_HEAD, "\n## Differences\n", "\n".join(differences(rows)) or "None.", "\n".join(numbers(rows))]
+    return "\n".join(parts) + "\n", "\n".join(all_parts) + "\n"

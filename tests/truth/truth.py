@@ -20,6 +20,8 @@ from compare import compare
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / "target" / "truth"
+RESULTS = HERE / "RESULTS.md"
+"""Every number, beside the summary that ``--table`` writes."""
 
 
 def release_of(python):
@@ -69,7 +71,9 @@ def main():
                     if not row.is_equal:
                         print("  " + table.difference(row))
     if given.table:
-        given.table.write_text(table.document(rows))
+        summary, results = table.documents(rows)
+        given.table.write_text(summary)
+        RESULTS.write_text(results)
     sys.exit(table.unexplained(rows) and 1)
 
 

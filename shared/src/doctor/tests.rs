@@ -69,8 +69,8 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(0, 90, "a@/m/a.py:1") + &oom(5, 40),
             None,
             Cause::Full,
-            "Full: live tensors held 90.0 MiB of 105 MiB, and a request of 40.0 MiB lacked 25.0 MiB even if the 15.0 MiB \
-             that were left had been in one piece.",
+            "Full: live tensors held 90.0 MiB of 105 MiB. 40.0 MiB was requested; even defragmented, the free 15.0 MiB was \
+             25.0 MiB short.",
         ),
         (
             segment(100) + &alloc(1, 98, "a@/m/a.py:1") + &oom(0, 2),
@@ -103,7 +103,8 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(0, 100, "a@/m/a.py:1") + &oom(12, 4),
             None,
             Cause::Full,
-            "a request of 4.00 MiB, for which the driver was asked for a segment of 20.0 MiB, lacked 4.00 MiB",
+            "4.00 MiB was requested, for which the driver was asked for a segment of 20.0 MiB; even defragmented, the free 12.0 MiB \
+             was",
         ),
         (
             segment(40) + "oom 100 20971520 stream=7",
@@ -119,7 +120,7 @@ fn the_cause_is_that_of_the_story() {
             "A limit: the driver had 50.0 MiB free and was asked for 30.0 MiB",
         ),
         // The same with a limit that is known: what the driver has beyond it is out of reach.
-        (segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30), Some(45), Cause::Full, "lacked 25.0 MiB"),
+        (segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30), Some(45), Cause::Full, "was 25.0 MiB short"),
         (
             segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(10, 30),
             Some(100),
@@ -140,8 +141,8 @@ fn the_cause_is_that_of_the_story() {
             segment(2000) + &alloc(0, 2000, "a@/m/a.py:1") + "oom 104857600 1073742336",
             None,
             Cause::Full,
-            "a request of 1.00 GiB lacked 926 MiB even if the 100 MiB that were left had been in one piece, since the driver \
-             gives whole segments.",
+            "1.00 GiB was requested; even defragmented, the free 100 MiB was 926 MiB short, since the driver gives whole \
+             segments.",
         ),
         (
             spike + &oom(0, 20),

@@ -353,8 +353,8 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
         ""
     };
     format!(
-        "{held}, and a request of {request}{need} lacked {missing} even if the {} that were left had been in one \
-         piece{why}.",
+        "{held}. {request} was requested{}; even defragmented, the free {} was {missing} short{why}.",
+        need.trim_end_matches(','),
         Bytes(left)
     )
 }
