@@ -1,23 +1,32 @@
 //! The allocator against stored results of the real PyTorch, compared as in `tests/differential/compare.py`. The cases
-//! are in `tests/fixtures/allocator/RELEASE`: `NAME.in.json.gz` is the script and `NAME.out.json.gz` is what PyTorch did.
-//! `tests/differential/farm.py --keep` makes both.
+//! of each release are in an archive of `tests/fixtures/allocator`: a line of JSON for each, with its name, the script, and
+//! what PyTorch did. `tests/differential/farm.py --keep` makes them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::allocator::Profile;
 use tests::workspace;
 use vramscope::script::{Script, execute};
 
-fn unzipped(path: &Path) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    GzDecoder::new(File::open(path)?).read_to_end(&mut text)?;
-    Ok(text)
+/// A script, and what the real PyTorch did.
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    script: Value,
+    result: Value,
+}
+
+/// Reads the cases of a release.
+fn cases(torch: &str) -> Result<Vec<Case>> {
+    let path = workspace("tests/fixtures/allocator").join(format!("{torch}.jsonl.gz"));
+    let file = File::open(&path).with_context(|| path.display().to_string())?;
+    BufReader::new(GzDecoder::new(file)).lines().map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }
 
 /// Returns the part of an error that must be equal: that it is an error, and for out-of-memory also all amounts.
@@ -69,12 +78,12 @@ fn state(name: &str, state: &Value) -> Result<Vec<(String, Value)>> {
 }
 
 /// Executes a script as the release of the profile would, and compares with what the real one did.
-fn check(script: &[u8], real: &[u8], profile: &'static Profile) -> Result<()> {
-    let ours = serde_json::to_value(execute(Script::parse(script)?, profile)?)?;
-    let real: Value = serde_json::from_slice(real)?;
-    match (compare(&ours, &real, None), ours["undefined_from"].as_u64()) {
+fn check(script: &Value, real: &Value, profile: &'static Profile) -> Result<()> {
+    let script = Script::parse(&serde_json::to_vec(script)?)?;
+    let ours = serde_json::to_value(execute(script, profile)?)?;
+    match (compare(&ours, real, None), ours["undefined_from"].as_u64()) {
         // What PyTorch does after that depends on the addresses of its own objects, so it may differ.
-        (Err(_), Some(end)) => compare(&ours, &real, Some(end)),
+        (Err(_), Some(end)) => compare(&ours, real, Some(end)),
         (whole, _) => whole,
     }
 }
@@ -94,31 +103,24 @@ fn compare(ours: &Value, real: &Value, until: Option<u64>) -> Result<()> {
 #[test]
 fn scripts_end_as_in_the_real_pytorch() -> Result<()> {
     for profile in Profile::ALL {
-        let folder = workspace("tests/fixtures/allocator").join(profile.torch);
         let mut failures = Vec::new();
-        let mut cases = 0;
-        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".in.json.gz")) else {
-                continue;
-            };
-            cases += 1;
-            let real = unzipped(&path.with_file_name(format!("{name}.out.json.gz")))?;
-            if let Err(error) = check(&unzipped(&path)?, &real, profile) {
+        let cases = cases(profile.torch)?;
+        for Case { name, script, result } in &cases {
+            if let Err(error) = check(script, result, profile) {
                 failures.push(format!("torch {} {name}: {error:#}", profile.torch));
             }
         }
         ensure!(failures.is_empty(), "{}", failures.join("\n"));
-        ensure!(cases >= 20, "only {cases} cases in {}", folder.display());
+        ensure!(cases.len() >= 20, "only {} cases of torch {}", cases.len(), profile.torch);
     }
     Ok(())
 }
 
 #[test]
 fn a_difference_is_found_wherever_it_is() -> Result<()> {
-    let folder = workspace("tests/fixtures/allocator/2.11");
-    let script = unzipped(&folder.join("pages_of_15_mib.in.json.gz"))?;
-    let real: Value = serde_json::from_slice(&unzipped(&folder.join("pages_of_15_mib.out.json.gz"))?)?;
+    let cases = cases("2.11")?;
+    let Case { script, result: real, .. } =
+        cases.iter().find(|case| case.name == "pages_of_15_mib").context("no such case")?;
     let profile = Profile::of("2.11").context("no profile")?;
     let places = [
         "/malloc/0/1",
@@ -128,11 +130,11 @@ fn a_difference_is_found_wherever_it_is() -> Result<()> {
         "/final/stats/num_ooms",
         "/settings/expandable_segments",
     ];
-    check(&script, &serde_json::to_vec(&real)?, profile)?;
+    check(script, real, profile)?;
     for place in places {
         let mut other = real.clone();
         *other.pointer_mut(place).with_context(|| place.to_owned())? = json!("another");
-        ensure!(check(&script, &serde_json::to_vec(&other)?, profile).is_err(), "{place} is not compared");
+        ensure!(check(script, &other, profile).is_err(), "{place} is not compared");
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares `vramscope replay` with what PyTorch did, case by case.
 
-    compare.py FOLDER [--torch 2.11] [--texts] [NAME...]
+    compare.py CASES [--torch 2.11] [--texts] [NAME...]
 
-FOLDER holds NAME.in.json[.gz] and NAME.out.json[.gz]. The exit code is 1 when any case differs.
+CASES is an archive of `farm.py --keep`, NAME.jsonl.gz, or a folder with NAME.in.json[.gz] and NAME.out.json[.gz]. The exit code is 1
+when any case differs.
 
 Compared: `malloc`, `trace`, `snapshots`, `final`, `settings` exactly, and `errors` by operation, kind (out of memory, or any
 other) and, for out of memory, every amount in the text. Not compared, since it is not the allocator's: the words of
@@ -27,6 +28,20 @@ def load(path):
     opened = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
     with opened as file:
         return json.loads(file.read())
+
+
+def cases(path):
+    """Yields the name of each case, its script, and PyTorch's result. It is None if PyTorch refused to start."""
+    if path.is_file():
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                case = json.loads(line)
+                yield case["name"], case["script"], case["result"]
+        return
+    for source in sorted([*path.glob("*.in.json"), *path.glob("*.in.json.gz")]):
+        name = source.name.split(".in.json")[0]
+        results = [p for p in (source.with_name(f"{name}.out.json"), source.with_name(f"{name}.out.json.gz")) if p.exists()]
+        yield name, load(source), load(results[0]) if results else None
 
 
 def error_key(text, texts):
@@ -175,23 +190,18 @@ def first_difference(ours, real, ops, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("cases", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--vramscope", default=ROOT / "target/release/vramscope", help="the program to compare with")
     parser.add_argument("--torch", default="2.11")
     parser.add_argument("--texts", action="store_true", help="compare the words of errors as well")
     arguments = parser.parse_args()
     ours = Ours(arguments.vramscope, arguments.torch)
-    sources = sorted([*arguments.folder.glob("*.in.json"), *arguments.folder.glob("*.in.json.gz")])
     equal = differ = 0
-    for source in sources:
-        name = source.name.split(".in.json")[0]
+    for name, script, real in cases(arguments.cases):
         if arguments.names and name not in arguments.names:
             continue
-        expected = [p for p in (source.with_name(f"{name}.out.json"), source.with_name(f"{name}.out.json.gz")) if p.exists()]
-        script = load(source)
-        # No output: the real one refused to start.
-        real = load(expected[0]) if expected else {"refused": "no output"}
+        real = real or {"refused": "no output"}
         found = difference(ours.run_text(json.dumps(script).encode()), real, script["ops"], arguments.texts)
         if found:
             differ += 1

@@ -5,7 +5,7 @@
     farm.py --survey [...]             counts what the scripts reach in PyTorch; compares nothing
     farm.py --verify CASES             compares forked children with stored results of fresh processes
     farm.py --keep CASES --focus NAME --first SEED --scripts N [--longest OPERATIONS]
-                                       writes cases NAME.in.json.gz, NAME.out.json.gz
+                                       adds cases to the archive CASES, a file NAME.jsonl.gz
     farm.py ... --script FILE...       these scripts instead of made-up ones
 
 It makes the environment of the release first (`environment.py`). Differences are stored as FOUND/NAME.in.json,
@@ -164,29 +164,28 @@ class Farm:
 
     def verify(self, corpus):
         """Compares forked children with stored results of fresh processes; returns the number of cases that differ."""
-        differ = 0
-        sources = sorted([*corpus.glob("*.in.json"), *corpus.glob("*.in.json.gz")])
-        for source in sources:
-            name = source.name.split(".in.json")[0]
-            stored = [p for p in (source.with_name(f"{name}.out.json"), source.with_name(f"{name}.out.json.gz")) if p.exists()]
-            forked = self.real.run_file(source)
+        differ = count = 0
+        for name, script, stored in compare.cases(corpus):
+            count += 1
+            forked = self.real.run(script)
             # Older results have a log of driver calls.
-            same = forked == {k: v for k, v in compare.load(stored[0]).items() if k != "driver"} if stored else "refused" in forked
+            same = forked == {k: v for k, v in stored.items() if k != "driver"} if stored else "refused" in forked
             differ += not same
             if not same:
                 print(f"{name}: differs")
-        print(f"{len(sources) - differ} of {len(sources)} cases: a forked child gives what a fresh process gave")
+        print(f"{count - differ} of {count} cases: a forked child gives what a fresh process gave")
         return differ
 
     def write(self, corpus):
-        """Writes scripts and PyTorch's results as cases for `compare.py`; none whose result varies."""
-        corpus.mkdir(parents=True, exist_ok=True)
+        """Adds scripts and PyTorch's results to an archive for `compare.py`; none whose result varies."""
+        kept = {name: (script, real) for name, script, real in compare.cases(corpus)} if corpus.exists() else {}
         for script in self.scripts():
             real = self.real.run(script)
             if "trace" in real and not self.varies(script, real):
-                for kind, content in (("in", script), ("out", real)):
-                    with gzip.GzipFile(corpus / f"{script['name']}.{kind}.json.gz", "wb", mtime=0) as file:
-                        file.write(json.dumps(content, separators=(",", ":")).encode())
+                kept[script["name"]] = (script, real)
+        lines = [{"name": name, "script": script, "result": real} for name, (script, real) in sorted(kept.items())]
+        with gzip.GzipFile(corpus, "wb", mtime=0) as file:
+            file.writelines(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
 
 def store(folder, name, script, real):
