@@ -3,7 +3,7 @@
 //! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`],
 //! which says what is wrong, where, and what to do next.
 
-use crate::text::is_hidden;
+use crate::text::{is_hidden, shown};
 use crate::units::{Bytes, Count};
 
 /// How many characters of the file's own text a message may hold.
@@ -25,7 +25,7 @@ pub enum ImportError {
     Sweep(Vec<u8>),
     /// The first bytes belong to no known format.
     #[error(
-        "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with {}",
+        "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with {}.",
         excerpt(.0)
     )]
     Unknown(Vec<u8>),
@@ -111,8 +111,12 @@ fn excerpt(bytes: &[u8]) -> String {
     let start = bytes.get(..EXCERPT).unwrap_or(bytes);
     match start.utf8_chunks().next().map(|chunk| chunk.valid()) {
         // The last character may be cut.
-        Some(text) if text.len() + 4 > start.len() && !text.is_empty() && !text.contains(is_hidden) => {
-            format!("“{text}”")
+        Some(text)
+            if text.len() + 4 > start.len()
+                && !text.trim().is_empty()
+                && !text.contains(|c: char| is_hidden(c) && !c.is_ascii_whitespace()) =>
+        {
+            format!("“{}”", shown(text.trim()))
         }
         _ => {
             let digits: Vec<String> = start.iter().take(EXCERPT_BYTES).map(|byte| format!("{byte:02x}")).collect();
@@ -186,12 +190,12 @@ mod tests {
             (
                 ImportError::Unknown(b"\x00\xff<b>&12345678901234567890123456789".to_vec()),
                 "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with \
-                 the bytes 00 ff 3c 62 3e 26 31 32 (hexadecimal)",
+                 the bytes 00 ff 3c 62 3e 26 31 32 (hexadecimal).",
             ),
             (
                 ImportError::Unknown("<b>&12345678901234567é0123456789".into()),
                 "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with \
-                 “<b>&12345678901234567é0”",
+                 “<b>&12345678901234567é0”.",
             ),
             (
                 unsupported("it uses protocol 6", "Save it with protocol 4.").at("pickle", 2_000),

@@ -218,6 +218,12 @@ fn other_files_are_recognized() {
         ("nothing", b"", "The file is empty."),
         ("a byte", b"\x80", "The file begins with the bytes 80 (hexadecimal)"),
         ("noise", b"\x93\x01\xfe\xca random", "The file begins with"),
+        ("lines", b"hello\n\x20world\n", "The file begins with “hello\\u{a} world”."),
+        (
+            "a recording without its first byte's highest bit",
+            b"\x09VRS\r\n\x1a\n\x01\x00",
+            "recording is damaged at byte 0",
+        ),
         ("a web page", b"<!DOCTYPE html><html>", "web page"),
         ("a torch archive", b"PK\x03\x04\x00\x00\x00\x00", "torch.save"),
         ("an older torch.save", pickled, "neither segments nor device_traces"),

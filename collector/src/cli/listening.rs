@@ -89,10 +89,13 @@ impl Listening<'_> {
 
 /// Explains why listening on `address` failed, and what to do next.
 pub(super) fn refused(address: SocketAddr, error: &io::Error) -> String {
-    let other = SocketAddr::new(address.ip(), if address.port() == u16::MAX { 7070 } else { address.port() + 1 });
     match error.kind() {
         ErrorKind::AddrInUse => {
-            format!("Port {} is in use. Choose another one, for example: vramscope --listen {other}", address.port())
+            let free = SocketAddr::new(address.ip(), 0);
+            format!(
+                "Port {} is in use. Choose another one, or let the system choose: vramscope --listen {free}",
+                address.port()
+            )
         }
         ErrorKind::PermissionDenied => {
             format!(

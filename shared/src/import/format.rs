@@ -104,10 +104,18 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
         "it is compressed twice; decompress it once"
     } else if head.is_empty() {
         "it is compressed and empty"
+    } else if is_nearly_recording(head) {
+        let what = "its first bytes are nearly those of a recording".to_owned();
+        return Err(ImportError::Damaged { format: "recording", byte: 0, what });
     } else {
         return Err(ImportError::Unknown(head.to_vec()));
     };
     Err(ImportError::NotASnapshot(kind))
+}
+
+/// Returns whether a file begins with the mark of a recording but for two bytes at most.
+fn is_nearly_recording(head: &[u8]) -> bool {
+    head.len() >= MAGIC.len() && head.iter().zip(&MAGIC).filter(|(byte, known)| byte != known).count() <= 2
 }
 
 #[cfg(test)]

@@ -82,7 +82,12 @@ fn each_workload_ends_as_described() -> Result<()> {
             "had to wait until cached memory was released",
         ),
         (&["model-switch", "empty-cache=yes"], "none", false, "No request failed"),
-        (&["recovery"], "full", false, "96.0 MiB was requested; even defragmented, the free 48.7 MiB was 47.3 MiB short"),
+        (
+            &["recovery"],
+            "full",
+            false,
+            "96.0 MiB was requested; even defragmented, the free 48.7 MiB was 47.3 MiB short",
+        ),
         (&["kv-serving", "--steps", "60"], "full", false, "live tensors held 47.5 GiB of 48.0 GiB"),
         // A program that only sets up grows, but does not leak.
         (
