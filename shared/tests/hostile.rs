@@ -238,6 +238,8 @@ fn other_files_are_recognized() {
         ("a list of numbers", b"[1, 2, 3]", "neither segments nor device_traces"),
         ("other JSON", b"{\"traceEvents\": []}", "neither segments nor device_traces"),
         ("broken JSON", b"{\"segments\": [}", "JSON is damaged at byte 14"),
+        ("broken JSON, packed", &gzip(b"{\"segments\": [}"), "decompressed JSON is damaged at byte 14"),
+        ("another pickle, packed", &gzip(b"\x80\x04}\x8c\x01ak\x01s."), "decompressed pickle is damaged at byte 6"),
         ("a cut pickle", b"\x80\x04\x95", "truncated before any part"),
         (
             "a newer pickle",

@@ -11,7 +11,7 @@ use crate::values::SnapshotBuilder;
 use crate::values::{Kind, Value};
 
 /// The format's name in messages.
-const JSON: &str = "JSON";
+pub(super) const JSON: &str = "JSON";
 /// List items that are appended at once, so that a long trace never fills the stack. At least a thousand: see
 /// [`SnapshotBuilder::append`].
 const BATCH: usize = 1_024;

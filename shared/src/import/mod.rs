@@ -23,14 +23,14 @@ pub use self::unpacked::unpacked;
 pub use crate::error::ImportError;
 
 use self::gzip::Gzip;
-use self::json::Json;
+use self::json::{JSON, Json};
 use self::rest::Rest;
 use self::snapshot::Read;
 use self::zstd::Zstd;
 use crate::finding::Finding;
 use crate::format::Header;
 use crate::limits::ImportLimits;
-use crate::pickle::{Machine, Unpickled};
+use crate::pickle::{Machine, PICKLE, Unpickled};
 use crate::recording::Decoder;
 use crate::trace::Snapshot;
 
@@ -187,6 +187,19 @@ impl Importer {
     }
 }
 
+/// Says of damage in a compressed file that its place is one in the decompressed bytes.
+fn decompressed(error: ImportError, compression: Option<Compression>) -> ImportError {
+    match (error, compression) {
+        (ImportError::Damaged { format: PICKLE, byte, what }, Some(_)) => {
+            ImportError::Damaged { format: "decompressed pickle", byte, what }
+        }
+        (ImportError::Damaged { format: JSON, byte, what }, Some(_)) => {
+            ImportError::Damaged { format: "decompressed JSON", byte, what }
+        }
+        (error, _) => error,
+    }
+}
+
 impl Plain {
     /// Returns whether an error leaves what was read as it is: the snapshot was complete, or it is a recording, whose chunks
     /// have checksums of their own, and only its compression is damaged.
@@ -219,11 +232,11 @@ impl Plain {
             _ if was_done => (Some(0), 0),
             Reader::Unknown(_) => (None, 0),
             Reader::Pickle(machine) => {
-                machine.push(bytes)?;
+                machine.push(bytes).map_err(|error| decompressed(error, self.compression))?;
                 (machine.ended_at(), machine.memory())
             }
             Reader::Json(json) => {
-                json.push(bytes)?;
+                json.push(bytes).map_err(|error| decompressed(error, self.compression))?;
                 (json.ended_at(), json.memory())
             }
             Reader::Recording(decoder) => {
