@@ -5,6 +5,7 @@ use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish
 use shared::allocator::{DriverError, Profile};
 use shared::diagnosis::Verdict;
 use shared::session::RecordedRequests;
+use shared::text::shown;
 use shared::whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
 
 use crate::axis::Times;
@@ -20,7 +21,9 @@ fn refused(error: &DriverError) -> String {
 /// Returns why the run can't be repeated even as it was recorded.
 fn sentence(error: &BaselineError) -> String {
     match error {
-        BaselineError::Settings { message, .. } => format!("The recorded settings can't be read: {message}"),
+        BaselineError::Settings { conf, message } => {
+            format!("The recorded settings “{}” can't be read: {message}", shown(conf))
+        }
         BaselineError::State(error) => refused(error),
     }
 }
