@@ -353,7 +353,7 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
         ""
     };
     format!(
-        "{held}. {request} was requested{}; even defragmented, the free {} was {missing} short{why}.",
+        "{held}. {request} was requested{}; even in one piece, the free {} was {missing} short{why}.",
         need.trim_end_matches(','),
         Bytes(left)
     )

@@ -86,7 +86,7 @@ fn each_workload_ends_as_described() -> Result<()> {
             &["recovery"],
             "full",
             false,
-            "96.0 MiB was requested; even defragmented, the free 48.7 MiB was 47.3 MiB short",
+            "96.0 MiB was requested; even in one piece, the free 48.7 MiB was 47.3 MiB short",
         ),
         (&["kv-serving", "--steps", "60"], "full", false, "live tensors held 47.5 GiB of 48.0 GiB"),
         // A program that only sets up grows, but does not leak.
