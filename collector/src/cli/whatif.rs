@@ -170,7 +170,7 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
     let SelfCheck { requests, equal, first_difference, lost } = check;
     if *lost > 0 {
         let lost = counted(*lost, "event");
-        writeln!(out, "{lost} of the run are missing from this trace. The numbers below are of what was read.")?;
+        writeln!(out, "Missing from this trace: {lost} of the run. The numbers below are of what was read.")?;
     }
     let all = counted(*requests, "request");
     writeln!(out, "Device {device}: {} of {all} got the recorded address under the recorded settings.", Count(*equal))?;

@@ -135,7 +135,7 @@ impl Obstruction {
         Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
     }
 
-    /// Returns a block that stands in the obstruction.
+    /// Returns a block that stands in the way.
     pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
         let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());
         in_place.or(self.pins.as_ref().map(|pins| &pins.block))

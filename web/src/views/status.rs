@@ -163,9 +163,9 @@ pub fn no_event(model: &Model, device: &DeviceSummary) -> &'static str {
     } else if model.live().is_some() {
         "from the last report; no events yet"
     } else if is_cut {
-        "unknown; the file ends before its first event"
+        "of the segments that were read; the file ends before its first event"
     } else if is_damaged {
-        "unknown; the file is damaged, and no event could be read"
+        "of the segments that were read; the file is damaged, and no event could be read"
     } else {
         "from the snapshot; no history was recorded"
     }

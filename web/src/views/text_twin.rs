@@ -99,7 +99,7 @@ pub fn TextTwin() -> Html {
     }
     if let Some(device) = model.device().filter(|device| device.lost > 0) {
         let (lost, places) = (counted(device.lost, "event"), counted(device.losses.into(), "place"));
-        said += &format!("{lost} are missing, in {places}. ");
+        said += &format!("Missing from the trace: {lost}, in {places}. ");
     }
     if let Some(Answer::Curves(curves)) = curves.as_deref() {
         said += &format!("Curves at the cursor: {}. ", values_text(curves));

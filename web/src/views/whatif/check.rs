@@ -23,7 +23,7 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
     html! {
         <p class="whatif-check" role="status" data-testid="whatif-check" data-exact={check.is_exact().to_string()}>
             if check.lost > 0 {
-                <span class="whatif-warning">{ format!("{} of the run are missing. The runs below are of what was read. ", counted(check.lost, "event")) }</span>
+                <span class="whatif-warning">{ format!("Missing from this trace: {} of the run. The runs below are of what was read. ", counted(check.lost, "event")) }</span>
             }
             if let Some(first) = &check.first_difference {
                 <span class="whatif-warning">{ format!("{said} ({}).", share(check.equal, check.requests)) }</span>
