@@ -75,7 +75,7 @@ test('an engine that cannot be loaded is reported, and loaded again for the next
   await refused(page, 'a missing engine');
   assert.match(await page.alerts(), /could not be loaded/);
   await page.tab.unroute(engine);
-  await page.drop(file('sample.pickle', await sample.body()));
+  await page.drop(await savedSample(page));
   await page.reach('ready');
   // This journey caused the failed requests.
   page.complaints = page.complaints.filter((complaint) => !/ERR_FAILED/.test(complaint));
