@@ -101,7 +101,7 @@ test('the page offers what a token may do, and says why it is not enough', async
     await at(page, 'token-input').fill(token);
     await at(page, 'token-give').click();
   };
-  await says(page, 'token', /This server requires a token\. Ask the person who runs it/);
+  await says(page, 'token', /This server requires a token\. If it printed a link/);
   for (const [token, reason] of [
     ['nobody-0123456789abcdef', /doesn't know the token/],
     ['old-0123456789abcdef', /has expired/],
@@ -137,7 +137,7 @@ test('the link that a server prints opens its page, which keeps the token out of
   const [, token] = /#token=([0-9a-f]{64})$/.exec(link);
   await startJobIn(t, { ...process.env, VRAMSCOPE_TOKEN: token }, server.url, 'transformer', '--steps', '3').ended;
   const page = await openPage(t);
-  await says(page, 'token', /open the link that the server printed/);
+  await says(page, 'token', /If it printed a link when it started, open that/);
   // Pasted over the address of a page that is open.
   await page.tab.evaluate((hash) => { location.hash = hash; }, new URL(link).hash);
   await at(page, 'session').waitFor();
