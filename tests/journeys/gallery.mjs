@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { atEnd } from './ending.mjs';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { events, goTo, openSession, until } from './workbench.mjs';
+import { answered, events, goTo, openSession, until } from './workbench.mjs';
 
 export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
@@ -63,17 +63,17 @@ export const SUBJECTS = [
 /** A session: the times of its events are those of the clock, so that no two pictures of it are equal. */
 const LIVE = ['live', session];
 
-/** Waits until the page has all answers that it asked for. */
-const answered = (page) =>
-  until('all questions are answered', () =>
-    page.tab.evaluate((pending) => Number(document.documentElement.dataset.pending ?? 0) + document.querySelectorAll(pending).length, PENDING),
-  (count) => count === 0);
+/** Waits until nothing in a view is on its way. */
+async function settled(page) {
+  await answered(page);
+  await until('nothing is on its way', () => page.tab.locator(PENDING).count(), (count) => count === 0);
+}
 
 /** Returns a screenshot of the page that has all its answers and no longer changes; the last one after three seconds. */
 async function still(page) {
   let last;
   for (let i = 0; i < 20; i += 1) {
-    await answered(page);
+    await settled(page);
     const next = await page.tab.screenshot();
     if (last?.equals(next)) break;
     last = next;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { trainingJob } from './training.mjs';
-import { address, addressSays, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -298,6 +298,8 @@ test('the list begins around the match that Enter goes to, and the other matches
       return inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
     })
     .map((row) => row.textContent));
+  // The list that was asked for at the end, not the one before it.
+  await answered(page);
   const rows = await until('rows in view', inView, (rows) => rows.length > 0);
   await page.screenshot('search-around');
   await press(page, 'Enter');

@@ -16,6 +16,10 @@ export async function until(what, read, holds = Boolean) {
   }
 }
 
+/** Waits until the page has all answers that it asked for. What they bring may move what is below it, or change a list. */
+export const answered = (page) =>
+  until('all questions are answered', () => page.tab.evaluate(() => document.documentElement.dataset.pending ?? '0'), (count) => count === '0');
+
 /** Returns the element with a test id. */
 export const at = (page, name) => page.tab.getByTestId(name);
 
@@ -71,6 +75,8 @@ export async function savedSample(page, name = 'sample.pickle') {
 export async function openSample(page) {
   await page.loadSample();
   const opened = await movesFrom(page, -1);
+  // The verdict moves the toolbar down, which would take the button away from under the pointer.
+  await answered(page);
   await at(page, 'timeline-fit').click();
   await addressSays(page, 'w', null);
   return opened;
