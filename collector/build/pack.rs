@@ -41,12 +41,17 @@ impl Packer {
     pub(crate) fn prepare(&self, files: &[(Vec<u8>, String)]) -> Result<()> {
         let next = AtomicUsize::new(0);
         let work = || -> Result<()> {
-            while let Some((plain, hash)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            loop {
+                let place = next.fetch_add(1, Ordering::Relaxed);
+                let Some((plain, hash)) = files.get(place) else { return Ok(()) };
+                // Of equal files, the first alone: two threads must not write one result.
+                if files.iter().position(|(_, other)| other == hash) != Some(place) {
+                    continue;
+                }
                 for coding in [Coding::Brotli, Coding::Gzip] {
                     self.packed(plain, hash, coding)?;
                 }
             }
-            Ok(())
         };
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         thread::scope(|scope| {

@@ -40,6 +40,13 @@ const IDLE_MS = 500;
 /** The browser of this process, for all that need no other flags, and how many profiles are open in it. */
 let [shared, profiles, idle] = [undefined, 0, undefined];
 
+/** Ends the browser of this process. */
+async function end() {
+  const ended = shared;
+  shared = undefined;
+  await (await ended)?.close();
+}
+
 /**
  * Opens an empty profile, with nothing of any other, in the browser of this process. Starting a browser takes longer than
  * many a test. Returns playwright's context, and what closes it.
@@ -52,14 +59,12 @@ export async function openProfile(options) {
   shared ??= launch();
   const context = await (await shared).newContext(options);
   const close = async () => {
-    await context.close();
-    profiles -= 1;
-    if (profiles > 0) return;
-    idle = setTimeout(async () => {
-      const ended = shared;
-      shared = undefined;
-      await (await ended).close();
-    }, IDLE_MS);
+    try {
+      await context.close();
+    } finally {
+      profiles -= 1;
+      if (profiles === 0) idle = setTimeout(end, IDLE_MS);
+    }
   };
   return { context, close };
 }

@@ -27,7 +27,7 @@ const HEADS: [(&str, &str); 13] = [
     ("a line that ends alone", "X: y\nTransfer-Encoding\u{b}: chunked\r\n\r\n0\r\n\r\nHIDDEN"),
 ];
 
-/// The same for requests whose head is valid: they may be answered before the rest is read.
+/// Requests with a valid head and a malformed chunk. The server may answer them before it has read the body.
 const BODIES: [(&str, &str); 3] = [
     ("a huge chunk", "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nHIDDEN"),
     ("a negative chunk", "Transfer-Encoding: chunked\r\n\r\n-1\r\nHIDDEN"),
