@@ -55,7 +55,7 @@ differential torch="2.11" minutes="10":
 [positional-arguments]
 whatif-truth *pythons:
     VRAMSCOPE_PAGE=skip cargo build --release
-    tests/truth/truth.py --table shared/src/whatif/TRUTH.md "$@"
+    tests/truth/truth.py --table shared/whatif/src/TRUTH.md "$@"
 
 # Measure a malloc and a free beside PyTorch's, in one process
 beside *scripts:

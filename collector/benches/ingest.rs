@@ -11,21 +11,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use format::{Device, EventColumns, Header, PRELUDE_BYTES, Writer};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use shared::event::Action;
-use shared::format::{Device, EventColumns, Header, PRELUDE_BYTES, Writer};
-use shared::frames::StackId;
-use shared::limits::{CHUNK_EVENTS, ServerLimits, WireLimits};
-use shared::trace::{Event, TagId};
-use shared::units::Address;
-use shared::wire::{Ack, Batch, Decoder, Hello, Message, PROTOCOL, SESSION_CHARS, Watch, session_id};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::{CHUNK_EVENTS, ServerLimits, WireLimits};
+use trace::units::Address;
+use trace::{Event, TagId};
 use tungstenite::{Message as WsMessage, WebSocket};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts, Tls};
 use vramscope::store::SegmentStore;
+use wire::{Ack, Batch, Decoder, Hello, Message, PROTOCOL, SESSION_CHARS, Watch, session_id};
 
 /// A connection, with or without TLS.
 trait Connection: Read + Write {}

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::frames::StackId;
-use shared::limits::{PublishLimits, RecorderLimits, WireLimits};
-use shared::wire::{Ack, Decoder, Message, PROTOCOL, Welcome};
+use allocator::{TraceEntry, TraceSink};
+use trace::frames::StackId;
+use trace::limits::{PublishLimits, RecorderLimits, WireLimits};
 use tungstenite::Message as WsMessage;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
+use wire::{Ack, Decoder, Message, PROTOCOL, Welcome};
 
 /// Starts a server that acknowledges everything, stores nothing, and counts bytes.
 fn server(bytes: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {

@@ -8,13 +8,13 @@ mod job;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::format::EventColumns;
-use shared::frames::StackId;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
+use allocator::{TraceEntry, TraceSink};
+use format::EventColumns;
+use format::import::Importer;
+use trace::frames::StackId;
+use trace::limits::ImportLimits;
+use trace::units::Address;
+use trace::{Event, TagId};
 use vramscope::recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
 
 /// Records the entries in bursts with pauses, like a job. Returns the nanoseconds for each event, and the statistics.
@@ -73,7 +73,7 @@ fn plain(entries: &[TraceEntry], with_stacks: bool) -> f64 {
         let stack = if with_stacks { entry.stack } else { StackId(0) };
         let (action, address) = (entry.action, Address(entry.address));
         columns.push(Event { action, address, size: entry.size, time_us, tag: TagId(0), stack });
-        if columns.len() == shared::limits::CHUNK_EVENTS {
+        if columns.len() == trace::limits::CHUNK_EVENTS {
             bytes += columns.bytes();
             columns.clear();
         }

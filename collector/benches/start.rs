@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use shared::format::{BatchEnd, prelude};
+use format::{BatchEnd, prelude};
 use vramscope::store::{Hash, Label, Record, SegmentInfo};
 
 type Failure = Box<dyn std::error::Error>;

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
+use allocator::Profile;
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared::allocator::Profile;
 use tests::workspace;
 use vramscope::script::{Script, execute};
 

@@ -8,13 +8,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use format::recording::Decoder;
 use serde_json::Value;
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::trace::{Event, Snapshot};
 use tests::proxy::{Network, Proxy};
 use tests::server::Server;
 use tests::{Folder, program};
+use trace::limits::ImportLimits;
+use trace::{Event, Snapshot};
 
 /// The timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -90,7 +90,7 @@ fn check_equal(got: &[u8], want: &[u8]) -> Result<u64> {
     let mut count = 0;
     for (got, want) in got.devices.iter().zip(&want.devices) {
         ensure!(got.losses.is_empty() && want.losses.is_empty(), "events are missing");
-        let events = |trace: &shared::trace::DeviceTrace| trace.events.iter().collect::<Vec<Event>>();
+        let events = |trace: &trace::DeviceTrace| trace.events.iter().collect::<Vec<Event>>();
         let (have, wanted) = (events(got), events(want));
         ensure!(have.len() == wanted.len(), "{} events, and {} in the file", have.len(), wanted.len());
         for (i, pair) in have.iter().zip(&wanted).enumerate() {

@@ -8,11 +8,11 @@ use std::process::Command;
 use std::ptr;
 
 use anyhow::{Result, ensure};
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::trace::Snapshot;
+use format::import::Importer;
 use tests::Folder;
 use tests::fakecuda::{Control, FakeFolder, on_fake, test_name};
+use trace::Snapshot;
+use trace::limits::ImportLimits;
 use vramscope::driver::cuda::Device;
 use vramscope_pluggable::agent::{vramscope_error, vramscope_finish};
 use vramscope_pluggable::allocator::*;

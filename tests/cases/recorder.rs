@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use allocator::{TraceEntry, TraceSink};
 use anyhow::{Context, Result, ensure};
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::finding::FindingCode;
-use shared::format::{Device, Header};
-use shared::frames::StackId;
-use shared::import::{Encoding, Imported, Importer};
-use shared::limits::{ImportLimits, RecorderLimits};
-use shared::recording::Decoder;
-use shared::trace::{Block, BlockState, Sample, Segment, Snapshot, Stage};
-use shared::units::{Address, PoolId, Stream};
+use format::import::{Encoding, Imported, Importer};
+use format::recording::Decoder;
+use format::{Device, Header};
+use query::finding::FindingCode;
 use tests::{Folder, program};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::{ImportLimits, RecorderLimits};
+use trace::units::{Address, PoolId, Stream};
+use trace::{Block, BlockState, Sample, Segment, Snapshot, Stage};
 use vramscope::recorder::{
     Capture, DeviceSegments, FileOutput, ManualClock, Output, Recorder, RecorderStats, WhenFull,
 };

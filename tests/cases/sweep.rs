@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use format::sweep::read;
 use serde_json::{Value, json};
-use shared::sweep::read;
 use tests::{Folder, program};
 
 fn sweep(arguments: &[&str]) -> Result<Value> {

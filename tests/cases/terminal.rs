@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
+use format::import::Importer;
+use format::{Device, Fault, Header};
 use serde_json::{Value, json};
-use shared::format::{Device, Fault, Header};
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::text::is_hidden;
-use shared::trace::Settings;
 use tests::{Folder, program, workspace};
+use trace::Settings;
+use trace::limits::ImportLimits;
+use trace::text::is_hidden;
 
 /// A title of the window, a cleared screen, colors, a line of its own, and text that runs backwards or is not seen.
 const HOSTILE: &str = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x7f\u{9b}31m\u{85}\r\n\tforged: nothing found\
@@ -69,8 +69,8 @@ fn files(folder: &Path, name: &str) -> Result<Vec<String>> {
         },
         ..Header::default()
     };
-    let recording = shared::format::write(&header, &imported.snapshot);
-    let foreign = shared::format::write(&Header { torch: text(), ..header }, &imported.snapshot);
+    let recording = format::write(&header, &imported.snapshot);
+    let foreign = format::write(&Header { torch: text(), ..header }, &imported.snapshot);
     let pasted =
         format!("CUDA out of memory. Tried to allocate 1.00 GiB. {HOSTILE} GPU 0 has a total capacity of 2.00 GiB");
     let script = json!({"capacity_bytes": 1 << 30, "config": HOSTILE, "ops": [["malloc", HOSTILE, 512, 0], [HOSTILE]]});

@@ -4,9 +4,9 @@
 use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shared::limits::WireLimits;
-use shared::wire::{Decoder, Message};
 use tests::workspace;
+use trace::limits::WireLimits;
+use wire::{Decoder, Message};
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

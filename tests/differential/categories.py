@@ -7,8 +7,8 @@ Each job trains (or serves) a small model with an official PyTorch release witho
 writes a snapshot and the truth: by hooks and `data_ptr`, the role of each tensor and when it had it. The program
 `shared/examples/categories.rs` tells the categories of the snapshot alone, and compares them at the peak, byte by byte.
 The files are in `target/differential/categories`; with `--keep`, those of an earlier run are used. With `--fixtures`,
-the smaller snapshots and the roles at their peaks become the fixtures of `shared/tests/categories.rs`. The table is that
-of `shared/src/analysis/category/CATEGORIES.md`. DETAIL=1 lists what is wrong.
+the smaller snapshots and the roles at their peaks become the fixtures of `shared/session/tests/properties/categories.rs`. The table is that
+of `shared/analysis/src/category/CATEGORIES.md`. DETAIL=1 lists what is wrong.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ import held_out
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "target/differential/categories"
-FIXTURES = ROOT / "shared/tests/fixtures/categories"
+FIXTURES = ROOT / "shared/session/tests/fixtures/categories"
 # Jobs whose snapshots are small enough to keep.
 SMALL = ("mlp", "cnn", "gan", "gpt_late")
 

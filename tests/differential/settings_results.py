@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes PyTorch's results for settings strings: `shared/tests/fixtures/settings/RELEASE.jsonl`.
+"""Writes PyTorch's results for settings strings: `shared/allocator/tests/fixtures/settings/RELEASE.jsonl`.
 
     settings_results.py --torch 2.11 [--strings FILE.jsonl] > RESULTS.jsonl
     settings_results.py --torch 2.11 --check                  compares the release's stored results with new ones
 
 The strings are those of another release's results; without --strings, of the release's own. It makes the environment of
-the release first (`environment.py`). `shared/tests/settings.rs` describes the form of a line and compares this project's
+the release first (`environment.py`). `shared/allocator/tests/allocator/settings.rs` describes the form of a line and compares this project's
 parser with the results.
 """
 
@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--strings")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    stored = ROOT / "shared/tests/fixtures/settings" / f"{arguments.torch}.jsonl"
+    stored = ROOT / "shared/allocator/tests/fixtures/settings" / f"{arguments.torch}.jsonl"
     with open(arguments.strings or stored, encoding="utf-8") as file:
         strings = [json.loads(line)[0] for line in list(file)[1:]]
     environment = Environment(arguments.torch)

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use shared::limits::{ServerLimits, WireLimits};
-use shared::wire::{Batch, Code, Decoder, Goodbye, Hello, Message, PROTOCOL, Refused, Status, Watch, Welcome};
+use trace::limits::{ServerLimits, WireLimits};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::{HeaderName, HeaderValue};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, HandshakeError, Message as WsMessage, WebSocket};
+use wire::{Batch, Code, Decoder, Goodbye, Hello, Message, PROTOCOL, Refused, Status, Watch, Welcome};
 
 /// A received message. It owns the bytes of its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

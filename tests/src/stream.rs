@@ -1,12 +1,12 @@
 //! A session to send: plausible events, written like a recorder does, split into batches.
 
-use shared::event::Action;
-use shared::format::{Chunk, ChunkReader, Device, End, EventColumns, Header, Writer, prelude};
-use shared::frames::{Frame, StackId, Symbols};
-use shared::limits::ImportLimits;
-use shared::trace::{Event, TagId, Tags};
-use shared::units::Address;
-use shared::wire::{Hello, PROTOCOL, SESSION_CHARS, session_id};
+use format::{Chunk, ChunkReader, Device, End, EventColumns, Header, Writer, prelude};
+use trace::event::Action;
+use trace::frames::{Frame, StackId, Symbols};
+use trace::limits::ImportLimits;
+use trace::units::Address;
+use trace::{Event, TagId, Tags};
+use wire::{Hello, PROTOCOL, SESSION_CHARS, session_id};
 
 /// The start of every session, in microseconds since the epoch.
 pub const START_US: i64 = 1_700_000_000_000_000;

@@ -14,7 +14,7 @@ recorded under the default settings, those named `expandable_…` and `split_…
 """
 RESULTS_HEAD = """# Every number of what-if beside the truth
 
-Written by `just whatif-truth`; `shared/src/whatif/TRUTH.md` has the summary. A number that stands alone was predicted to the
+Written by `just whatif-truth`; `shared/whatif/src/TRUTH.md` has the summary. A number that stands alone was predicted to the
 byte; **bold** is the prediction and behind it the truth.
 """
 SHOWN = ("peak_reserved", "peak_allocated", "segments_end", "device_allocs", "retries", "ooms")

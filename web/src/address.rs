@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use shared::link::{Link, Parsed};
+use query::link::{Link, Parsed};
 use wasm_bindgen::prelude::*;
 use web_sys::{Element, Event, Url, WheelEvent};
 use yew::prelude::*;

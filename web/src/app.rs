@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::text::shown;
+use trace::text::shown;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};

@@ -1,10 +1,10 @@
 //! The events and stacks of a job, for benchmarks.
 
-use shared::allocator::TraceEntry;
-use shared::event::Action;
-use shared::format::{Device, Header};
-use shared::frames::StackId;
-use shared::units::{PoolId, Stream};
+use allocator::TraceEntry;
+use format::{Device, Header};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::units::{PoolId, Stream};
 use vramscope::recorder::RecorderHandle;
 
 /// The number of stacks. Entries have stacks from 1 on.

@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use format::import::Importer;
 use serde_json::json;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::trace::DeviceTrace;
+use trace::DeviceTrace;
+use trace::limits::ImportLimits;
 
 fn convert(from: &str, to: &str) -> Result<String, Box<dyn std::error::Error>> {
     let mut importer = Importer::new(ImportLimits::default());
@@ -18,7 +18,7 @@ fn convert(from: &str, to: &str) -> Result<String, Box<dyn std::error::Error>> {
     let imported = importer.finish()?;
     let mut file = BufWriter::new(File::create(to)?);
     let mut failure = None;
-    shared::export::pickle(&imported.snapshot, &mut |bytes| {
+    format::export::pickle(&imported.snapshot, &mut |bytes| {
         if let Err(error) = file.write_all(bytes) {
             failure = Some(error);
         }

@@ -5,12 +5,12 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::time::Duration;
 
+use allocator::TraceEntry;
 use serde_json::json;
-use shared::allocator::TraceEntry;
-use shared::event::Action;
-use shared::frames::{FrameId, StackId, StrId};
-use shared::trace::{OutsideSample, Sample, Stage};
-use shared::units::{PoolId, Stream};
+use trace::event::Action;
+use trace::frames::{FrameId, StackId, StrId};
+use trace::units::{PoolId, Stream};
+use trace::{OutsideSample, Sample, Stage};
 use vramscope::publish::Destination;
 
 use crate::columns::{self, Column, EventPointers, SegmentPointers};

@@ -2,14 +2,14 @@
 
 use std::slice;
 
-use shared::frames::StackId;
-use shared::trace::{Block, BlockState, Segment};
-use shared::units::{Address, PoolId, Stream};
+use trace::frames::StackId;
+use trace::units::{Address, PoolId, Stream};
+use trace::{Block, BlockState, Segment};
 
 /// Events as columns of equal length. A null column reads as zeros.
 #[repr(C)]
 pub struct EventPointers {
-    /// Codes of [`shared::event::Action`].
+    /// Codes of [`trace::event::Action`].
     pub action: *const u8,
     /// Addresses; for an out-of-memory event, the device's free bytes.
     pub address: *const u64,

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use format::{Device, Header};
 use serde::Deserialize;
-use shared::format::{Device, Header};
-use shared::limits::RecorderLimits;
-use shared::trace::Settings;
+use trace::Settings;
+use trace::limits::RecorderLimits;
 
 /// The configuration. Only `devices` and one of `out` and `to` are required.
 #[derive(Debug, Default, Deserialize)]

@@ -11,18 +11,18 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
-use shared::allocator::TraceEntry;
-use shared::event::Action;
-use shared::frames::StrId;
-use shared::limits::PublishLimits;
-use shared::trace::Segment;
-use shared::wire::Ask;
+use allocator::TraceEntry;
+use trace::Segment;
+use trace::event::Action;
+use trace::frames::StrId;
+use trace::limits::PublishLimits;
 use vramscope::disk;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{
     Capture, Clock, DeviceSegments, DualOutput, FileCondition, FileOutput, Output, Recorder, RecorderHandle,
     RecorderSink, RecorderStats, Stacks,
 };
+use wire::Ask;
 
 use crate::clock::CountingClock;
 use crate::config::Config;

@@ -8,7 +8,7 @@ import sys
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-"""What a terminal obeys or a reader does not see, as in ``shared/src/text.rs``."""
+"""What a terminal obeys or a reader does not see, as in ``shared/trace/src/text.rs``."""
 
 
 def shown(text):

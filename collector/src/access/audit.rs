@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use axum::http::Method;
-use shared::wire::is_session;
+use wire::is_session;
 
 use super::{Caller, Denied};
 

@@ -1,7 +1,7 @@
 //! Why somebody may not do something.
 
-use shared::units::counted;
-use shared::wire::Code;
+use trace::units::counted;
+use wire::Code;
 
 use super::Role;
 

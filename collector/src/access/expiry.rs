@@ -1,6 +1,6 @@
 //! Dates at which tokens expire.
 
-use shared::units::Moment;
+use trace::units::Moment;
 
 /// Microseconds of a day.
 const DAY_US: i64 = 86_400_000_000;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shared::limits::AccessLimits;
-use shared::units::counted;
+use trace::limits::AccessLimits;
+use trace::units::counted;
 
 use super::peer_user::{PeerSocket, Users};
 use super::token::Token;

@@ -98,7 +98,7 @@ impl Grant {
     }
 
     /// Counts events that arrived. Returns the time to wait before more are read, at most
-    /// [`pause_seconds`](shared::limits::AccessLimits::pause_seconds).
+    /// [`pause_seconds`](trace::limits::AccessLimits::pause_seconds).
     pub fn charge_events(&self, events: u64) -> Option<Duration> {
         let wait = self.0.usage.charge(events, self.quotas(), Instant::now())?;
         Some(wait.min(Duration::from_secs(self.0.limits.pause_seconds)))

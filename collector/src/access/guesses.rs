@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use shared::limits::AccessLimits;
+use trace::limits::AccessLimits;
 
 use super::Secret;
 use super::allowance::{Allowance, Rate};

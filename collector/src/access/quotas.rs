@@ -8,6 +8,6 @@ pub struct Quotas {
     /// Live sessions at once. Further ones are refused.
     pub sessions: Option<usize>,
     /// Events a second. The server reads more slowly from collectors that send more; one batch of
-    /// each is read at least every [`pause_seconds`](shared::limits::AccessLimits::pause_seconds).
+    /// each is read at least every [`pause_seconds`](trace::limits::AccessLimits::pause_seconds).
     pub events_per_second: Option<u64>,
 }

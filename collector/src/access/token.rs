@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use shared::limits::AccessLimits;
 use tokio::sync::watch;
+use trace::limits::AccessLimits;
 
 use super::usage::Usage;
 use super::{Quotas, Roles, Secret, TokenEntry};

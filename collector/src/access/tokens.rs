@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
-use shared::limits::AccessLimits;
+use trace::limits::AccessLimits;
 
 use super::guesses::{Guesses, Wrong};
 use super::private_file::{self, Stamp};

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use shared::limits::AccessLimits;
+use trace::limits::AccessLimits;
 
 use super::expiry::expiry_us;
 use super::{Quotas, Role, Roles, Secret, TokenEntry};

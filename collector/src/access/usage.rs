@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shared::limits::AccessLimits;
+use trace::limits::AccessLimits;
 
 use super::allowance::{Allowance, Rate};
 use super::token::Token;

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Mutex;
 
-use shared::allocator::{DeviceAllocator, Driver, Request};
-use shared::units::Address;
+use allocator::{DeviceAllocator, Driver, Request};
+use trace::units::Address;
 
 use super::message::Refusal;
 use super::sink::EventSink;
@@ -104,10 +104,10 @@ impl Drop for Inside {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use shared::allocator::sim::{Placement, SimDriver};
-    use shared::allocator::{AllocatorConfig, TORCH_2_11};
-    use shared::frames::StackId;
-    use shared::units::Stream;
+    use allocator::sim::{Placement, SimDriver};
+    use allocator::{AllocatorConfig, TORCH_2_11};
+    use trace::frames::StackId;
+    use trace::units::Stream;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The texts of failed requests: the same as PyTorch's.
 
-use shared::allocator::{AllocError, OutOfMemory, Profile};
+use allocator::{AllocError, OutOfMemory, Profile};
 
 /// Why an allocation failed, as a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn out_of_memory(
 
 #[cfg(test)]
 mod tests {
-    use shared::allocator::{DriverError, TORCH_2_11};
+    use allocator::{DriverError, TORCH_2_11};
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The caching allocator for several threads: locks around the pure one of [`shared::allocator`].
+//! The caching allocator for several threads: locks around the pure one of [`allocator`].
 //!
 //! Each device has one lock, held for one operation of the allocator with its calls of the driver. It is never held
 //! while something is sent: the sink only puts events into a queue and does not wait for room.

@@ -1,6 +1,6 @@
 //! Chooses the release of PyTorch whose decisions the allocator makes.
 
-use shared::allocator::Profile;
+use allocator::Profile;
 
 /// The profile that was chosen for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::frames::StackId;
+use allocator::{TraceEntry, TraceSink};
+use trace::frames::StackId;
 
 use crate::recorder::{Clock, RecorderSink};
 
@@ -75,8 +75,8 @@ impl TraceSink for EventSink {
 
 #[cfg(test)]
 mod tests {
-    use shared::event::Action;
-    use shared::units::{PoolId, Stream};
+    use trace::event::Action;
+    use trace::units::{PoolId, Stream};
 
     use super::*;
     use crate::recorder::ManualClock;

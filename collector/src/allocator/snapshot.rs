@@ -1,9 +1,9 @@
 //! One snapshot of several devices' allocators.
 
-use shared::allocator::{DeviceAllocator, Driver, TraceEntry};
-use shared::frames::Symbols;
-use shared::trace::{DeviceTrace, Event, Segment, Settings, Snapshot, Tag, Tags};
-use shared::units::Address;
+use allocator::{DeviceAllocator, Driver, TraceEntry};
+use trace::frames::Symbols;
+use trace::units::Address;
+use trace::{DeviceTrace, Event, Segment, Settings, Snapshot, Tag, Tags};
 
 use super::sink::{EventSink, History};
 
@@ -48,9 +48,9 @@ pub fn snapshot(states: Vec<DeviceState>, mut symbols: Symbols, settings: Settin
 mod tests {
     use std::sync::Arc;
 
-    use shared::allocator::sim::{Placement, SimDriver};
-    use shared::allocator::{AllocatorConfig, Request, TORCH_2_11};
-    use shared::frames::StackId;
+    use allocator::sim::{Placement, SimDriver};
+    use allocator::{AllocatorConfig, Request, TORCH_2_11};
+    use trace::frames::StackId;
 
     use super::*;
     use crate::recorder::ManualClock;

@@ -1,8 +1,8 @@
 //! Allocator settings as they are typed: `max_split_size_mb:128,expandable_segments:True`. What PyTorch would refuse is refused
 //! in sentences that say which setting it is, what that takes, and what to write instead.
 
-use shared::allocator::{AllocatorConfig, Profile, parse};
-use shared::setting::{name_and_value, parts};
+use allocator::{AllocatorConfig, Profile, parse};
+use query::setting::{name_and_value, parts};
 
 use super::message::one_line;
 use super::suggestion::closest;

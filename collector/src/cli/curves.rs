@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analysis::measures::{Measures, Measuring};
 use clap::Args;
-use shared::import::Imported;
-use shared::measures::{Measures, Measuring};
-use shared::replay::Replay;
-use shared::trace::{DeviceTrace, Snapshot};
-use shared::units::counted;
+use format::import::Imported;
+use replay::Replay;
+use trace::units::counted;
+use trace::{DeviceTrace, Snapshot};
 
 use super::device::{choose, numbers};
 use super::message::note;

@@ -1,6 +1,6 @@
 //! The device of a file that a command is about.
 
-use shared::trace::DeviceTrace;
+use trace::DeviceTrace;
 
 /// Returns the index of the device with a number, or else of the first one with events.
 pub(super) fn choose(wanted: Option<i64>, devices: &[DeviceTrace]) -> Result<usize, String> {

@@ -4,14 +4,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use query::own_rules::OwnRules;
 use clap::Args;
+use doctor::pasted::{self, Explanation, WANTED};
+use format::import::{Imported, unpacked};
+use query::finding::FindingCode;
+use report::{DiagnosisReport, FileDiagnosis, FindingReport};
 use serde::Serialize;
-use shared::analysis::own_rules::OwnRules;
-use shared::doctor::pasted::{self, Explanation, WANTED};
-use shared::finding::FindingCode;
-use shared::import::{Imported, unpacked};
-use shared::limits::PASTED_BYTES;
-use shared::report::{DiagnosisReport, FileDiagnosis, FindingReport};
+use trace::limits::PASTED_BYTES;
 
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;

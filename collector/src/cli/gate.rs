@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use shared::finding::Severity;
-use shared::report::DiagnosisReport;
+use query::finding::Severity;
+use report::DiagnosisReport;
 
 use super::message::TRIPPED;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use shared::limits::PublishLimits;
-use shared::units::{Count, counted};
-use shared::wire::Code;
+use trace::limits::PublishLimits;
+use trace::units::{Count, counted};
+use wire::Code;
 
 use super::destination::{TOKEN_VARIABLE, destination};
 use super::message::{note, warn};

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 use anstyle::Style;
 use clap::{Args, ValueEnum};
-use shared::text::shown;
+use trace::text::shown;
 use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;

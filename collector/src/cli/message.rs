@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use shared::text::{sealed, shown};
+use trace::text::{sealed, shown};
 
 use super::{progress, width};
 

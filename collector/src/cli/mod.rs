@@ -50,7 +50,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use shared::text::is_hidden;
+use trace::text::is_hidden;
 
 use self::message::{UNUSABLE, one_line, refuse, tell};
 use self::streams::{print, print_json, show, show_as};

@@ -11,8 +11,8 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shared::text::shown;
-use shared::units::Bytes;
+use trace::text::shown;
+use trace::units::Bytes;
 
 use super::width;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::units::{Bytes, Moment};
+use trace::units::{Bytes, Moment};
 
 use super::destination::{destination, read_password};
 use super::message::tell;

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use shared::import::{Imported, Importer, unpacked};
-use shared::limits::ImportLimits;
-use shared::units::{Bytes, counted};
+use format::import::{Imported, Importer, unpacked};
+use trace::limits::ImportLimits;
+use trace::units::{Bytes, counted};
 
 use super::message::one_line;
 use super::progress::Progress;

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use shared::format::{self, Fault, Header};
-use shared::import::Imported;
-use shared::preview;
-use shared::redaction::{Contents, Part, Paths, Redaction, header_of, note_faults, redact};
-use shared::trace::Snapshot;
-use shared::units::counted;
+use format::import::Imported;
+use format::redaction::{Contents, Part, Paths, Redaction, header_of, note_faults, redact};
+use format::{Fault, Header};
+use session::preview;
+use trace::Snapshot;
+use trace::units::counted;
 
 use super::one_line;
 use super::progress::Progress;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::units::Bytes;
+use trace::units::Bytes;
 
 use super::progress::Progress;
 use super::read::{self, name_of, short_name_of};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use query::own_rules::OwnRules;
 use clap::Args;
-use shared::analysis::own_rules::OwnRules;
-use shared::report::FileReport;
+use report::FileReport;
 
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;

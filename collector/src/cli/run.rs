@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use allocator::Driver as _;
 use clap::Args;
+use format::EXTENSION;
+use format::export;
 use serde_json::json;
-use shared::allocator::Driver as _;
-use shared::export;
-use shared::format::EXTENSION;
-use shared::units::counted;
+use trace::units::counted;
 
 use super::choice;
 use super::gate::{self, FailOn, GATE_STATUS};

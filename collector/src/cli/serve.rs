@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
-use shared::limits::{ServerLimits, ShareLimits};
+use trace::limits::{ServerLimits, ShareLimits};
 
 use tokio::sync::watch;
 

@@ -1,7 +1,7 @@
 //! Settings that `run`, `budget` and `replay` share: a device, its memory, the allocator's release and settings.
 
+use allocator::{AllocatorConfig, Profile};
 use clap::ValueEnum;
-use shared::allocator::{AllocatorConfig, Profile};
 
 use super::conf;
 use super::message::{one_line, warn};

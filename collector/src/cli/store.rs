@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use shared::units::{Bytes, counted};
+use trace::units::{Bytes, counted};
 
 use super::serve::default_folder;
 use super::{UNUSABLE, gate, print, refuse};

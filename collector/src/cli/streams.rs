@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use shared::text::sealed;
+use trace::text::sealed;
 
 use super::{refuse, width};
 use crate::disk;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::format::EXTENSION;
-use shared::units::Bytes;
+use format::EXTENSION;
+use trace::units::Bytes;
 
 use super::output::Overwrite;
 use super::read::name_of;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use allocator::Profile;
 use clap::Args;
-use shared::allocator::Profile;
-use shared::format::Header;
-use shared::import::Imported;
-use shared::replay::Replay;
-use shared::trace::Snapshot;
-use shared::whatif::{AMPLE, Baseline, Card, Requests, Terms};
+use format::Header;
+use format::import::Imported;
+use replay::Replay;
+use trace::Snapshot;
+use whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
 use super::device::choose;
 use super::progress::Progress;
@@ -144,7 +144,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// Returns the card of a name.
 pub(super) fn card(name: &str) -> Result<&'static Card, String> {
     Card::named(name).ok_or_else(|| {
-        let known: Vec<_> = shared::whatif::CARDS.iter().map(|card| card.name).collect();
+        let known: Vec<_> = whatif::CARDS.iter().map(|card| card.name).collect();
         let meant = did_you_mean(name, known.iter().copied());
         let (name, known) = (one_line(name), known.join(", "));
         format!("There is no card {name:?} in the list.{meant} Known: {known}. Or give --capacity.")

@@ -3,13 +3,13 @@
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
+use allocator::DriverError;
 use clap::{Args, ValueEnum};
+use query::setting;
 use serde::Serialize;
-use shared::allocator::DriverError;
-use shared::setting;
-use shared::units::{Bytes, Count, counted};
-use shared::whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning};
-use shared::whatif::{Bounds, Outcome, SelfCheck};
+use trace::units::{Bytes, Count, counted};
+use whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning, tuning};
+use whatif::{Bounds, Outcome, SelfCheck};
 
 use super::parallel;
 use super::progress::Progress;
@@ -137,7 +137,7 @@ fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
     }
     drop(progress);
     let bounds = subject.requests.bounds();
-    Ok(Tuning::of(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.terms(&subject.conf)?.room())))
+    Ok(tuning(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.terms(&subject.conf)?.room())))
 }
 
 fn text(printed: &Printed) -> String {

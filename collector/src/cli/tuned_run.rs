@@ -1,9 +1,9 @@
 //! `vramscope run --tune`: looks for the settings that serve a workload best, and runs it again under them.
 
+use allocator::StatArray;
+use format::Header;
 use serde::Serialize;
-use shared::allocator::StatArray;
-use shared::format::{self, Header};
-use shared::units::{Bytes, counted, counted_as};
+use trace::units::{Bytes, counted, counted_as};
 
 use super::conf;
 use super::progress::Progress;

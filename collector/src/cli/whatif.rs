@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use format::EXTENSION;
 use serde::Serialize;
-use shared::format::EXTENSION;
-use shared::preview;
-use shared::units::{Bytes, Count, counted, counted_as};
-use shared::whatif::{Bounds, Card, Outcome, SelfCheck, Why};
+use session::preview;
+use trace::units::{Bytes, Count, counted, counted_as};
+use whatif::{Bounds, Card, Outcome, SelfCheck, Why};
 
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::output::Overwrite;

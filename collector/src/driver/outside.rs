@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use allocator::{Driver, DriverError};
 use serde::Serialize;
-use shared::allocator::{Driver, DriverError};
-use shared::units::Bytes;
+use trace::units::Bytes;
 
 use super::cuda::CudaDriver;
 use super::nvml::{DeviceMemory, NvmlError, NvmlLibrary, ProcessMemory};

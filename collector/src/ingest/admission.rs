@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shared::format::Header;
-use shared::limits::ServerLimits;
-use shared::wire::{Hello, PROTOCOL, is_session};
+use format::Header;
+use trace::limits::ServerLimits;
+use wire::{Hello, PROTOCOL, is_session};
 
 use super::presence::Connection;
 use super::retention::producer;

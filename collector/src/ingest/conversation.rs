@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shared::limits::WireLimits;
-use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
+use trace::limits::WireLimits;
+use wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
 
 use tokio::sync::OwnedSemaphorePermit;
 

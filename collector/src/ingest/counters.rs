@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shared::wire::Code;
+use wire::Code;
 
 /// Counts since the server started.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Why a collector or a batch is refused.
 
-use shared::wire::{Code, Refused};
+use wire::{Code, Refused};
 
 use crate::access::Denied;
 use crate::store::StoreError;
@@ -11,7 +11,7 @@ pub enum IngestError {
     /// The collector speaks another protocol version.
     #[error(
         "the collector speaks protocol {0} and this server protocol {known}; install the same release on both",
-        known = shared::wire::PROTOCOL
+        known = wire::PROTOCOL
     )]
     Protocol(u32),
     /// The token is missing or wrong, or does not permit it.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use shared::replay::FreeSums;
+use replay::FreeSums;
 
 use super::writer::SessionWriter;
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use shared::format::{Header, PRELUDE_BYTES, Writer};
-use shared::limits::ServerLimits;
-use shared::wire::{Hello, PROTOCOL};
+use format::{Header, PRELUDE_BYTES, Writer};
+use trace::limits::ServerLimits;
+use wire::{Hello, PROTOCOL};
 
 use super::{IngestError, Retention, Sessions};
 use crate::access::{Access, Caller};

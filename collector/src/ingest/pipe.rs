@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shared::wire::Refused;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use wire::Refused;
 
 use super::admission::Joined;
 use super::presence::Connection;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use shared::limits::ServerLimits;
-use shared::wire::SessionState;
+use trace::limits::ServerLimits;
+use wire::SessionState;
 
 use super::{IngestError, Session};
 use crate::access::Secret;

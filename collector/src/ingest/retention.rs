@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use shared::wire::SessionState;
+use wire::SessionState;
 
 use super::{IngestError, Session, Sessions, View};
 use crate::access::audit;

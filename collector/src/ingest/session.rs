@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use shared::limits::ServerLimits;
-use shared::units::Bytes;
-use shared::wire::{Batch, Hello, Message};
 use tokio::sync::{Notify, watch};
+use trace::limits::ServerLimits;
+use trace::units::Bytes;
+use wire::{Batch, Hello, Message};
 
 use super::IngestError;
 use super::counters::Counters;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use shared::limits::{ServerLimits, WireLimits};
 use tokio::sync::{Notify, Semaphore, watch};
+use trace::limits::{ServerLimits, WireLimits};
 
 use super::keep_clock::KeepClock;
 use super::memory::Memory;

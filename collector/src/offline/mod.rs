@@ -11,7 +11,7 @@ mod template;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use shared::text::shown;
+use trace::text::shown;
 
 use crate::server::assets;
 

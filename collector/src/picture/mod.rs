@@ -5,9 +5,9 @@
 mod canvas;
 mod text;
 
-use shared::preview::Preview;
-use shared::query::{Answer, Overview};
-use shared::units::Bytes;
+use query::{Answer, Overview};
+use session::preview::Preview;
+use trace::units::Bytes;
 
 use canvas::{Canvas, Color, Rect};
 use text::Font;
@@ -111,14 +111,14 @@ fn plot(canvas: &mut Canvas, overview: &Overview) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use shared::format::{EventColumns, Header, Writer};
-    use shared::preview;
+    use format::{EventColumns, Header, Writer};
+    use session::preview;
 
     use super::*;
 
     /// A preview of the program's own sample.
     fn sample() -> Preview {
-        let mut importer = shared::import::Importer::new(shared::limits::ImportLimits::default());
+        let mut importer = format::import::Importer::new(trace::limits::ImportLimits::default());
         importer.push(&crate::workloads::sample::snapshot()).unwrap();
         let imported = importer.finish().unwrap();
         let header = Header { name: "train <b>\u{202e}\u{0}é".to_owned(), ..Header::default() };
@@ -145,7 +145,7 @@ mod tests {
         let header = Header::default();
         let mut writer = Writer::new(&header, &mut out);
         writer.events(0, 0, &EventColumns::default(), &mut out);
-        let empty = shared::trace::Snapshot::default();
+        let empty = trace::Snapshot::default();
         if let Some(preview) = preview::read(&preview::write(&header, &empty)) {
             draw(&preview).unwrap();
         }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use shared::text::is_hidden;
+use trace::text::is_hidden;
 
 use super::canvas::{Canvas, Color};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared::limits::PublishLimits;
+use trace::limits::PublishLimits;
 
 /// Exponential back-off with full jitter: a random time between 0 and a bound that doubles. The ranks of a job, which
 /// all lose a server at the same moment, therefore do not all return at the same moment.

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use shared::limits::PublishLimits;
-use shared::wire::{Batch, Hello, Message, PROTOCOL, Refused};
+use trace::limits::PublishLimits;
+use wire::{Batch, Hello, Message, PROTOCOL, Refused};
 
 use super::destination::Destination;
 use super::state::SharedState;
@@ -17,7 +17,7 @@ use super::stream::Stream;
 use super::trust::{self, unwrap};
 
 /// The longest header of a recording that is sent in a hello: half of
-/// [`ServerLimits::hello_bytes`](shared::limits::ServerLimits), as there are other fields.
+/// [`ServerLimits::hello_bytes`](trace::limits::ServerLimits), as there are other fields.
 const HEADER_BYTES: usize = 32 << 10;
 
 /// One session, as its server sees it.

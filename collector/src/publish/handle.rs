@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use shared::wire::Ask;
+use wire::Ask;
 
 use super::state::SharedState;
 use super::stats::PublisherStats;
@@ -14,7 +14,7 @@ use super::stats::PublisherStats;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Observes and ends a publisher. Dropping it without [`PublisherHandle::finish`] delivers what the short
-/// [`PublishLimits::drop_millis`](shared::limits::PublishLimits::drop_millis) allow. In the child of a fork it does
+/// [`PublishLimits::drop_millis`](trace::limits::PublishLimits::drop_millis) allow. In the child of a fork it does
 /// nothing.
 pub struct PublisherHandle {
     pub(super) shared: Arc<SharedState>,
@@ -132,7 +132,7 @@ impl Drop for PublisherHandle {
 mod tests {
     use std::sync::mpsc;
 
-    use shared::limits::PublishLimits;
+    use trace::limits::PublishLimits;
 
     use super::super::queue::Queue;
     use super::super::spool::Spool;

@@ -8,7 +8,7 @@
 //! Whole chunks are gathered into numbered batches, which are kept until the server acknowledges that it has stored
 //! them. After a lost connection they are sent again, from the batch that the server names. While a server is away or
 //! slow, batches wait in memory up to a bound, then on disk up to a bound; beyond that the recorder drops events and
-//! counts them as lost. The protocol is [`shared::wire`].
+//! counts them as lost. The protocol is [`wire`].
 //!
 //! Imports go one way: [`Publisher`] → `sender` → `socket` and `post` (`post` → `http`) → `client` → `state` →
 //! `queue` → `spool`. `client` and `http` use `stream`, and `client`, `stream` and `destination` use `trust`. `handle` and
@@ -39,8 +39,8 @@ use std::time::Duration;
 pub use destination::{Destination, DestinationError};
 pub use handle::{PublisherHandle, Receipt};
 pub use output::PublisherOutput;
-use shared::limits::PublishLimits;
 pub use stats::{Cause, PublisherStats};
+use trace::limits::PublishLimits;
 
 use self::backoff::Backoff;
 use self::client::{Client, ClientTls};

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use shared::format::{ChunkReader, Kind, PRELUDE_BYTES};
-use shared::limits::ImportLimits;
+use format::{ChunkReader, Kind, PRELUDE_BYTES};
+use trace::limits::ImportLimits;
 
 use super::state::SharedState;
 use crate::recorder::Output;
@@ -60,7 +60,7 @@ impl Output for PublisherOutput {
 fn header_payload(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
     let mut chunks = ChunkReader::at_start(&ImportLimits::default());
-    let visit = &mut |chunk: shared::format::Chunk<'_>| {
+    let visit = &mut |chunk: format::Chunk<'_>| {
         if chunk.kind == Kind::Header as u8 && found.is_none() {
             found = Some(chunk.payload.to_vec());
         }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use shared::limits::WireLimits;
-use shared::wire::{Decoder, Goodbye, Message};
+use trace::limits::WireLimits;
+use wire::{Decoder, Goodbye, Message};
 
 use super::client::{Client, Outcome, encode_batch};
 use super::http;

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shared::format::chunk_bytes;
-use shared::limits::{FULL_DISK_MILLIS, PublishLimits};
+use format::chunk_bytes;
+use trace::limits::{FULL_DISK_MILLIS, PublishLimits};
 
 use super::spool::Spool;
 

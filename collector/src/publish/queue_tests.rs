@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use shared::format::seal;
+use format::seal;
 
 use super::*;
 
@@ -35,9 +35,9 @@ fn chunk(number: u32, bytes: usize) -> Vec<u8> {
 /// Returns the numbers that the chunks hold.
 fn numbers(mut chunks: &[u8]) -> Vec<u32> {
     let mut found = Vec::new();
-    let mut reader = shared::format::ChunkReader::at_chunk(&shared::limits::ImportLimits::default(), 0);
+    let mut reader = format::ChunkReader::at_chunk(&trace::limits::ImportLimits::default(), 0);
     while let Some(length) = chunk_bytes(chunks) {
-        let visit = &mut |chunk: shared::format::Chunk<'_>| {
+        let visit = &mut |chunk: format::Chunk<'_>| {
             found.push(u32::from_le_bytes(*chunk.payload.first_chunk().unwrap()));
         };
         reader.push(&chunks[..length], visit).unwrap();

@@ -1,6 +1,6 @@
 //! Random numbers from the operating system.
 
-use shared::wire::{SESSION_CHARS, session_id};
+use wire::{SESSION_CHARS, session_id};
 
 /// Returns a name that is unique and cannot be guessed: for a session, or as its key.
 pub(super) fn random_name() -> Result<String, getrandom::Error> {

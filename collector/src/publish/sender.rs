@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shared::wire::{Code, Refused};
+use wire::{Code, Refused};
 
 use super::backoff::Backoff;
 use super::client::{Client, Outcome};

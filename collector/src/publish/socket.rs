@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use shared::limits::WireLimits;
-use shared::wire::{Decoder, Goodbye, Message};
+use trace::limits::WireLimits;
 use tungstenite::handshake::HandshakeError;
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Bytes, Error, Message as WsMessage, WebSocket};
+use wire::{Decoder, Goodbye, Message};
 
 use super::client::{Client, Outcome, encode_batch};
 use super::state::{ConnectionState, SharedState};

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shared::wire::{Ack, Ask, Message, Refused, Welcome};
+use wire::{Ack, Ask, Message, Refused, Welcome};
 
 use super::queue::Queue;
 use super::stats::{Cause, PublisherStats};

@@ -1,6 +1,6 @@
 //! What a publisher has done so far.
 
-use shared::wire::Code;
+use wire::Code;
 
 /// Counts and conditions of a publisher at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

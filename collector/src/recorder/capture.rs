@@ -1,6 +1,6 @@
 //! How much is recorded: PyTorch's levels of context.
 
-use shared::event::Action;
+use trace::event::Action;
 
 /// For which events a stack is gathered and kept: the argument `context` of
 /// `torch.cuda.memory._record_memory_history`, as PyTorch's allocator interprets it (`RecordContext`).

@@ -2,10 +2,10 @@
 
 use std::sync::mpsc::Receiver;
 
-use shared::event::Action;
-use shared::format::{End, EventColumns, LostEvents, Writer};
-use shared::frames::Symbols;
-use shared::trace::{Annotation, OutsideSample, Sample, Segment, Tags};
+use format::{End, EventColumns, LostEvents, Writer};
+use trace::event::Action;
+use trace::frames::Symbols;
+use trace::{Annotation, OutsideSample, Sample, Segment, Tags};
 
 use super::backpressure::Backpressure;
 use super::handle::RecorderStats;

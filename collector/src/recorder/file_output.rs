@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shared::format::{ChunkScanner, Kind, Piece};
-use shared::limits::{FULL_DISK_BYTES, FULL_DISK_MILLIS};
+use format::{ChunkScanner, Kind, Piece};
+use trace::limits::{FULL_DISK_BYTES, FULL_DISK_MILLIS};
 
 use super::output::{Output, Unwritten};
 use crate::disk;
@@ -70,7 +70,7 @@ impl FileCondition {
     /// to the recorder as lost.
     pub fn gap(&self, lost: u64) -> Option<String> {
         let condition = self.lock();
-        let events = shared::units::counted(lost + condition.missing, "event");
+        let events = trace::units::counted(lost + condition.missing, "event");
         let is_gap = condition.was_full && lost + condition.missing > 0;
         is_gap.then(|| format!("its disk was full for a time, and {events} in all are missing; the file says where"))
     }

@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use shared::event::Action;
-use shared::trace::{Annotation, OutsideSample, Sample, Segment, Stage};
+use trace::event::Action;
+use trace::{Annotation, OutsideSample, Sample, Segment, Stage};
 
 use super::clock::Clock;
 use super::sink::WhenFull;

@@ -8,7 +8,7 @@
 //! ```
 //! A full queue, or an output without room, costs events, never time. Lost events are counted by action, and the
 //! recording says where they are missing and which sequence numbers they would have had. The file is a valid
-//! [`shared::format`] recording at every moment.
+//! [`format`] recording at every moment.
 //!
 //! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →
 //! `backpressure` → `sink` → `side_channel`, `sink` → `event_clock` → `clock`, and `handle` → `sink`. `dual_output` →
@@ -41,14 +41,14 @@ use chunk_writer::ChunkWriter;
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use dual_output::DualOutput;
 pub use file_output::{FileCondition, FileOutput};
+use format::{Header, Writer};
 pub use handle::{DeviceSegments, RecorderHandle, RecorderStats};
 pub use output::{Output, Unwritten};
 use rtrb::RingBuffer;
-use shared::format::{Header, Writer};
-use shared::limits::RecorderLimits;
 use side_channel::SideChannel;
 pub use sink::{RecorderSink, WhenFull};
 pub use stacks::Stacks;
+use trace::limits::RecorderLimits;
 use writer::{DeviceQueue, RecorderThread};
 
 /// Why a recording cannot start.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
-use shared::event::Action;
-use shared::trace::Segment;
+use trace::Segment;
+use trace::event::Action;
 
 /// Lost events, segment lists and the writer's thread of one device. Only cold paths touch it.
 #[derive(Debug, Default)]

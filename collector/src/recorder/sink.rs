@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use allocator::{TraceEntry, TraceSink};
 use rtrb::{Producer, PushError};
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::frames::{StackId, StrId};
-use shared::trace::Segment;
+use trace::Segment;
+use trace::event::Action;
+use trace::frames::{StackId, StrId};
 
 use super::clock::Clock;
 use super::event_clock::EventClock;

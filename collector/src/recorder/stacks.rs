@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use shared::frames::{Frame, FrameId, StackId, StrId, Symbols};
-use shared::limits::RecorderLimits;
+use trace::frames::{Frame, FrameId, StackId, StrId, Symbols};
+use trace::limits::RecorderLimits;
 
 /// A new name. The writer adds them in order to its own table, which therefore assigns the same numbers, without a
 /// shared lock.
@@ -16,7 +16,7 @@ pub(super) enum Name {
     Stack(Box<[FrameId]>),
 }
 
-/// Assigns a number to each distinct stack, for [`shared::allocator::TraceEntry::stack`].
+/// Assigns a number to each distinct stack, for [`allocator::TraceEntry::stack`].
 ///
 /// Threads that number stacks share a lock, which the writer never takes. Once the bounds are reached, known stacks keep
 /// their numbers; new ones get the number of the unknown stack and are counted.

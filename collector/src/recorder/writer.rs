@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
+use format::EventColumns;
 use rtrb::Consumer;
-use shared::event::Action;
-use shared::format::EventColumns;
-use shared::frames::StrId;
-use shared::limits::CHUNK_EVENTS;
-use shared::trace::{Annotation, Event, OutsideSample, Sample, Tag, TagId};
-use shared::units::{Address, PoolId, Stream};
+use trace::event::Action;
+use trace::frames::StrId;
+use trace::limits::CHUNK_EVENTS;
+use trace::units::{Address, PoolId, Stream};
+use trace::{Annotation, Event, OutsideSample, Sample, Tag, TagId};
 
 use super::backpressure::Backpressure;
 use super::chunk_writer::{ChunkWriter, Counts};

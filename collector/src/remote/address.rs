@@ -1,6 +1,6 @@
 //! The addresses of links.
 
-use shared::wire::is_link_token;
+use wire::is_link_token;
 
 /// The address of a link, as people pass it on: `https://HOST[:PORT][/PATH]/s-TOKEN[#VIEW]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

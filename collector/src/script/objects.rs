@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared::units::{Address, PoolId, Stream};
+use trace::units::{Address, PoolId, Stream};
 
 use super::op::Name;
 

@@ -1,7 +1,7 @@
 //! The operations of a script, checked before anything runs.
 
+use allocator::sim::Placement;
 use serde_json::Value;
-use shared::allocator::sim::Placement;
 
 /// Why a script is invalid, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum ScriptError {
     },
     /// The settings string would keep the program from starting.
     #[error("the settings are invalid: {0}")]
-    Config(#[from] shared::allocator::ConfigError),
+    Config(#[from] allocator::ConfigError),
 }
 
 /// A name that the script gives an allocation, a pool or a graph, as Python prints it.

@@ -1,11 +1,11 @@
 //! The output of an executed script.
 
+use allocator::TraceEntry;
+use allocator::sim::{PLAIN_BASE, RANGE_BASE};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use shared::allocator::TraceEntry;
-use shared::allocator::sim::{PLAIN_BASE, RANGE_BASE};
-use shared::event::Action;
-use shared::trace::{BlockState, Segment};
+use trace::event::Action;
+use trace::{BlockState, Segment};
 
 use super::streams::Streams;
 
@@ -22,7 +22,7 @@ pub struct Output {
     /// Number of operations.
     pub n_ops: usize,
     /// The first operation after which PyTorch's own behaviour is undefined
-    /// ([`is_undefined`](shared::allocator::DeviceAllocator::is_undefined)), if any.
+    /// ([`is_undefined`](allocator::DeviceAllocator::is_undefined)), if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undefined_from: Option<usize>,
     /// Operation and address of each request; null if it failed.
@@ -63,7 +63,7 @@ pub(super) fn state(segments: &[Segment], stats: Vec<(String, i64)>, streams: &S
 }
 
 fn segment(segment: &Segment, streams: &Streams) -> Value {
-    let sum = |states: &[BlockState], bytes: fn(&shared::trace::Block) -> u64| -> u64 {
+    let sum = |states: &[BlockState], bytes: fn(&trace::Block) -> u64| -> u64 {
         segment.blocks.iter().filter(|block| states.contains(&block.state)).map(bytes).sum()
     };
     let active = [BlockState::Allocated, BlockState::Pending];

@@ -1,13 +1,13 @@
 //! Executes a script's operations one after the other, as a Python program would.
 
-use serde_json::{Map, Value};
-use shared::allocator::sim::SimDriver;
-use shared::allocator::{
+use allocator::sim::SimDriver;
+use allocator::{
     AllocError, AllocatorConfig, DeviceAllocator, DriverError, Filter, FreeError, Lending, MisuseError, PoolOptions,
     Profile, RandomState, Request, TraceEntry,
 };
-use shared::frames::StackId;
-use shared::units::{Address, PoolId, Stream};
+use serde_json::{Map, Value};
+use trace::frames::StackId;
+use trace::units::{Address, PoolId, Stream};
 
 use crate::allocator::out_of_memory;
 
@@ -102,7 +102,7 @@ pub fn execute(script: Script, profile: &'static Profile) -> Result<Output, Scri
 }
 
 /// Returns a setting's value as JSON.
-fn json(value: &shared::allocator::SettingValue) -> Value {
+fn json(value: &allocator::SettingValue) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 

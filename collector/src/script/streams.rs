@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared::units::Stream;
+use trace::units::Stream;
 
 use super::op::Op;
 

@@ -16,8 +16,8 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
-use shared::wire::is_link_token;
 use tracing::{Instrument, Level, Span, error_span};
+use wire::is_link_token;
 
 use super::local_files;
 

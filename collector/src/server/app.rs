@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use shared::limits::ServerLimits;
+use trace::limits::ServerLimits;
 
 use super::demo::Demo;
 use super::download_slots::DownloadSlots;

@@ -17,11 +17,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use shared::limits::ServerLimits;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
+use trace::limits::ServerLimits;
 
 use super::client_io::ClientIo;
 use super::guarded_body::GuardedBody;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use allocator::{AllocatorConfig, Driver, Profile};
 use rustls::pki_types::CertificateDer;
-use shared::allocator::{AllocatorConfig, Driver, Profile};
-use shared::limits::PublishLimits;
+use trace::limits::PublishLimits;
 
 use crate::brief_lock::BriefLock;
 use crate::publish::{Destination, Publisher, PublisherHandle};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{ChunkScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, index_byte, prelude};
+use format::{ChunkScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, index_byte, prelude};
 
 use super::stream::BodyError;
 use crate::ingest::Session;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, ChunkScanner, Kind, Piece};
-use shared::limits::ServerLimits;
-use shared::wire::Skipped;
+use format::{BatchEnd, ChunkScanner, Kind, Piece};
+use trace::limits::ServerLimits;
+use wire::Skipped;
 
 use crate::ingest::{Session, View};
 use crate::store::{SegmentInfo, StoreError, StoreResult, TraceStore};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use shared::event::Action;
-use shared::limits::ServerLimits;
-use shared::wire::SessionState;
+use trace::event::Action;
+use trace::limits::ServerLimits;
 use utoipa::ToSchema;
+use wire::SessionState;
 
 use super::timestamp::rfc_3339;
 use crate::ingest::{Session, View};

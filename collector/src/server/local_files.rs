@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use shared::link::Encoded;
+use query::link::Encoded;
 
 use crate::access::fresh_token;
 

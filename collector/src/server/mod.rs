@@ -67,7 +67,7 @@ use crate::shares::Shares;
 const LOAD_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
 /// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM; or until `refused` resolves, whose sentence is returned. Ends within
-/// some seconds then ([`ServerLimits::drain_seconds`](shared::limits::ServerLimits::drain_seconds)), whatever the disk or the
+/// some seconds then ([`ServerLimits::drain_seconds`](trace::limits::ServerLimits::drain_seconds)), whatever the disk or the
 /// object store does: everything that was acknowledged is on the disk already.
 pub async fn run(listener: TcpListener, app: App, refused: impl Future<Output = String>) -> Result<(), String> {
     // Before anybody can learn that the server has started, and stop it.

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use shared::limits::ServerLimits;
 use tokio::time::{Instant, Sleep, sleep_until};
+use trace::limits::ServerLimits;
 
 /// A client sends or reads too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

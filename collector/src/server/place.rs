@@ -3,7 +3,7 @@
 //! A client is a stranger until it has shown a token or its hello was accepted. Strangers must neither use up the memory
 //! of the server nor keep anybody out, and everything that they can send is cheap for them. So:
 //!
-//! - Every connection has a place, of which there are [`ServerLimits::connections`](shared::limits::ServerLimits). A socket
+//! - Every connection has a place, of which there are [`ServerLimits::connections`](trace::limits::ServerLimits). A socket
 //!   of a collector or viewer keeps it until its hello was accepted. From then on it has one of the separate places of
 //!   collectors or viewers, which strangers can't take.
 //! - As long as a place is free, everybody gets one. When all are taken, a newcomer is not refused: a connection that keeps
@@ -19,10 +19,10 @@
 //! ([`ServerLimits::hello_bytes`]) in one message of a WebSocket ([`ServerLimits::socket_bytes`]), for a few seconds
 //! ([`ServerLimits::hello_seconds`]). A client that is slow but not silent has to keep up with a [pace](super::pace).
 //!
-//! [`ServerLimits::head_bytes`]: shared::limits::ServerLimits::head_bytes
-//! [`ServerLimits::hello_bytes`]: shared::limits::ServerLimits::hello_bytes
-//! [`ServerLimits::socket_bytes`]: shared::limits::ServerLimits::socket_bytes
-//! [`ServerLimits::hello_seconds`]: shared::limits::ServerLimits::hello_seconds
+//! [`ServerLimits::head_bytes`]: trace::limits::ServerLimits::head_bytes
+//! [`ServerLimits::hello_bytes`]: trace::limits::ServerLimits::hello_bytes
+//! [`ServerLimits::socket_bytes`]: trace::limits::ServerLimits::socket_bytes
+//! [`ServerLimits::hello_seconds`]: trace::limits::ServerLimits::hello_seconds
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

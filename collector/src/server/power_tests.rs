@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use shared::event::Action;
-use shared::format::{EventColumns, Header, PRELUDE_BYTES, Writer};
-use shared::frames::StackId;
-use shared::limits::{ServerLimits, WireLimits};
-use shared::trace::{Event, TagId};
-use shared::units::Address;
-use shared::wire::{Batch, Decoder, Goodbye, Hello, Message, PROTOCOL};
+use format::{EventColumns, Header, PRELUDE_BYTES, Writer};
 use tower::ServiceExt;
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::{ServerLimits, WireLimits};
+use trace::units::Address;
+use trace::{Event, TagId};
+use wire::{Batch, Decoder, Goodbye, Hello, Message, PROTOCOL};
 
 use super::{App, Hosts, router};
 use crate::bus::LocalBus;
@@ -66,7 +66,7 @@ impl Recording {
 
     /// Returns what a download must hold.
     fn file(&self) -> Vec<u8> {
-        [&shared::format::prelude()[..], &self.batches.concat()].concat()
+        [&format::prelude()[..], &self.batches.concat()].concat()
     }
 }
 

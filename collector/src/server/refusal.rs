@@ -1,6 +1,6 @@
 //! Refusals of collectors and viewers: counted, logged, and sent.
 
-use shared::wire::Message;
+use wire::Message;
 
 use super::error::chain;
 use crate::access::{Caller, audit};
@@ -39,7 +39,7 @@ pub(super) fn refuse(
 mod tests {
     use std::io;
 
-    use shared::wire::Code;
+    use wire::Code;
 
     use super::*;
     use crate::store::StoreError;

@@ -130,8 +130,8 @@ mod tests {
 
     use axum::body::Body;
     use axum::http::Request;
-    use shared::limits::ServerLimits;
     use tower::ServiceExt;
+    use trace::limits::ServerLimits;
 
     use super::*;
     use crate::bus::LocalBus;

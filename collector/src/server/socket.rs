@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use shared::limits::{ServerLimits, WireLimits};
-use shared::wire::HEAD_BYTES;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use trace::limits::{ServerLimits, WireLimits};
+use wire::HEAD_BYTES;
 
 use super::place::Place;
 

@@ -1,6 +1,6 @@
 //! Timestamps as text.
 
-use shared::units::Moment;
+use trace::units::Moment;
 
 /// Formats microseconds since the epoch for a file name, in UTC: `20261121-180000`.
 pub(super) fn in_file_name(us: i64) -> String {

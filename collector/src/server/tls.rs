@@ -262,9 +262,9 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use rustls::ClientConfig;
     use rustls::pki_types::ServerName;
-    use shared::limits::ServerLimits;
     use tokio::net::TcpListener;
     use tokio_rustls::TlsConnector;
+    use trace::limits::ServerLimits;
 
     use super::super::connections::serve;
     use super::*;

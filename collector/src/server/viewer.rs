@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
-use shared::limits::WireLimits;
-use shared::wire::{Batch, Decoder, Message, PROTOCOL, SessionState, Status, Watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
+use trace::limits::WireLimits;
+use wire::{Batch, Decoder, Message, PROTOCOL, SessionState, Status, Watch};
 
 use super::App;
 use super::history::{History, Stored};

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shared::limits::ImportLimits;
-use shared::recording::{Transcribed, Transcriber};
+use format::recording::{Transcribed, Transcriber};
 use tokio::sync::OwnedSemaphorePermit;
+use trace::limits::ImportLimits;
 
 use super::layout::part_name;
 use super::upload::Upload;

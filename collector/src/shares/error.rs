@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 
-use shared::error::ImportError;
-use shared::units::Bytes;
+use trace::error::ImportError;
+use trace::units::Bytes;
 
 use super::Gone;
 use crate::access::Denied;

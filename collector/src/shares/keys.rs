@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shared::limits::ShareLimits;
+use trace::limits::ShareLimits;
 
 use crate::access::Secret;
 

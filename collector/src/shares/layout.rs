@@ -9,8 +9,8 @@
 //! ```
 //! Every path is built here, from hashes, numbers and checked ids, so no text from outside can leave these folders.
 
-use shared::format::EXTENSION;
-use shared::wire::is_session;
+use format::EXTENSION;
+use wire::is_session;
 
 use crate::store::{Hash, StoreError, StoreResult};
 

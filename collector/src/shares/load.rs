@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use shared::wire::is_session;
+use wire::is_session;
 
 use super::layout::{LINKS, TRACES, UPLOADS, link_path, parse_content, parse_link};
 use super::upload::Upload;

@@ -9,7 +9,7 @@
 //! but it opens nothing.
 //!
 //! What was uploaded is never passed on unread: all of it is read and written anew
-//! ([`shared::recording::Transcriber`]), while it arrives if possible ([`Shares::follow`]), and else at its end. A link is written last, so that it never leads to half a trace, whenever the server
+//! ([`format::recording::Transcriber`]), while it arrives if possible ([`Shares::follow`]), and else at its end. A link is written last, so that it never leads to half a trace, whenever the server
 //! is killed.
 
 mod check;
@@ -40,10 +40,10 @@ pub use error::ShareError;
 pub use finish::{Checked, Ending, Finished};
 pub use link::{Gone, Link, Why};
 pub use part::PartWriter;
-use shared::limits::ShareLimits;
-use shared::text::shown;
-use shared::wire::{LINK_CHARS, SESSION_CHARS, is_link_token, link_token, session_id};
 use tokio::sync::Semaphore;
+use trace::limits::ShareLimits;
+use trace::text::shown;
+use wire::{LINK_CHARS, SESSION_CHARS, is_link_token, link_token, session_id};
 
 use self::claims::Claims;
 use self::keys::Keys;

@@ -1,6 +1,6 @@
 //! Tests of the room for shared traces: who takes how much of it, and for how long.
 
-use shared::limits::ShareLimits;
+use trace::limits::ShareLimits;
 
 use super::tests::{OWNER, PART, SECOND, limits, offer, open_with, read, recording, send, share, unordered};
 use super::*;

@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use shared::format::{End, EventColumns, Header, Writer};
-use shared::frames::StackId;
-use shared::limits::{ImportLimits, ShareLimits};
-use shared::recording::Transcriber;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
+use format::recording::Transcriber;
+use format::{End, EventColumns, Header, Writer};
+use trace::frames::StackId;
+use trace::limits::{ImportLimits, ShareLimits};
+use trace::units::Address;
+use trace::{Event, TagId};
 
 use super::*;
 use crate::store::FolderShelf;
@@ -52,7 +52,7 @@ pub(super) fn unordered(seed: u64) -> Vec<u8> {
     for number in 0..400_u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         columns.push(Event {
-            action: shared::event::Action::Alloc,
+            action: trace::event::Action::Alloc,
             address: Address(random),
             size: 512 << (number % 9),
             time_us: (number * 7) as i64,

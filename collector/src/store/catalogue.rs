@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::{Deserialize, Serialize};
-use shared::wire::is_session;
+use wire::is_session;
 
 use super::Record;
 use super::hash::Hasher;

@@ -1,7 +1,7 @@
 //! The label of a segment: what makes it understandable without any other file.
 
+use format::{Kind, seal};
 use serde::{Deserialize, Serialize};
-use shared::format::{Kind, seal};
 
 use super::{Record, SegmentInfo};
 

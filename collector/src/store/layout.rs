@@ -15,8 +15,8 @@
 //! A number has eight digits, or more if it needs them. A hash is the BLAKE3 hash of the whole file in hexadecimal digits. Every path is built here,
 //! from a session's valid name, a number and a hash, so no name from outside can leave the folder.
 
-use shared::format::EXTENSION;
-use shared::wire::is_session;
+use format::EXTENSION;
+use wire::is_session;
 
 use super::{Hash, StoreError, StoreResult};
 

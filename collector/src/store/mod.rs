@@ -96,7 +96,7 @@ pub struct Uploads {
     pub copies: u64,
 }
 
-/// Stores sessions. Names that [`shared::wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait
+/// Stores sessions. Names that [`wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait
 /// for a disk or a network: never call them on an async task, or with a lock that a route takes. No wait is without end.
 pub trait TraceStore: Send + Sync + fmt::Debug {
     /// Returns the segments of all sessions, in the order of their numbers.

@@ -1,11 +1,11 @@
 //! The record of a session: what its labels and the catalogue say about it.
 
+use analysis::lod::Series;
+use format::Header;
 use serde::{Deserialize, Serialize};
-use shared::event::Action;
-use shared::format::Header;
-use shared::limits::ServerLimits;
-use shared::lod::Series;
-use shared::units::{Bytes, counted};
+use trace::event::Action;
+use trace::limits::ServerLimits;
+use trace::units::{Bytes, counted};
 
 use super::{Found, Hash};
 
@@ -233,7 +233,7 @@ impl Record {
         self.host = cut(&header.host);
         self.torch = cut(&header.torch);
         (self.rank, self.pid, self.started_us) = (header.rank, header.pid, header.started_us);
-        let device = |device: &shared::format::Device| RecordDevice {
+        let device = |device: &format::Device| RecordDevice {
             number: device.number,
             name: cut(&device.name),
             capacity: device.capacity,

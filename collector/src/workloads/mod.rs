@@ -1,12 +1,13 @@
 //! Workloads: programs whose use of memory is worth looking at, written once and run on a simulated or real device.
 //!
 //! ```text
-//! workload (what happens) ─► job (tensors, frames, streams, clock) ─► shared::allocator ─► device
+//! workload (what happens) ─► job (tensors, frames, streams, clock) ─► allocator ─► device
 //!                             └► snapshot ─► outcome (the report), a file, the page's sample
 //! ```
 
 mod call_site;
 mod job;
+mod monitor;
 mod outcome;
 mod params;
 mod programs;

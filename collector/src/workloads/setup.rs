@@ -1,6 +1,6 @@
 //! How a run is set up: the device's size, the allocator and the random seed.
 
-use shared::allocator::{AllocatorConfig, DeviceAllocator, Profile, TORCH_2_11};
+use allocator::{AllocatorConfig, DeviceAllocator, Profile, TORCH_2_11};
 
 use super::job::{Device, Job, RunControl};
 

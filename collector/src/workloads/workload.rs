@@ -1,6 +1,6 @@
 //! The list of workloads.
 
-use shared::budget::ModelError;
+use budget::ModelError;
 
 use super::job::{Device, Job, JobError};
 use super::params::{Choices, Param};

@@ -8,11 +8,11 @@ use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared::allocator::sim::{Placement, SimDriver};
-use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, parse};
-use shared::format::{Device, Header};
-use shared::frames::StackId;
-use shared::units::{Address, Stream};
+use allocator::sim::{Placement, SimDriver};
+use allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, parse};
+use format::{Device, Header};
+use trace::frames::StackId;
+use trace::units::{Address, Stream};
 use vramscope::recorder::{Recorder, RecorderHandle, RecorderSink};
 use vramscope_pluggable::clock::CountingClock;
 

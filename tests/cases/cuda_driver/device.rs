@@ -1,9 +1,9 @@
 //! A device's properties, its driver's errors, and what is freed when everything is dropped.
 
+use allocator::Driver;
 use anyhow::{Context, Result};
-use shared::allocator::Driver;
-use shared::units::Stream;
 use tests::fakecuda::Control;
+use trace::units::Stream;
 use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 

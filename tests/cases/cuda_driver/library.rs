@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use allocator::Driver;
 use anyhow::{Context, Result, bail, ensure};
-use shared::allocator::Driver;
 use tests::fakecuda::{FakeFolder, test_name, within};
 use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, StreamOrderedPool};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};

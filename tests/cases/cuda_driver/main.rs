@@ -11,9 +11,9 @@ mod pool;
 mod program;
 mod streams;
 
+use allocator::DriverError;
 use anyhow::Result;
-use shared::allocator::DriverError;
-use shared::units::Address;
+use trace::units::Address;
 use vramscope::driver::cuda::Device;
 
 const MIB: u64 = 1 << 20;

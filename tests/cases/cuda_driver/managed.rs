@@ -1,9 +1,9 @@
 //! Unified memory as a source of segments.
 
+use allocator::{Driver, DriverError};
 use anyhow::{Context, Result};
-use shared::allocator::{Driver, DriverError};
-use shared::units::Stream;
 use tests::fakecuda::Control;
+use trace::units::Stream;
 use vramscope::driver::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
 
 use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};

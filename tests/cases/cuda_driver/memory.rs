@@ -1,9 +1,9 @@
 //! Segments and address ranges: contents, bounds, a full device, and partial failures.
 
+use allocator::{Driver, DriverError};
 use anyhow::{Context, Result};
-use shared::allocator::{Driver, DriverError};
-use shared::units::{Address, Stream};
 use tests::fakecuda::Control;
+use trace::units::{Address, Stream};
 use vramscope::driver::cuda::CudaDriver;
 
 use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};

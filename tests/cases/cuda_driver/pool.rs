@@ -1,9 +1,9 @@
 //! Stream-ordered pools.
 
+use allocator::DriverError;
 use anyhow::Result;
-use shared::allocator::DriverError;
-use shared::units::{Address, Stream};
 use tests::fakecuda::Control;
+use trace::units::{Address, Stream};
 use vramscope::driver::cuda::{Device, PoolError, PoolSettings, StreamOrderedPool, Watermark};
 
 use crate::{CAPACITY, MIB, on_fake, pattern};

@@ -1,9 +1,9 @@
 //! Streams, events and threads.
 
+use allocator::Driver;
 use anyhow::Result;
-use shared::allocator::Driver;
-use shared::units::Stream;
 use tests::fakecuda::Control;
+use trace::units::Stream;
 use vramscope::driver::cuda::CudaDriver;
 
 use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};

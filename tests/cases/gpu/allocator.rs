@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
+use allocator::sim::{Placement, SimDriver};
+use allocator::{AllocError, AllocatorConfig, DeviceAllocator, Driver, Profile, Request, TORCH_2_15, TraceEntry};
 use anyhow::{Context, Result, bail, ensure};
-use shared::allocator::sim::{Placement, SimDriver};
-use shared::allocator::{
-    AllocError, AllocatorConfig, DeviceAllocator, Driver, Profile, Request, TORCH_2_15, TraceEntry,
-};
-use shared::event::Action;
-use shared::frames::StackId;
-use shared::units::{Address, Bytes, Stream};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::units::{Address, Bytes, Stream};
 use vramscope::driver::cuda::{CudaDriver, Device};
 
 use crate::places::Places;

@@ -11,9 +11,9 @@ mod timing;
 
 use std::sync::Arc;
 
+use ::allocator::Driver;
 use anyhow::{Context, Result, bail, ensure};
-use shared::allocator::Driver;
-use shared::units::{Address, Bytes};
+use trace::units::{Address, Bytes};
 use vramscope::driver::cuda::{CudaDriver, Device, Source};
 
 const MIB: u64 = 1 << 20;

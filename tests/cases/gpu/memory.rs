@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use allocator::{Driver, DriverError};
 use anyhow::{Result, ensure};
-use shared::allocator::{Driver, DriverError};
-use shared::units::{Address, Bytes};
+use trace::units::{Address, Bytes};
 use vramscope::driver::cuda::Device;
 
 use crate::{MIB, budget, ensure_holds, pattern, plain};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use allocator::{Driver, DriverError};
 use anyhow::{Context, Result, ensure};
-use shared::allocator::{Driver, DriverError};
-use shared::units::{Bytes, Stream};
+use trace::units::{Bytes, Stream};
 use vramscope::driver::cuda::{
     Advice, CudaDriver, CudaError, Device, Place, PoolError, PoolSettings, Source, StreamOrderedPool,
 };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use allocator::TraceEntry;
 use anyhow::{Context, Result};
-use shared::allocator::TraceEntry;
-use shared::event::Action;
+use trace::event::Action;
 
 /// A segment, or an address range that grows.
 #[derive(Debug)]

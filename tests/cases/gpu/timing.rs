@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use allocator::Driver;
 use anyhow::Result;
-use shared::allocator::Driver;
-use shared::units::{Bytes, Stream};
+use trace::units::{Bytes, Stream};
 use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 
 use crate::{MIB, budget, plain};

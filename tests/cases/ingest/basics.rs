@@ -1,8 +1,8 @@
 use anyhow::Result;
-use shared::wire::{Code, Message, SessionState};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
+use wire::{Code, Message, SessionState};
 
 use crate::{check_same, download, json};
 
@@ -84,7 +84,7 @@ fn a_newer_connection_takes_over_and_another_collectors_does_not() -> Result<()>
     old.batch(1, stream.batch(1))?;
     old.acked(1)?;
 
-    let stranger = shared::wire::Hello { key: tests::stream::name(99), ..stream.hello.clone() };
+    let stranger = wire::Hello { key: tests::stream::name(99), ..stream.hello.clone() };
     let mut peer = Peer::collector(server.address())?;
     peer.say(&Message::Hello(stranger))?;
     assert_eq!(peer.refused()?, (Code::Key, false));

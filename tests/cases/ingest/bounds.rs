@@ -5,18 +5,18 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use format::recording::Decoder;
+use format::{EventColumns, Header, PRELUDE_BYTES, Writer};
 use serde_json::Value;
-use shared::format::{EventColumns, Header, PRELUDE_BYTES, Writer};
-use shared::limits::{ImportLimits, ServerLimits};
-use shared::recording::Decoder;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
-use shared::wire::{Batch, Code, Message};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
+use trace::limits::{ImportLimits, ServerLimits};
+use trace::units::Address;
+use trace::{Event, TagId};
 use vramscope::access::Caller;
 use vramscope::ingest::{Conversation, Retention};
+use wire::{Batch, Code, Message};
 
 use crate::inside::{Inside, small};
 
@@ -93,8 +93,8 @@ fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
         let mut chunks = Vec::new();
         for device in devices {
             let mut columns = EventColumns::default();
-            let stack = shared::frames::StackId(0);
-            let (action, address) = (shared::event::Action::Alloc, Address(512));
+            let stack = trace::frames::StackId(0);
+            let (action, address) = (trace::event::Action::Alloc, Address(512));
             columns.push(Event { action, address, size: 1, time_us: 5, tag: TagId(0), stack });
             writer.events(device, 0, &columns, &mut chunks);
         }

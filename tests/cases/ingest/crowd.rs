@@ -11,10 +11,10 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use shared::wire::Message;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
+use wire::Message;
 
 use crate::{check_same, download};
 

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use format::recording::Decoder;
+use format::{ChunkReader, ChunkScanner, Kind, Piece};
 use serde_json::{Value, json};
-use shared::format::{ChunkReader, ChunkScanner, Kind, Piece};
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::tracker::Tracker;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, program};
+use trace::limits::ImportLimits;
+use tracker::Tracker;
 
 use crate::{check_same, download, json};
 
@@ -140,7 +140,7 @@ fn a_collector_goes_on_when_the_batches_that_were_acknowledged_last_are_damaged(
         })?;
         let server = Server::start_in(&folder, &[])?;
         // The collector gave up what was acknowledged.
-        let hello = shared::wire::Hello { first: 7, ..stream.hello.clone() };
+        let hello = wire::Hello { first: 7, ..stream.hello.clone() };
         let (mut peer, next) = Peer::hello(server.address(), &hello)?;
         assert_eq!(next, 7, "{what}");
         for seq in 7..=8 {
@@ -160,7 +160,7 @@ fn a_collector_goes_on_when_the_batches_that_were_acknowledged_last_are_damaged(
 }
 
 fn stream_name(stream: &Stream) -> Value {
-    shared::format::Header::decode(&stream.hello.header).map(|header| header.name).unwrap_or_default().into()
+    format::Header::decode(&stream.hello.header).map(|header| header.name).unwrap_or_default().into()
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn a_copy_of_the_folder_at_any_moment_is_a_backup() -> Result<()> {
     }
     peer.acked(60)?;
     let restored = Server::start_in(&copy, &[])?;
-    let hello = shared::wire::Hello { first: 61, ..stream.hello.clone() };
+    let hello = wire::Hello { first: 61, ..stream.hello.clone() };
     let whole = download(&restored, stream.session())?;
     check_same("the copy", &whole, &stream.file[..whole.len()]);
     ensure!(counts(&whole)?.0 >= 40 * 500, "acknowledged events are missing");

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::stream::Stream;
 use vramscope::ingest::Retention;
 use vramscope::store::SegmentStore;
 use vramscope::store::files::{Entry, Files, MemoryFiles, OpenFile};
+use wire::{Code, Message};
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -140,9 +140,9 @@ fn a_store_that_fills_up_loses_nothing_for_viewers() -> Result<()> {
     let stream = Stream::new(91, 60, 4_000);
     let room = stream.file.len() as u64 / 2;
     let limits =
-        shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
+        trace::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
     // A single log segment, so that none can be deleted for another.
-    let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
+    let limits = trace::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
     let server = Inside::with(Arc::new(SegmentStore::in_memory(room)), limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;

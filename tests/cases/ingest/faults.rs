@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::units::Count;
-use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
 use tests::{Folder, program};
+use trace::units::Count;
+use wire::{Code, Message};
 
 use crate::{check_same, download, json};
 

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::limits::WireLimits;
-use shared::wire::Message;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, http};
+use trace::limits::WireLimits;
+use wire::Message;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 /// A hostile client that was closed comes back after this time.

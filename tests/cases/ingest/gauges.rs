@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::event::Action;
-use shared::format::{Header, LostEvents, Writer};
-use shared::limits::ServerLimits;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
+use format::{Header, LostEvents, Writer};
 use tests::peer::Peer;
 use tests::stream::{START_US, Stream};
 use tests::{http, workspace};
+use trace::event::Action;
+use trace::limits::ServerLimits;
+use trace::units::Address;
+use trace::{Event, TagId};
 use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
@@ -159,8 +159,8 @@ fn the_alerting_rules_name_metrics_that_exist() -> Result<()> {
     peer.acked(1)?;
     // A refused collector, so that its counter has a line.
     let mut refused = Peer::collector(server.address)?;
-    let hello = shared::wire::Hello { protocol: 99, ..stream.hello.clone() };
-    refused.say(&shared::wire::Message::Hello(hello))?;
+    let hello = wire::Hello { protocol: 99, ..stream.hello.clone() };
+    refused.say(&wire::Message::Hello(hello))?;
     refused.refused()?;
     let text = metrics(&server)?;
     let known: BTreeSet<&str> =

@@ -5,12 +5,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use shared::format::{BatchEnd, Kind, seal};
-use shared::wire::{Batch, Code, Hello, Message, Watch};
+use format::{BatchEnd, Kind, seal};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
 use vramscope::ingest::Retention;
+use wire::{Batch, Code, Hello, Message, Watch};
 
 use crate::inside::{Inside, small};
 
@@ -180,7 +180,7 @@ fn ten_thousand_connections_do_not_block_new_ones() -> Result<()> {
 
 #[test]
 fn collectors_and_viewers_beyond_the_limit_are_refused_with_retry() -> Result<()> {
-    let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, ..small() };
+    let limits = trace::limits::ServerLimits { live_sessions: 2, viewers: 1, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let streams: Vec<Stream> = (55..58).map(|seed| Stream::new(seed, 1, 10)).collect();
     let (one, _) = Peer::hello(server.address, &streams[0].hello)?;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
-use shared::limits::ServerLimits;
+use trace::limits::ServerLimits;
 use vramscope::access::Access;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use format::seal;
 use serde_json::Value;
-use shared::format::seal;
 use tests::peer::Peer;
 use tests::stream::{Random, Stream};
 use tests::{Folder, http};
@@ -59,7 +59,7 @@ fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<
     assert_eq!(session["events"], (long.last() - 1) * 500);
     // What is kept is a complete recording.
     let file = http::get(server.address, &format!("/api/v1/sessions/{}/trace", long.session()), &[])?;
-    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = format::recording::Decoder::new(trace::limits::ImportLimits::default());
     decoder.push(&file.body)?;
     let (snapshot, ..) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();
@@ -155,7 +155,7 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
 
 #[test]
 fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
-    let limits = shared::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
+    let limits = trace::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
     let server = Inside::start(limits, Retention { micros: 2_000_000, grace_micros: 0, ..Retention::default() })?;
     let stream = Stream::new(39, 1, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
@@ -201,7 +201,7 @@ fn a_part_of_a_session_and_a_pickle_can_be_downloaded() -> Result<()> {
     let points = stats["devices"][0]["points"].as_array().expect("points").clone();
     let middle = points[points.len() / 2][0].as_i64().expect("a time");
     let part = get(&format!("?from_us={middle}"))?;
-    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = format::recording::Decoder::new(trace::limits::ImportLimits::default());
     decoder.push(&part.body)?;
     let (snapshot, findings, header) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();
@@ -213,7 +213,7 @@ fn a_part_of_a_session_and_a_pickle_can_be_downloaded() -> Result<()> {
     assert_eq!((pickle.status, &pickle.body[..2]), (200, &[0x80, 4][..]));
     let name = pickle.header("content-disposition");
     assert!(name.starts_with("attachment; filename=\"session-38-2") && name.ends_with(".pickle\""), "{name}");
-    let mut importer = shared::import::Importer::new(shared::limits::ImportLimits::default());
+    let mut importer = format::import::Importer::new(trace::limits::ImportLimits::default());
     importer.push(&pickle.body)?;
     assert_eq!(importer.finish()?.snapshot.devices[0].events.len() as u64, stream.events);
     for (query, status) in [("?format=zip", 400), ("?from_us=x", 400), ("?to_us=5", 200), ("?format=vramscope", 200)] {
@@ -225,10 +225,10 @@ fn a_part_of_a_session_and_a_pickle_can_be_downloaded() -> Result<()> {
 /// Returns a stream whose collector is on a host.
 fn on_host(seed: u64, batches: usize, host: &str) -> Stream {
     let mut stream = Stream::new(seed, batches, 500);
-    let header = shared::format::Header::decode(&stream.hello.header).expect("a header");
-    let header = shared::format::Header { host: host.to_owned(), ..header };
+    let header = format::Header::decode(&stream.hello.header).expect("a header");
+    let header = format::Header { host: host.to_owned(), ..header };
     let mut bytes = Vec::new();
-    shared::format::Writer::new(&header, &mut bytes);
+    format::Writer::new(&header, &mut bytes);
     stream.hello.header = tests::stream::first_payload(&bytes);
     stream
 }
@@ -299,7 +299,7 @@ fn sessions_without_a_batch_leave_nothing() -> Result<()> {
 
 #[test]
 fn more_sessions_than_the_limit_make_room_and_refuse_nobody() -> Result<()> {
-    let limits = shared::limits::ServerLimits { sessions: 10, ..small() };
+    let limits = trace::limits::ServerLimits { sessions: 10, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     for seed in 0..30 {
         send(&server, &Stream::new(2_000 + seed, 1, 10), true)?;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
+use format::{EventColumns, Kind, Writer, seal};
 use serde::Serialize;
-use shared::event::Action;
-use shared::format::{EventColumns, Kind, Writer, seal};
-use shared::frames::StackId;
-use shared::limits::ServerLimits;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
-use shared::wire::{Code, Message, Refused};
 use tests::peer::Peer;
 use tests::stream::Stream;
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::ServerLimits;
+use trace::units::Address;
+use trace::{Event, TagId};
 use vramscope::ingest::Retention;
 use vramscope::store::{SegmentStore, TraceStore};
+use wire::{Code, Message, Refused};
 
 use crate::inside::{Inside, small};
 

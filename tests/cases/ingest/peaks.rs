@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::event::Action;
-use shared::trace::{Event, TagId};
-use shared::units::Address;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, START_US, Stream};
 use tests::{Folder, http, program};
+use trace::event::Action;
+use trace::units::Address;
+use trace::{Event, TagId};
 use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
@@ -113,7 +113,7 @@ fn a_peak_within_a_chunk_is_exact_however_the_session_is_divided() -> Result<()>
     check(&stats, peak_us)?;
 
     // In many log segments, none of which ends at the peak.
-    let limits = shared::limits::ServerLimits { segment_bytes: 10_000, ..small() };
+    let limits = trace::limits::ServerLimits { segment_bytes: 10_000, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     for seq in 1..=stream.last() {
@@ -193,7 +193,7 @@ fn a_clock_that_is_set_back_breaks_neither_the_series_nor_the_trace() -> Result<
     for query in [format!("?to_us={START_US}"), format!("?from_us={}", time_us - 5), "?from_us=0&to_us=1".to_owned()] {
         let part = get(&format!("{path}/trace{query}"))?;
         if part.status == 200 {
-            let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
+            let mut decoder = format::recording::Decoder::new(trace::limits::ImportLimits::default());
             decoder.push(&part.body)?;
             decoder.finish()?;
         } else {

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use anyhow::Result;
-use shared::limits::WireLimits;
-use shared::wire::{Ack, Batch, Code, Decoder, Goodbye, Message, Refused, Welcome};
 use tests::stream::Stream;
+use trace::limits::WireLimits;
 use vramscope::ingest::Retention;
+use wire::{Ack, Batch, Code, Decoder, Goodbye, Message, Refused, Welcome};
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -71,7 +71,7 @@ fn a_session_is_received_by_requests() -> Result<()> {
 
 #[test]
 fn a_malformed_body_is_refused_and_whole_messages_before_it_are_kept() -> Result<()> {
-    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Retention::default())?;
+    let server = Inside::start(trace::limits::ServerLimits { body_bytes: 200_000, ..small() }, Retention::default())?;
     let stream = Stream::new(41, 6, 200);
     let malformed = format!("refused {:?} false", Code::Malformed);
     assert_eq!(post(&server, b"")?, (200, vec![malformed.clone()]));

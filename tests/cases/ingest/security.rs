@@ -1,12 +1,12 @@
 //! Authentication, and protection from pages of other sites.
 
 use anyhow::{Context, Result};
-use shared::wire::{Code, Message, PROTOCOL, Watch};
 use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, program};
+use wire::{Code, Message, PROTOCOL, Watch};
 
 const TOKEN: &str = "correct-horse-battery-staple";
 

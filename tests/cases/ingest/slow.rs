@@ -5,11 +5,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use shared::format::seal;
-use shared::limits::ServerLimits;
+use format::seal;
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::{Random, Stream};
+use trace::limits::ServerLimits;
 use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};

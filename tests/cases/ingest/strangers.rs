@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use shared::limits::ServerLimits;
-use shared::wire::{Ack, Batch, Code, HEAD_BYTES, Hello, Message, PROTOCOL, Watch};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
+use trace::limits::ServerLimits;
 use vramscope::access::Access;
 use vramscope::ingest::Retention;
 use vramscope::store::SegmentStore;
+use wire::{Ack, Batch, Code, HEAD_BYTES, Hello, Message, PROTOCOL, Watch};
 
 use crate::inside::{Inside, small};
 
@@ -57,7 +57,7 @@ fn first(server: &Inside, way: Way, bytes: &[u8]) -> Result<Code> {
             let _ = stream.read_to_end(&mut answer);
             let at = answer.windows(4).position(|four| four == b"\r\n\r\n").context("no answer")?;
             let mut code = None;
-            let mut decoder = shared::wire::Decoder::new(&shared::limits::WireLimits::default());
+            let mut decoder = wire::Decoder::new(&trace::limits::WireLimits::default());
             decoder.push(&answer[at + 4..], &mut |message| {
                 if let Message::Refused(refused) = message {
                     code = Some(refused.code);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::limits::ServerLimits;
-use shared::wire::{Message, SessionState};
+use trace::limits::ServerLimits;
+use wire::{Message, SessionState};
 
 use tests::http;
 use tests::peer::Peer;

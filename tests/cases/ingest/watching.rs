@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::format::{Kind, prelude};
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::wire::{Code, Message, SessionState};
+use format::recording::Decoder;
+use format::{Kind, prelude};
 use tests::http;
 use tests::peer::{Peer, Received, sent_us};
 use tests::stream::Stream;
+use trace::limits::ImportLimits;
 use vramscope::ingest::Retention;
+use wire::{Code, Message, SessionState};
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -73,7 +73,7 @@ fn state(file: &[u8]) -> Result<BTreeMap<u64, (u64, u64, String)>> {
 
 #[test]
 fn a_viewer_that_reconnects_continues_where_it_was() -> Result<()> {
-    let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, ..small() };
+    let limits = trace::limits::ServerLimits { behind_bytes: 4 << 20, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(21, 200, 500);
     let _peer = sent(&server, &stream)?;
@@ -93,7 +93,7 @@ fn a_viewer_that_reconnects_continues_where_it_was() -> Result<()> {
 
 #[test]
 fn late_viewers_learn_when_a_batch_was_sent() -> Result<()> {
-    let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, history_bytes: 4 << 20, ..small() };
+    let limits = trace::limits::ServerLimits { behind_bytes: 4 << 20, history_bytes: 4 << 20, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 150, 500);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
@@ -131,7 +131,7 @@ fn a_viewer_far_behind_skips_batches_and_gets_a_notice() -> Result<()> {
 
 #[test]
 fn a_late_viewer_gets_no_more_than_it_can_hold() -> Result<()> {
-    let limits = shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, ..small() };
+    let limits = trace::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 200, 500);
     let _peer = sent(&server, &stream)?;
@@ -152,7 +152,7 @@ fn a_late_viewer_gets_no_more_than_it_can_hold() -> Result<()> {
 
 #[test]
 fn a_log_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<()> {
-    let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, segment_events: 10_000, ..small() };
+    let limits = trace::limits::ServerLimits { segment_bytes: 1 << 30, segment_events: 10_000, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(28, 100, 500);
     let _peer = sent(&server, &stream)?;
@@ -167,10 +167,10 @@ fn a_log_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Resu
 #[test]
 fn a_viewer_that_stops_reading_slows_no_one_and_catches_up_from_the_store() -> Result<()> {
     // It reads nothing until all others are done, however slow the machine.
-    let limits = shared::limits::ServerLimits {
+    let limits = trace::limits::ServerLimits {
         viewer_bytes: 1 << 20,
         idle_seconds: 600,
-        ..shared::limits::ServerLimits::default()
+        ..trace::limits::ServerLimits::default()
     };
     let server = Inside::start(limits, Retention::default())?;
     // More than any socket buffers.
@@ -258,8 +258,8 @@ fn a_watch_with_another_or_no_protocol_is_refused() -> Result<()> {
     let _peer = sent(&server, &stream)?;
     let path = format!("/api/v1/sessions/{}/live", stream.session());
     let cases = [
-        (Some(Message::Watch(shared::wire::Watch { protocol: 99, ..Default::default() })), Code::Protocol),
-        (Some(Message::Goodbye(shared::wire::Goodbye { seq: 1 })), Code::Malformed),
+        (Some(Message::Watch(wire::Watch { protocol: 99, ..Default::default() })), Code::Protocol),
+        (Some(Message::Goodbye(wire::Goodbye { seq: 1 })), Code::Malformed),
         (None, Code::Malformed),
     ];
     for (frame, code) in cases {

@@ -4,12 +4,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::trace::Sample;
-use shared::wire::Code;
+use format::recording::Decoder;
 use tests::Folder;
+use trace::Sample;
+use trace::limits::ImportLimits;
 use vramscope::recorder::WhenFull;
+use wire::Code;
 
 use crate::scripted::{self, Act, Scripted};
 use crate::session::{LONG, Session, check, entry, limits};

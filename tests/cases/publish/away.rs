@@ -4,10 +4,10 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::event::Action;
-use shared::limits::{ImportLimits, PublishLimits};
-use shared::recording::Decoder;
+use format::recording::Decoder;
 use tests::Folder;
+use trace::event::Action;
+use trace::limits::{ImportLimits, PublishLimits};
 use vramscope::recorder::WhenFull;
 
 use crate::scripted::{Act, Scripted, Serve};

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use allocator::TraceSink;
 use anyhow::{Context, Result};
+use format::Header;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use shared::allocator::TraceSink;
-use shared::format::Header;
-use shared::limits::PublishLimits;
-use shared::wire::Code;
 use tests::Folder;
 use tests::server::Server;
+use trace::limits::PublishLimits;
 use vramscope::publish::{Destination, Publisher};
 use vramscope::recorder::{Recorder, WhenFull};
+use wire::Code;
 
 use crate::scripted::{Act, Scripted, Serve};
 use crate::session::{LONG, Session, check, entry, header, limits, run};

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use shared::wire::Code;
 use tests::proxy::{Network, Proxy};
 use tests::tls::{Authority, Middlebox, Pair, Sockets};
 use tests::{Folder, tls};
 use vramscope::publish::{Cause, Destination, PublisherStats};
 use vramscope::recorder::WhenFull;
+use wire::Code;
 
 use crate::scripted::{Act, Scripted, Serve};
 use crate::session::{LONG, Session, check, limits, run_session};

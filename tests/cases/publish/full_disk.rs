@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use allocator::TraceSink;
 use anyhow::{Context, Result, ensure};
-use shared::allocator::TraceSink;
-use shared::finding::FindingCode;
-use shared::limits::{ImportLimits, PublishLimits, RecorderLimits};
-use shared::recording::Decoder;
-use shared::trace::Stage;
+use format::recording::Decoder;
+use query::finding::FindingCode;
 use tests::{Folder, program};
+use trace::Stage;
+use trace::limits::{ImportLimits, PublishLimits, RecorderLimits};
 use vramscope::recorder::{FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
 use super::scripted::Scripted;

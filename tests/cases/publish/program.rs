@@ -5,11 +5,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use format::recording::Decoder;
 use serde_json::Value;
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::wire::Code;
 use tests::{Folder, program};
+use trace::limits::ImportLimits;
+use wire::Code;
 
 use super::scripted::{Act, Scripted};
 

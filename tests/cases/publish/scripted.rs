@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::limits::WireLimits;
-use shared::wire::{Ack, Ask, Code, Decoder, Hello, Message, PROTOCOL, Refused, Welcome, is_session};
+use trace::limits::WireLimits;
 use tungstenite::{Message as WsMessage, WebSocket};
+use wire::{Ack, Ask, Code, Decoder, Hello, Message, PROTOCOL, Refused, Welcome, is_session};
 
 /// What the server does with one connection.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Scripted {
 
     /// Returns everything received, as a file.
     pub(crate) fn file(&self) -> Vec<u8> {
-        let mut file = shared::format::prelude().to_vec();
+        let mut file = format::prelude().to_vec();
         self.store.lock().unwrap().batches.iter().for_each(|batch| file.extend(batch));
         file
     }

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use allocator::{TraceEntry, TraceSink};
 use anyhow::{Context, Result};
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::format::{Device, Header};
-use shared::frames::StackId;
-use shared::limits::{ImportLimits, PublishLimits, RecorderLimits};
-use shared::recording::Decoder;
-use shared::trace::Stage;
-use shared::units::{PoolId, Stream};
+use format::recording::Decoder;
+use format::{Device, Header};
 use tests::Folder;
+use trace::Stage;
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::{ImportLimits, PublishLimits, RecorderLimits};
+use trace::units::{PoolId, Stream};
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{
     DualOutput, FileCondition, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull,

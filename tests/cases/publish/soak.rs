@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::limits::PublishLimits;
 use tests::server::Server;
 use tests::stream::Random;
 use tests::{Folder, soak};
+use trace::limits::PublishLimits;
 use vramscope::recorder::WhenFull;
 
 use crate::session::{LONG, Session, limits};

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::limits::WireLimits;
-use shared::wire::{Batch, Code, Decoder, Message};
 use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, program};
+use trace::limits::WireLimits;
+use wire::{Batch, Code, Decoder, Message};
 
 /// The roles; each has a token of its name.
 pub(super) const ROLES: [&str; 4] = ["ingest", "read", "share", "admin"];

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use shared::text::is_hidden;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, http, program};
+use trace::text::is_hidden;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 

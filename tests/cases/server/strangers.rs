@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, program};
+use wire::{Code, Message};
 
 use super::access::{Guarded, ROLES, ask, one_each, token};
 

@@ -6,20 +6,20 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use allocator::{TraceEntry, TraceSink};
 use anyhow::{Context, Result, ensure};
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::format::{Device, Header};
-use shared::frames::StackId;
-use shared::limits::{PublishLimits, RecorderLimits, WireLimits};
-use shared::units::{PoolId, Stream as CudaStream};
-use shared::wire::{Batch, Decoder, Goodbye, Message};
+use format::{Device, Header};
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::tls::{self, Authority, Middlebox, Pair, Sockets};
 use tests::{Folder, http, program};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::limits::{PublishLimits, RecorderLimits, WireLimits};
+use trace::units::{PoolId, Stream as CudaStream};
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{DualOutput, FileOutput, Recorder, RecorderHandle, RecorderSink};
+use wire::{Batch, Decoder, Goodbye, Message};
 
 /// The longest wait for anything.
 const LONG: Duration = Duration::from_secs(30);

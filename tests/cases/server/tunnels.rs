@@ -9,13 +9,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use shared::wire::{Code, Message};
 use tests::Folder;
 use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::proxy::Proxy;
 use tests::server::Server;
 use tests::stream::Stream;
+use wire::{Code, Message};
 
 use super::access::error;
 

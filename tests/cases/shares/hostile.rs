@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use anyhow::Result;
+use format::{PRELUDE_BYTES, prelude, seal};
 use serde_json::json;
-use shared::format::{PRELUDE_BYTES, prelude, seal};
 use tests::Folder;
 use tests::http;
 use tests::server::Server;
@@ -20,7 +20,7 @@ fn what_is_no_recording_is_refused_and_leaves_nothing() -> Result<()> {
     let good = recording();
     // A megabyte of zeros packs well; a hundred of them are a bomb.
     let zeros = seal(2, &vec![0; 1 << 20]);
-    let header = &good[PRELUDE_BYTES..PRELUDE_BYTES + shared::format::chunk_bytes(&good[PRELUDE_BYTES..]).unwrap_or(0)];
+    let header = &good[PRELUDE_BYTES..PRELUDE_BYTES + format::chunk_bytes(&good[PRELUDE_BYTES..]).unwrap_or(0)];
     let bomb = [&prelude()[..], header, &zeros.repeat(200)].concat();
     let mut changed = good.clone();
     changed[good.len() / 2] ^= 4;

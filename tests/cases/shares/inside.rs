@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 
 use anyhow::Result;
-use shared::limits::{ServerLimits, ShareLimits};
+use trace::limits::{ServerLimits, ShareLimits};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts, LocalFiles};

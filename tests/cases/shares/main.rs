@@ -15,10 +15,10 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, ensure};
+use format::Header;
 use serde_json::{Value, json};
-use shared::format::{self, Header};
-use shared::trace::Snapshot;
 use tests::http::{self, Response};
+use trace::Snapshot;
 
 /// A small recording.
 fn recording() -> Vec<u8> {
@@ -29,7 +29,7 @@ fn recording() -> Vec<u8> {
 /// A snapshot from the fixtures.
 fn sample() -> Snapshot {
     let bytes = std::fs::read(fixture()).expect("the fixture is there");
-    let mut importer = shared::import::Importer::new(shared::limits::ImportLimits::default());
+    let mut importer = format::import::Importer::new(trace::limits::ImportLimits::default());
     importer.push(&bytes).and_then(|()| importer.finish()).expect("the fixture can be read").snapshot
 }
 

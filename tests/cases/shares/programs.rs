@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result};
-use shared::format::{ChunkReader, PRELUDE_BYTES};
-use shared::limits::ImportLimits;
+use format::{ChunkReader, PRELUDE_BYTES};
 use tests::server::Server;
 use tests::{Folder, program};
+use trace::limits::ImportLimits;
 
 use super::{Client, fixture};
 
@@ -31,7 +31,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &str) -> Result<(bool, String
 fn unpacked(recording: &[u8]) -> Vec<u8> {
     let mut payloads = Vec::new();
     let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), PRELUDE_BYTES as u64);
-    let visit = &mut |chunk: shared::format::Chunk<'_>| payloads.extend_from_slice(chunk.payload);
+    let visit = &mut |chunk: format::Chunk<'_>| payloads.extend_from_slice(chunk.payload);
     reader.push(&recording[PRELUDE_BYTES..], visit).expect("a recording");
     payloads
 }

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use format::{EventColumns, Header, Writer};
 use serde_json::json;
-use shared::format::{self, EventColumns, Header, Writer};
-use shared::limits::{ServerLimits, ShareLimits};
 use tests::server::Server;
 use tests::{Folder, http, program, s3};
+use trace::limits::{ServerLimits, ShareLimits};
 
 use super::inside::Inside;
 use super::{Client, code, read, recording, sample, text};
@@ -39,13 +39,13 @@ fn long(chunks: u64) -> Vec<u8> {
         let mut columns = EventColumns::default();
         for event in 0..16_384_u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            columns.push(shared::trace::Event {
-                action: shared::event::Action::Alloc,
-                address: shared::units::Address(random & !0x1ff),
+            columns.push(trace::Event {
+                action: trace::event::Action::Alloc,
+                address: trace::units::Address(random & !0x1ff),
                 size: (random >> 20) & !0x1ff,
                 time_us: (chunk * 16_384 + event) as i64,
-                tag: shared::trace::TagId(0),
-                stack: shared::frames::StackId(0),
+                tag: trace::TagId(0),
+                stack: trace::frames::StackId(0),
             });
         }
         writer.events(0, chunk * 16_384, &columns, &mut out);

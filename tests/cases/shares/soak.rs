@@ -4,12 +4,12 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use shared::format::{ChunkReader, PRELUDE_BYTES, chunk_bytes, prelude, seal};
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
+use format::recording::Decoder;
+use format::{ChunkReader, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 use tests::server::Server;
 use tests::stream::{Random, Stream};
 use tests::{Folder, program, soak};
+use trace::limits::ImportLimits;
 
 use super::{Client, code, text};
 

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use shared::wire::Hello;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, http, s3};
+use wire::Hello;
 
 /// Long enough for an upload on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::units::Bytes;
 use tests::{Folder, program, workspace};
+use trace::units::Bytes;
 
 /// Runs the program with `--json` and returns what it printed.
 fn printed(arguments: &[&str]) -> Result<Value> {

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{Header, Writer, prelude, seal};
-use shared::limits::ImportLimits;
-use shared::recording::{Decoder, Transcriber};
+use format::{Header, Writer, prelude, seal};
+use trace::limits::ImportLimits;
+use format::recording::{Decoder, Transcriber};
 
 /// Returns the number of events, segments and findings of a recording; `None` if it is refused.
 fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {
@@ -45,7 +45,7 @@ fn sealed(mut rest: &[u8]) -> Vec<u8> {
 
 /// Reads the previews of a recording, and asks all that they answer.
 fn preview(bytes: &[u8]) {
-    let Some(mut preview) = shared::preview::read(bytes) else { return };
+    let Some(mut preview) = session::preview::read(bytes) else { return };
     let missing: Vec<_> = preview.missing().collect();
     for range in missing {
         let (from, to) = (usize::try_from(range.start), usize::try_from(range.end));

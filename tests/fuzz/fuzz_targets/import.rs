@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
+use format::import::Importer;
+use trace::limits::ImportLimits;
 
 /// Returns the number of entries and findings of an import; `None` if it is refused.
 fn outcome(bytes: &[u8], sizes: &[u8]) -> Option<(usize, usize, usize)> {

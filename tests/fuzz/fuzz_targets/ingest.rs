@@ -5,9 +5,9 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{Header, PRELUDE_BYTES, Writer, seal};
-use shared::limits::ServerLimits;
-use shared::wire::{Batch, Goodbye, Hello, Message, PROTOCOL};
+use format::{Header, PRELUDE_BYTES, Writer, seal};
+use trace::limits::ServerLimits;
+use wire::{Batch, Goodbye, Hello, Message, PROTOCOL};
 use tokio::runtime::{Builder, Runtime};
 use vramscope::access::Caller;
 use vramscope::bus::LocalBus;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::limits::LINK_BYTES;
-use shared::link::{Link, Parsed};
+use trace::limits::LINK_BYTES;
+use query::link::{Link, Parsed};
 
 /// Returns the link of a fragment as text, and what of it was not understood.
 fn written(fragment: &str) -> Option<(String, usize)> {

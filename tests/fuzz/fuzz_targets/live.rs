@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{ChunkReader, Header, Writer, seal};
-use shared::limits::{ImportLimits, LiveLimits};
-use shared::query::{Axis, Query};
-use shared::tracker::Tracker;
-use shared::session::LiveSession;
+use format::{ChunkReader, Header, Writer, seal};
+use trace::limits::{ImportLimits, LiveLimits};
+use query::{Axis, Query};
+use tracker::Tracker;
+use session::LiveSession;
 
 /// Low limits, so that the fuzzer reaches each of them.
 fn limits() -> LiveLimits {

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::trace::Event;
+use format::import::Importer;
+use trace::limits::ImportLimits;
+use trace::Event;
 
 /// Returns all entries of a snapshot; `None` if it is refused.
 fn entries(bytes: &[u8], remembered_bytes: usize) -> Option<Vec<Event>> {

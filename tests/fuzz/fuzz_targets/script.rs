@@ -2,13 +2,13 @@
 //! operation, and nothing may be left after everything is freed.
 #![no_main]
 
-#[path = "../../../shared/tests/allocator/ops.rs"]
+#[path = "../../../shared/allocator/tests/allocator/ops.rs"]
 mod ops;
-#[path = "../../../shared/tests/allocator/world.rs"]
+#[path = "../../../shared/allocator/tests/allocator/world.rs"]
 mod world;
 
 use libfuzzer_sys::fuzz_target;
-use shared::allocator::Profile;
+use allocator::Profile;
 
 use world::World;
 

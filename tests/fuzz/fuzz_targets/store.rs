@@ -5,9 +5,9 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{BatchEnd, Header, PRELUDE_BYTES, Writer, prelude};
-use shared::limits::ServerLimits;
-use shared::wire::{Hello, Message, PROTOCOL};
+use format::{BatchEnd, Header, PRELUDE_BYTES, Writer, prelude};
+use trace::limits::ServerLimits;
+use wire::{Hello, Message, PROTOCOL};
 use tokio::runtime::{Builder, Runtime};
 use vramscope::access::{Access, Caller};
 use vramscope::bus::LocalBus;

@@ -1,7 +1,7 @@
 //! Sweeps: any document, damaged in any way. What is read can be shown and written.
 #![no_main]
 
-#[path = "../../../shared/tests/sweep_support/hostile.rs"]
+#[path = "../../../shared/session/tests/properties/sweep/hostile.rs"]
 mod hostile;
 
 use libfuzzer_sys::fuzz_target;

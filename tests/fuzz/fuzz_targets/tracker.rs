@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{ChunkReader, Header, Writer, encode_segments, seal};
-use shared::limits::ImportLimits;
-use shared::tracker::Tracker;
+use format::{ChunkReader, Header, Writer, encode_segments, seal};
+use trace::limits::ImportLimits;
+use tracker::Tracker;
 
 /// How far the count may exceed the bound: what 256 events between two checks add.
 const SLACK_BYTES: usize = 256 << 10;
@@ -89,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
     for (number, device) in tracker.devices.iter() {
         let Some(next) = device.next() else { continue };
         for payload in encode_segments(number, next, &device.now.segments()) {
-            head.extend(seal(shared::format::Kind::Segments as u8, &payload));
+            head.extend(seal(format::Kind::Segments as u8, &payload));
         }
     }
     assert!(ChunkReader::at_start(&limits).push(&head, &mut |chunk| again.add(chunk)).is_ok());

@@ -1,7 +1,7 @@
 //! Repeats traces of arbitrary events, which no allocator made, under settings and on devices of any kind.
 #![no_main]
 
-#[path = "../../../shared/tests/whatif_support/hostile.rs"]
+#[path = "../../../shared/session/tests/properties/whatif/hostile.rs"]
 mod hostile;
 
 use libfuzzer_sys::fuzz_target;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::limits::WireLimits;
-use shared::wire::{Decoder, WireError};
+use trace::limits::WireLimits;
+use wire::{Decoder, WireError};
 
 /// Returns the messages of a stream, encoded again, and the error.
 fn outcome(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {

@@ -3,15 +3,16 @@
 
 use std::cell::{Cell, RefCell};
 
+use query::own_rules::OwnRules;
+use format::import::{ImportError, Importer};
+use format::sweep;
+use query::sweep::Shown;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
-use shared::analysis::own_rules::OwnRules;
-use shared::import::{ImportError, Importer};
-use shared::limits::{ImportLimits, SWEEP_BYTES};
-use shared::query::Summary;
-use shared::session::Session;
-use shared::sweep::{self, Shown};
+use query::Summary;
+use session::Session;
+use trace::limits::{ImportLimits, SWEEP_BYTES};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent, ReadableStream};

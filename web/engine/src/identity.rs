@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 
 use js_sys::{ArrayBuffer, Promise, Uint8Array};
 use protocol::message::FromWorker;
-use shared::link::FileHash;
+use query::link::FileHash;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;

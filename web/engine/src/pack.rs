@@ -2,17 +2,18 @@
 
 use std::cell::Cell;
 
+use format::redaction::compare;
+use query::redaction::Redaction;
 use js_sys::{Array, Promise, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, encode};
-use shared::format;
-use shared::preview;
-use shared::redaction::{Comparison, Redaction};
-use shared::session::{Named, Session};
-use shared::whatif::RunTrace;
+use session::preview;
+use query::copy::Named;
+use session::Session;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, BlobPropertyBag};
+use whatif::RunTrace;
 
 use crate::entry::{post, scope};
 
@@ -28,7 +29,7 @@ thread_local! {
 pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, named: Named) {
     NEWEST.set(Some(id));
     let copy = session.copy(name, redaction, named);
-    let contents = Box::new(Comparison::of(&copy.before, &copy.after, &copy.renamed));
+    let contents = Box::new(compare(&copy.before, &copy.after, &copy.renamed));
     post(&FromWorker::Contents { id, contents, moved: copy.moved });
     spawn_local(async move {
         rest().await;

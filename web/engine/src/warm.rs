@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 
+use format::import::Importer;
 use js_sys::{ArrayBuffer, Promise, Uint8Array};
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::query::{Axis, ColorBy, Query, TimelineQuery, Window};
-use shared::session::Session;
+use query::{Axis, ColorBy, Query, TimelineQuery, Window};
+use session::Session;
+use trace::limits::ImportLimits;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{DedicatedWorkerGlobalScope, Response};

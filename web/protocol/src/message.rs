@@ -6,15 +6,15 @@
 //! The first message to a worker is a JavaScript `File` (passed by reference, not copied), [`ToWorker::Watch`],
 //! [`ToWorker::Fetch`] or [`ToWorker::FetchElsewhere`]. The string [`WARM_UP`] may come before it. Everything else is one of the types below.
 
+use query::own_rules::OwnRules;
+use query::redaction::{Comparison, Redaction};
+use query::sweep::Shown;
+use query::link::FileHash;
+use query::{Answer, Query, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shared::analysis::own_rules::OwnRules;
-use shared::link::FileHash;
-use shared::query::{Answer, Query, Summary};
-use shared::redaction::{Comparison, Redaction};
-use shared::session::{Moved, Named};
-use shared::sweep::Shown;
-use shared::wire::SessionState;
+use query::copy::{Moved, Named};
+use wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.
 pub const WARM_UP: &str = "warm up";
@@ -336,9 +336,9 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
 
 #[cfg(test)]
 mod tests {
-    use shared::finding::{Finding, FindingCode};
-    use shared::query::{Axis, DeviceSummary, Overview};
-    use shared::units::Stream;
+    use query::finding::{Finding, FindingCode};
+    use query::{Axis, DeviceSummary, Overview};
+    use trace::units::Stream;
 
     use super::*;
 

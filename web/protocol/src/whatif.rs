@@ -5,12 +5,12 @@
 //!
 //! [`ToWorker::Requests`]: crate::message::ToWorker::Requests
 
+use query::diagnosis::Verdict;
+use query::finding::Remedy;
+use query::{Axis, Packed, Window};
 use serde::{Deserialize, Serialize};
-use shared::diagnosis::Verdict;
-use shared::finding::Remedy;
-use shared::query::{Axis, Packed, Window};
-use shared::whatif::tune::{Goal, Tuning};
-use shared::whatif::{Bounds, Outcome, SelfCheck};
+use query::whatif::{Goal, Tuning};
+use query::whatif::{Bounds, Outcome, SelfCheck};
 
 /// The run under the settings of the recording.
 pub const RECORDED: u32 = 0;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use shared::query::{Answer, Query};
+use query::{Answer, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_model};

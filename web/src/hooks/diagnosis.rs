@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use shared::limits::live_diagnosis_rest_ms;
-use shared::query::{Answer, Query};
+use query::{Answer, Query};
+use trace::limits::live_diagnosis_rest_ms;
 use yew::prelude::*;
 
 use super::use_model;

@@ -1,6 +1,6 @@
 //! Hooks that react to changes of the model with a question to the worker.
 
-use shared::query::{Answer, Axis, Query, Window};
+use query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
 
 use super::{ask, use_answer, use_model};

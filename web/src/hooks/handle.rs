@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use shared::query::{Summary, Window};
+use query::{Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;

@@ -1,6 +1,6 @@
 //! Goes from match to match of the search.
 
-use shared::query::{Answer, Hit, Query};
+use query::{Answer, Hit, Query};
 use yew::Callback;
 
 use super::{ModelHandle, ask};

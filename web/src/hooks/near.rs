@@ -1,7 +1,7 @@
 //! The cursor of a trace of which only previews are here. They hold the exact totals at few positions, and the largest totals
 //! in each column of their pictures.
 
-use shared::query::{Answer, Axis, ColorBy, Query, Timeline, TimelineQuery, Window};
+use query::{Answer, Axis, ColorBy, Query, Timeline, TimelineQuery, Window};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_answer};
@@ -127,10 +127,10 @@ fn near(timeline: &Timeline, position: u32, extent: Window) -> Option<Near> {
 
 #[cfg(test)]
 mod tests {
-    use shared::import::Importer;
-    use shared::limits::ImportLimits;
-    use shared::query::{Detail, Quads};
-    use shared::session::Session;
+    use format::import::Importer;
+    use query::{Detail, Quads};
+    use session::Session;
+    use trace::limits::ImportLimits;
 
     use super::*;
 

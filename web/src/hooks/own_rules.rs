@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::str::FromStr;
 
-use shared::analysis::own_rules::OwnRules;
+use query::own_rules::OwnRules;
 
 use super::ModelHandle;
 use crate::browser::window;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::limits::LINK_PINS;
-use shared::query::{Answer, Axis, Query, StateAt};
+use query::{Answer, Axis, Query, StateAt};
+use trace::limits::LINK_PINS;
 use yew::prelude::*;
 
 use super::{ModelHandle, use_answer};

@@ -1,6 +1,6 @@
 //! The selected range on the x axis: where it is, and how a part of the axis becomes a range of positions.
 
-use shared::query::{Answer, Axis, Query, Window};
+use query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
 
 use super::{ModelHandle, ask, use_answer};

@@ -1,6 +1,6 @@
 //! Steps that views refer to: two to compare, and the first finished one.
 
-use shared::query::{Answer, Axis, Query};
+use query::{Answer, Axis, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, ask, use_answer};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use protocol::whatif::ToWhatIf;
-use shared::diagnosis::Verdict;
-use shared::finding::Remedy;
+use query::diagnosis::Verdict;
+use query::finding::Remedy;
 use yew::prelude::*;
 
 use super::ModelHandle;

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use shared::query::FoundLine;
-use shared::units::{Bytes, Count};
+use query::FoundLine;
+use trace::units::{Bytes, Count};
 
 use super::command::Command;
 use super::fuzzy;
@@ -123,7 +123,7 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Paint;
+    use query::Paint;
 
     use super::*;
     use crate::model::testing::{added, after, read};

@@ -1,6 +1,6 @@
 //! Commands that need more than one action.
 
-use shared::query::{Answer, Axis, EventFilter, LineStep, LineStepQuery, Query, Window};
+use query::{Answer, Axis, EventFilter, LineStep, LineStepQuery, Query, Window};
 use yew::Callback;
 
 use crate::browser;

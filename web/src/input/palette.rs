@@ -1,6 +1,6 @@
 //! The palette: views, commands, open files, jobs of the server and lines by name.
 
-use shared::query::{Answer, FindQuery, FoundLine, ListStart, Query};
+use query::{Answer, FindQuery, FoundLine, ListStart, Query};
 use wasm_bindgen_futures::spawn_local;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;

@@ -1,7 +1,7 @@
 //! The list of all commands.
 
-use shared::link::Tab;
-use shared::query::{Axis, ColorBy, SegmentGroup, SegmentLayout, SegmentOrder};
+use query::link::Tab;
+use query::{Axis, ColorBy, SegmentGroup, SegmentLayout, SegmentOrder};
 use yew::Callback;
 
 use super::command::{Chord, Command, Group};
@@ -292,7 +292,7 @@ mod tests {
                     Action::SetHighlight(Some("x".to_owned())),
                     Action::AddFilter("y".to_owned()),
                     Action::SetRange(Some((3, 9))),
-                    Action::SetHeatmapOffsets(Some(shared::query::Window { start: 0.0, end: 9.0 })),
+                    Action::SetHeatmapOffsets(Some(query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
                     Action::TogglePin(crate::model::Pin::new(3, None, "p")),
                     Action::SetListing(Listing::Growth),

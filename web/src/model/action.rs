@@ -1,16 +1,16 @@
 //! The actions that change the model.
 
-use shared::diagnosis::Diagnosis;
+use query::diagnosis::Diagnosis;
 use std::rc::Rc;
 
-use shared::analysis::own_rules::OwnRules;
-use shared::link::{FileHash, Read};
-use shared::query::{
+use query::own_rules::OwnRules;
+use query::sweep::Shown;
+use query::link::{FileHash, Read};
+use query::{
     Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
     SegmentOrder, Summary, Transform, Window,
 };
-use shared::sweep::Shown;
-use shared::units::Address;
+use trace::units::Address;
 
 use super::menu::OpenMenu;
 use super::offer::Offer;

@@ -9,7 +9,7 @@
 //! nothing here. The numbers of steps increase. The browser keeps a step's number with its history entry, and returns
 //! it when a person goes to that entry.
 
-use shared::limits::HISTORY_STEPS;
+use trace::limits::HISTORY_STEPS;
 
 use super::live::{reselect, shift};
 use super::state::{FileKey, Model, Shared};

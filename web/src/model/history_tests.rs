@@ -1,7 +1,7 @@
 //! Tests of what adds a step, what continues one, and where steps lead.
 
-use shared::link::Link;
-use shared::query::ColorBy;
+use query::ColorBy;
+use query::link::Link;
 
 use super::*;
 use crate::model::testing::{added, after, read, watched};
@@ -170,7 +170,7 @@ fn pins_are_of_the_device_that_a_step_shows() {
 
 #[test]
 fn a_zoom_of_the_flame_graph_is_not_restored_under_other_transforms() {
-    use shared::query::Transform;
+    use query::Transform;
     let zoomed = then(&opened(), [Action::SetTab(Tab::Flame), Action::Rested, Action::SetFlameZoom(vec![1, 2])]);
     let merged = then(&zoomed, [Action::Rested, Action::AddTransform(Transform::Merge(2))]);
     let gone = then(&merged, [Action::Rested, Action::SetTab(Tab::Events)]);

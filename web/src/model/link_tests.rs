@@ -1,7 +1,7 @@
 //! Tests of links that wait for a file.
 
-use shared::link::{FileHash, Link, Parsed, Read};
-use shared::query::{Axis, Window};
+use query::link::{FileHash, Link, Parsed, Read};
+use query::{Axis, Window};
 
 use crate::model::testing::{added, after, read, watched};
 use crate::model::{Action, FileKey, Model, Selection, SharedLink, Tab, update};
@@ -161,7 +161,7 @@ fn what_was_not_understood_of_a_session_s_link_is_said() {
 
 #[test]
 fn zooms_and_choices_of_a_view_survive_its_link() {
-    use shared::query::RangeOrder;
+    use query::RangeOrder;
     let model = after([
         added(0, "a"),
         read(0, &[1000]),
@@ -187,7 +187,7 @@ fn zooms_and_choices_of_a_view_survive_its_link() {
 
 #[test]
 fn transforms_and_orders_survive_their_link() {
-    use shared::query::{SegmentGroup, SegmentOrder, Transform};
+    use query::{SegmentGroup, SegmentOrder, Transform};
     let model = after([
         added(0, "a"),
         read(0, &[1000]),

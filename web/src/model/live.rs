@@ -1,9 +1,9 @@
 //! A watched session: its status, and how the view follows its newest events. Pure arithmetic over windows and
 //! positions; the worker handles the wire.
 
-use shared::query::{Axis, DeviceSummary, Summary, Window};
-use shared::units::{Count, counted};
-use shared::wire::SessionState;
+use query::{Axis, DeviceSummary, Summary, Window};
+use trace::units::{Count, counted};
+use wire::SessionState;
 
 use super::view::{Selection, View, clamp, extent};
 use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};

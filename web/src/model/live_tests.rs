@@ -1,9 +1,9 @@
 //! Tests of how the model handles a growing session.
 
-use shared::link::Link;
-use shared::query::{Axis, DeviceSummary, Summary, Window};
-use shared::totals::Totals;
-use shared::wire::SessionState;
+use query::link::Link;
+use query::{Axis, DeviceSummary, Summary, Window};
+use trace::totals::Totals;
+use wire::SessionState;
 
 use super::*;
 use crate::model::testing::{added, after, device, read, summary};
@@ -349,7 +349,7 @@ fn a_session_shows_its_name() {
     let model = watched([named("pretrain")]);
     assert_eq!((model.file().unwrap().name.as_str(), model.live().unwrap().mode.as_str()), ("pretrain", "every event"));
     assert_eq!(watched([named("")]).file().unwrap().name, "session abcdefgh");
-    let origin = Some(shared::query::Origin { name: "told".to_owned(), ..Default::default() });
+    let origin = Some(query::Origin { name: "told".to_owned(), ..Default::default() });
     let grown = Update { summary: Summary { origin, ..holds(&[5]) }, trims: Vec::new(), kept: None, oom: None };
     assert_eq!(after([opened(), grows_by(grown)]).file().unwrap().name, "told");
 }

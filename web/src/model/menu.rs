@@ -1,7 +1,7 @@
 //! The context menu: where it is open, and what it is about.
 
-use shared::link::Selection;
-use shared::units::Address;
+use query::link::Selection;
+use trace::units::Address;
 
 /// What a menu is about.
 #[derive(Clone, Debug, PartialEq)]

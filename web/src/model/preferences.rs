@@ -6,8 +6,8 @@
 //! ```
 //! The parts of the view are written as in a link.
 
-use shared::link::{Link, Parsed};
-use shared::query::{Axis, Summary};
+use query::link::{Link, Parsed};
+use query::{Axis, Summary};
 
 use super::action::Action;
 use super::state::ThemeChoice;
@@ -176,7 +176,7 @@ fn settings(link: &Link) -> Link {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::ColorBy;
+    use query::ColorBy;
 
     use super::*;
     use crate::model::testing::{added, after, read, summary, watched};

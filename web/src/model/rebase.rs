@@ -1,7 +1,7 @@
 //! Moves answers from before the oldest events were dropped to their new positions, so that the picture stays in place
 //! until the next answer arrives.
 
-use shared::query::{Answer, Axis, Packed, Window};
+use query::{Answer, Axis, Packed, Window};
 
 use super::live::moved;
 use crate::worker::message::Trim;

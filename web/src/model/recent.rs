@@ -1,6 +1,6 @@
 //! Recent files, which the browser can open again.
 
-use shared::link::{FileHash, Link};
+use query::link::{FileHash, Link};
 
 use super::state::Model;
 

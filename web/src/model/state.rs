@@ -4,12 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use shared::analysis::own_rules::OwnRules;
-use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
-use shared::finding::Integrity;
-use shared::link::{FileHash, Link, Read};
-use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
-use shared::sweep::Shown;
+use query::own_rules::OwnRules;
+use query::sweep::Shown;
+use query::diagnosis::{Cause, Diagnosis, FailedRequest};
+use query::finding::Integrity;
+use query::link::{FileHash, Link, Read};
+use query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::history::History;
 use super::live::Live;

@@ -1,7 +1,7 @@
 //! Builders of small models for tests.
 
-use shared::query::{DeviceSummary, Summary, Window};
-use shared::sweep::{self, Shown};
+use query::sweep::Shown;
+use query::{DeviceSummary, Summary, Window};
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
@@ -50,8 +50,8 @@ pub(crate) fn read(key: u32, events: &[u32]) -> Action {
 
 /// Returns a sweep as the program wrote it.
 pub(crate) fn golden_sweep() -> Shown {
-    let document = include_bytes!("../../../shared/tests/fixtures/sweep_1.json");
-    sweep::read(document).expect("it is read in its own test").shown()
+    let document = include_bytes!("../../../shared/session/tests/fixtures/sweep_1.json");
+    format::sweep::read(document).expect("it is read in its own test").shown()
 }
 
 /// A file is a sweep, and has been read.

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use shared::analysis::own_rules::OwnRules;
-use shared::diagnosis::Diagnosis;
-use shared::query::Axis;
-use shared::units::counted;
+use query::own_rules::OwnRules;
+use query::Axis;
+use query::diagnosis::Diagnosis;
+use trace::units::counted;
 
 #[path = "update_live.rs"]
 mod sessions;

@@ -1,7 +1,7 @@
 //! Links that were read: to which file each is applied, and what is said about it.
 
-use shared::link::{FileHash, Link, Read};
-use shared::query::Summary;
+use query::Summary;
+use query::link::{FileHash, Link, Read};
 
 use super::{entry, select_file, sessions};
 use crate::model::state::{FileEntry, FileKey, Model, Notice, Phase, Shared};

@@ -1,7 +1,7 @@
 //! Updates of watched sessions.
 
-use shared::link::{Link, Read};
-use shared::query::{Axis, DeviceSummary, Summary};
+use query::link::{Link, Read};
+use query::{Axis, DeviceSummary, Summary};
 
 use super::{entry, links, select_file};
 use crate::model::Tab;

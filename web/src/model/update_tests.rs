@@ -1,8 +1,8 @@
 //! Tests of `update`.
 
-use shared::link::{FileHash, Link};
-use shared::query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
-use shared::totals::Totals;
+use query::link::{FileHash, Link};
+use query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
+use trace::totals::Totals;
 
 use super::*;
 use crate::model::state::DataState;
@@ -415,7 +415,7 @@ fn two_views_never_show_the_same_and_keep_their_places() {
     assert_eq!(two(&[Action::FocusView(Tab::Flame)]), (Tab::Timeline, Some(right)), "it is not shown");
     assert_eq!(two(&[Action::SetTab(Tab::Segments)]), (Tab::Segments, Some(left)), "gone to, not shown twice");
     assert_eq!(two(&[Action::SetTab(Tab::Flame)]), (Tab::Flame, Some(right)));
-    let show = Action::ShowSegment { position: 3, address: shared::units::Address(1) };
+    let show = Action::ShowSegment { position: 3, address: trace::units::Address(1) };
     assert_eq!(two(&[show, Action::ShowPosition(5)]), (Tab::Timeline, Some(right)));
     assert_eq!(two(&[Action::SetSplit(None)]), (Tab::Timeline, None));
     let same = Split { tab: Tab::Timeline, ..right };

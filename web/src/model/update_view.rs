@@ -1,8 +1,8 @@
 //! Updates of the view of the current file: window, cursor, selection, range, filters, and what each tab shows.
 
-use shared::limits::{FLAME_TRANSFORMS, LINK_PINS};
-use shared::order::Within;
-use shared::query::{Axis, EventColumn, FlameBox, Transform, Window};
+use query::{Axis, EventColumn, FlameBox, Transform, Window};
+use trace::limits::{FLAME_TRANSFORMS, LINK_PINS};
+use trace::order::Within;
 
 use crate::model::action::Action;
 use crate::model::state::Model;

@@ -1,12 +1,12 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
-use shared::link::Link;
-pub use shared::link::{Listing, Pin, Selection, Side, Split, Tab};
-use shared::order::Within;
-use shared::query::{
+use query::link::Link;
+pub use query::link::{Listing, Pin, Selection, Side, Split, Tab};
+use query::{
     Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentGroup,
     SegmentLayout, SegmentOrder, Summary, Transform, Window,
 };
+use trace::order::Within;
 
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];

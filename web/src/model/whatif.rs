@@ -2,10 +2,10 @@
 
 pub use protocol::whatif::{CurvesAsked, RECORDED, RunCurve, Tuned, Wish};
 use protocol::whatif::{FromWhatIf, Opened};
-use shared::diagnosis::Verdict;
-use shared::finding::Remedy;
-use shared::whatif::Outcome;
-pub use shared::whatif::tune::{Goal, Group};
+use query::diagnosis::Verdict;
+use query::finding::Remedy;
+use query::whatif::Outcome;
+pub use query::whatif::{Goal, Group};
 
 /// The curves of all runs, with the part of the axis that they are of.
 pub type Curves = (CurvesAsked, Vec<RunCurve>);

@@ -1,4 +1,4 @@
-use shared::whatif::{Bounds, SelfCheck};
+use query::whatif::{Bounds, SelfCheck};
 
 use super::*;
 

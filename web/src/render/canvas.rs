@@ -5,9 +5,9 @@
 //! frame. The newest event that is drawn is published as `data-newest-us` beside the picture, so that its delay can be
 //! measured from outside.
 
-use shared::order::Within;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use trace::order::Within;
 
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;

@@ -1,6 +1,6 @@
 //! Colours: sRGB for screens, OKLab for choosing and comparing them, blending and contrast.
 
-use shared::order::Within;
+use trace::order::Within;
 
 /// An opaque sRGB colour, eight bits a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

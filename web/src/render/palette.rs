@@ -4,7 +4,7 @@
 //! can still use the lightness. Red is not used: it marks out of memory; nor is amber, which marks memory
 //! that waits for a stream.
 
-use shared::query::Paint;
+use query::Paint;
 
 use super::color::Rgb;
 

@@ -3,8 +3,8 @@
 //! An answer has no more rectangles than its picture can show, so one pass over them (a few tenths of a millisecond,
 //! once per pointer movement) needs no index and no readback from the GPU.
 
+use query::Quads;
 use raster::Transform;
-use shared::query::Quads;
 
 use super::shape::{self, Quad};
 
@@ -45,7 +45,7 @@ pub fn pick(quads: &Quads, transform: Transform, pixel: (f64, f64), slack: f64) 
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Paint;
+    use query::Paint;
 
     use super::*;
 

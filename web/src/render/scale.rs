@@ -1,7 +1,7 @@
 //! One axis of a picture: the visible window and the pixels that it maps to.
 
-use shared::order::Within;
-use shared::query::Window;
+use query::Window;
+use trace::order::Within;
 
 /// A linear mapping of a window to pixels. Pixels may run in the opposite direction: bytes grow upwards.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The shapes of an answer: its rectangles, in the colours and with the marks of a palette.
 
+use query::{Paint, Quads};
 use raster::{Shape, Style};
-use shared::query::{Paint, Quads};
 
 use super::color::Rgb;
 use super::palette::{PENDING_SHARE, Palette};

@@ -1,9 +1,9 @@
 //! Ticks at round numbers along an axis, and their labels: time, event numbers, binary bytes.
 
-use shared::decimal::Decimal;
-use shared::order::Within;
-use shared::query::Window;
-use shared::units::Count;
+use query::Window;
+use trace::decimal::Decimal;
+use trace::order::Within;
+use trace::units::Count;
 
 /// A tick on an axis.
 #[derive(Clone, Debug, PartialEq)]

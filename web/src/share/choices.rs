@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use shared::redaction::{Part, Paths, Redaction};
-use shared::text::is_hidden;
-use shared::units::counted;
+use query::redaction::{Part, Paths, Redaction};
+use trace::text::is_hidden;
+use trace::units::counted;
 
 use crate::source::shares::Sharing;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{HtmlElement, KeyboardEvent};

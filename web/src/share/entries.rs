@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::redaction::{Comparison, Entries, Outcome};
-use shared::units::Count;
+use query::redaction::{Comparison, Entries, Outcome};
+use trace::units::Count;
 use yew::prelude::*;
 
 /// Entries of a list that are shown at first.

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::redaction::Paths;
-use shared::units::{Bytes, Count, Moment, counted};
+use query::redaction::Paths;
+use trace::units::{Bytes, Count, Moment, counted};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 

@@ -1,8 +1,8 @@
 //! The link to the view of a copy, from the view of the original.
 
-use shared::link::{Link, Pin, Selection};
-use shared::query::{Axis, DeviceSummary, Window};
-use shared::session::Moved;
+use query::link::{Link, Pin, Selection};
+use query::{Axis, DeviceSummary, Window};
+use query::copy::Moved;
 
 use super::origin::Shown;
 use crate::model::View;
@@ -113,7 +113,7 @@ pub fn link_to(
 
 #[cfg(test)]
 mod tests {
-    use shared::session::Named;
+    use query::copy::Named;
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
     fn frames_have_other_numbers_in_a_copy() {
         let view = View {
             flame_zoom: vec![3],
-            flame_transforms: vec![shared::query::Transform::Merge(7)],
+            flame_transforms: vec![query::Transform::Merge(7)],
             flame_sandwich: Some((7, false)),
             ..view()
         };

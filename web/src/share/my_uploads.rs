@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use shared::units::{Bytes, Moment};
+use trace::units::{Bytes, Moment};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{HtmlSelectElement, KeyboardEvent};

@@ -1,7 +1,7 @@
 //! How far an upload is, and the link that it becomes.
 
-use shared::decimal::Decimal;
-use shared::units::{Bytes, Moment};
+use trace::decimal::Decimal;
+use trace::units::{Bytes, Moment};
 use yew::prelude::*;
 
 use super::audience;

@@ -1,6 +1,6 @@
 //! The pace of an upload: how large its parts are, how fast it is, and when a part is sent again.
 
-use shared::order::Within;
+use trace::order::Within;
 
 /// The milliseconds that a part should take: short enough that progress moves, long enough that the requests don't count.
 const PART_MS: f64 = 500.0;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::redaction::{Comparison, Redaction};
-use shared::session::Moved;
+use query::redaction::{Comparison, Redaction};
+use query::copy::Moved;
 use web_sys::Blob;
 use yew::prelude::*;
 

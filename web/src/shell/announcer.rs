@@ -1,7 +1,7 @@
 //! Announcements for screen readers: the progress of reading a file, the state of a job, and out-of-memory events. The
 //! elements always exist, since browsers don't reliably announce the first text of a new one.
 
-use shared::units::Count;
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::live_bar::state_of;

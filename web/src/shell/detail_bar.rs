@@ -1,6 +1,6 @@
 //! What is said of a shared trace while only its preview is here: how far its download is, or why it stopped.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

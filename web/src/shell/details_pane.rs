@@ -1,6 +1,6 @@
 //! The pane at the right, resizable and collapsible.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 

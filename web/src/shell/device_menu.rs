@@ -1,7 +1,7 @@
 //! The menu of a file's devices.
 
-use shared::query::DeviceSummary;
-use shared::units::{Bytes, counted};
+use query::DeviceSummary;
+use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

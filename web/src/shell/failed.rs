@@ -1,6 +1,6 @@
 //! The page of a file that can't be read: the reason and what to do next.
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use super::shared_failed::shared_failed;

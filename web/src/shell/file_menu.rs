@@ -1,6 +1,6 @@
 //! The menu of open files with their progress, and of ways to open another.
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

@@ -1,9 +1,9 @@
 //! The bar over a watched session: its status, its lag, what is loaded, and buttons to pause and to jump to the newest
 //! events.
 
-use shared::query::Summary;
-use shared::units::{Bytes, Count};
-use shared::wire::SessionState;
+use query::Summary;
+use trace::units::{Bytes, Count};
+use wire::SessionState;
 use yew::prelude::*;
 
 use super::older::older_menu;

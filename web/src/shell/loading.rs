@@ -1,7 +1,7 @@
 //! The page of a file that is being read: stage, progress, rate and Cancel.
 
-use shared::decimal::Decimal;
-use shared::units::Bytes;
+use trace::decimal::Decimal;
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

@@ -1,6 +1,6 @@
 //! The dialog that asks whether to open what another site offers. However it is closed, that is a no.
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 

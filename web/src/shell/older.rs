@@ -1,6 +1,6 @@
 //! The menu of older events of a session, which are no longer loaded and can be opened from the server.
 
-use shared::query::Summary;
+use query::Summary;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

@@ -1,6 +1,6 @@
 //! Asks for the password of a link. It goes to the server and is not kept.
 
-use shared::units::counted;
+use trace::units::counted;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The list of recent files on the start page. Empty if the browser keeps none.
 
-use shared::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES};
-use shared::units::Bytes;
+use trace::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES};
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

@@ -1,6 +1,6 @@
 //! The list of the server's jobs, on the start page and over a session. Empty if the page has no such server.
 
-use shared::units::Count;
+use trace::units::Count;
 use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
 

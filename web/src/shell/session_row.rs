@@ -1,6 +1,6 @@
 //! One row of the list of jobs.
 
-use shared::units::{Bytes, Count};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::sparkline::Sparkline;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use shared::wire::LINK_CHARS;
+use wire::LINK_CHARS;
 use yew::prelude::*;
 
 use super::password_form::PasswordForm;

@@ -1,7 +1,7 @@
 //! The details on a narrow page: a sheet at the bottom, whose handle can be dragged, pressed or moved with keys.
 
-use shared::order::Within;
-use shared::units::Count;
+use trace::order::Within;
+use trace::units::Count;
 use web_sys::{Element, HtmlElement, PointerEvent};
 use yew::prelude::*;
 

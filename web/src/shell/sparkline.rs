@@ -1,6 +1,6 @@
 //! A sparkline of a session's memory: reserved as a line, active and allocated as areas below it.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use yew::prelude::*;
 
 /// The size of the drawing in its own units.

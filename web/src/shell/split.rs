@@ -1,7 +1,7 @@
 //! One view, or two with a splitter between them. Both share cursor, range and selection. Keys go to the view that was
 //! focused last.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use web_sys::{Element, HtmlSelectElement, PointerEvent};
 use yew::prelude::*;
 

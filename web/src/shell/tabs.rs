@@ -1,6 +1,6 @@
 //! The tab bar.
 
-use shared::units::Count;
+use trace::units::Count;
 use web_sys::{ScrollIntoViewOptions, ScrollLogicalPosition};
 use yew::prelude::*;
 

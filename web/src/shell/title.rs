@@ -1,7 +1,7 @@
 //! The window's title. The file comes first, since it tells the browser's tabs apart, then the verdict.
 
-use shared::diagnosis::{Diagnosis, Verdict};
-use shared::finding::Integrity;
+use query::diagnosis::{Diagnosis, Verdict};
+use query::finding::Integrity;
 
 use crate::model::{Model, Phase};
 
@@ -33,7 +33,7 @@ fn in_short(whole: &Diagnosis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::diagnosis::Cause;
+    use query::diagnosis::Cause;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The trace inside a page that is one file.
 
 use js_sys::{Function, Promise};
-use shared::link::{Link, Parsed};
+use query::link::{Link, Parsed};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;

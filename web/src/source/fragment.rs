@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use js_sys::decode_uri_component;
-use shared::link::Encoded;
+use query::link::Encoded;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{Url, UrlSearchParams};
 

@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 
 use js_sys::{Array, ArrayBuffer, Object, Reflect};
-use shared::limits::{MESSAGE_BYTES, NAME_CHARS, TRUSTED_SITES};
-use shared::text::is_hidden;
+use trace::limits::{MESSAGE_BYTES, NAME_CHARS, TRUSTED_SITES};
+use trace::text::is_hidden;
 use wasm_bindgen::prelude::*;
 use web_sys::{File, MessageEvent, Window};
 

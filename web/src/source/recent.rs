@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
-use shared::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES, RECENT_FILES};
-use shared::link::FileHash;
+use query::link::FileHash;
+use trace::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES, RECENT_FILES};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{DataTransfer, File};

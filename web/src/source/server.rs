@@ -1,7 +1,7 @@
 //! The API of the server that the page comes from. A page from elsewhere (a folder, a static host) finds no such API.
 
 use js_sys::{Array, JSON, Reflect};
-use shared::text::is_hidden;
+use trace::text::is_hidden;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};

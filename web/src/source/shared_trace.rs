@@ -2,11 +2,11 @@
 
 use js_sys::JSON;
 use protocol::server::{AWAY, KEY_HEADER, refusal, request_with};
-use shared::order::Within;
-use shared::wire::is_link_token;
+use trace::order::Within;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::Response;
+use wire::is_link_token;
 use yew::Callback;
 
 use super::server::{self, Json};

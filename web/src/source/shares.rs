@@ -2,7 +2,7 @@
 
 use js_sys::{JSON, Object, Reflect};
 use protocol::server::{AWAY, code_and_message, request};
-use shared::link::Link;
+use query::link::Link;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortSignal, Blob, RequestInit, Response};

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use js_sys::decode_uri_component;
-use shared::limits::ADDRESS_BYTES;
+use trace::limits::ADDRESS_BYTES;
 use web_sys::{Url, UrlSearchParams};
 use yew::Callback;
 

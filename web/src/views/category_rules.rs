@@ -1,6 +1,6 @@
 //! The rules that tell what memory is used for: what each decided, and rules of one's own.
 
-use shared::query::{Answer, Category, CategoryRule, Query};
+use query::{Answer, Category, CategoryRule, Query};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 

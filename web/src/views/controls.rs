@@ -1,8 +1,8 @@
 //! Controls shared by the toolbars of several views.
 
-use shared::analysis::folding::{best_frame, short_name};
-use shared::query::{ColorBy, FrameText};
-use shared::text::separators;
+use query::folding::{best_frame, short_name};
+use query::{ColorBy, FrameText};
+use trace::text::separators;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 

@@ -1,8 +1,8 @@
 //! A request that failed, in words and as an outlined mark: the same on the timeline and the heatmap.
 
-use shared::diagnosis::{Cause, FailedRequest};
-use shared::order::Within;
-use shared::units::Bytes;
+use query::diagnosis::{Cause, FailedRequest};
+use trace::order::Within;
+use trace::units::Bytes;
 
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;

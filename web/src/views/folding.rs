@@ -1,6 +1,6 @@
 //! The rules that fold frames, as a person sets them: from a frame of a stack, or as text in a dialog.
 
-use shared::analysis::own_rules::OwnRules;
+use query::own_rules::OwnRules;
 use web_sys::HtmlTextAreaElement;
 use yew::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has.
 
-use shared::query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Query, pool_name, stream_name};
+use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Query, pool_name, stream_name};
 use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
@@ -123,7 +123,7 @@ fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
 /// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
 /// without memory at the moment are left out.
 pub fn ranked(classes: &Classes) -> Vec<u32> {
-    let growth = |i: &u32| classes.memory.get(*i as usize).map(shared::query::Memory::growth);
+    let growth = |i: &u32| classes.memory.get(*i as usize).map(query::Memory::growth);
     let has_memory =
         |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count + memory.before.count > 0);
     let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).filter(has_memory).collect();
@@ -133,9 +133,9 @@ pub fn ranked(classes: &Classes) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{Class, Memory, Moments, Paint};
-    use shared::totals::Amount;
-    use shared::units::{PoolId, Stream};
+    use query::{Class, Memory, Moments, Paint};
+    use trace::totals::Amount;
+    use trace::units::{PoolId, Stream};
 
     use super::*;
 

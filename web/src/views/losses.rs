@@ -1,8 +1,8 @@
 //! Draws where events are missing. The allocator's state is unknown there, so the background covers the picture, with a
 //! hatch over it. Totals from statistics are drawn under the hatch.
 
-use shared::order::Within;
-use shared::query::{LossSpan, Paint, Window};
+use query::{LossSpan, Paint, Window};
+use trace::order::Within;
 
 use super::events::lost_sentence;
 use crate::render::color::Rgb;
@@ -169,7 +169,7 @@ pub fn sentence(loss: &LossSpan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::SampleAt;
+    use query::SampleAt;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

@@ -28,7 +28,7 @@ pub mod timeline;
 pub mod verdict;
 pub mod whatif;
 
-use shared::link::{Side, Tab};
+use query::link::{Side, Tab};
 use yew::prelude::*;
 
 use crate::browser::window;

@@ -1,7 +1,7 @@
 //! The moment that lists of memory are of, in words, and the control that chooses it.
 
-use shared::query::{DeviceSummary, Memory};
-use shared::units::Count;
+use query::{DeviceSummary, Memory};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::controls::{choice, sends};

@@ -56,7 +56,7 @@ pub fn at(x: Scale, plot: Area, pins: &[PinFlag], point: (f64, f64)) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Window;
+    use query::Window;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

@@ -1,7 +1,7 @@
 //! The selected range over a picture with the x axis.
 
-use shared::query::{Axis, Window};
-use shared::units::{Micros, counted};
+use query::{Axis, Window};
+use trace::units::{Micros, counted};
 
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;

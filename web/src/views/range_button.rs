@@ -1,7 +1,7 @@
 //! The button beside the selected range that zooms to it.
 
-use shared::order::Within;
-use shared::query::Window;
+use query::Window;
+use trace::order::Within;
 use yew::prelude::*;
 
 use crate::hooks::{use_model, zoom_to_range};

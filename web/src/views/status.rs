@@ -1,9 +1,9 @@
 //! The status line: the cursor's position and the totals there.
 
-use shared::finding::Integrity;
-use shared::query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
-use shared::totals::difference;
-use shared::units::{Bytes, Count, Micros};
+use query::finding::Integrity;
+use query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
+use trace::totals::difference;
+use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::controls::sends;

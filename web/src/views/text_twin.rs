@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use shared::query::{
+use query::{
     Answer, Axis, Classes, DeviceSummary, EventFilter, Flame, FlameBox, FlameQuery, HeatmapCell, HeatmapCellQuery,
     Query, Window,
 };
-use shared::totals::Totals;
-use shared::units::{Bytes, Count, Micros};
+use trace::totals::Totals;
+use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;

@@ -1,10 +1,10 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
-use shared::category::Category;
-use shared::diagnosis::{Cause, FailedRequest, Verdict};
-use shared::finding::{FindingCode, Remedy};
-use shared::query::{Answer, Query};
-use shared::units::Count;
+use query::category::Category;
+use query::diagnosis::{Cause, FailedRequest, Verdict};
+use query::finding::{FindingCode, Remedy};
+use query::{Answer, Query};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;

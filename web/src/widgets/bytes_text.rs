@@ -1,6 +1,6 @@
 //! A byte count: short on the screen, exact on hover and on copy.
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 use yew::prelude::*;

@@ -1,6 +1,6 @@
 //! Small controls: toggle buttons, filter chips, and the colour chip of a class.
 
-use shared::query::Paint;
+use query::Paint;
 use yew::prelude::*;
 
 use crate::render::palette::Palette;

@@ -1,6 +1,6 @@
 //! A button that copies a text and confirms it.
 
-use shared::text::sealed;
+use trace::text::sealed;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlDocument, HtmlTextAreaElement};
 use yew::prelude::*;

@@ -1,8 +1,8 @@
 //! Number formats: aligned seconds, shares, wall-clock times.
 
-use shared::decimal::Decimal;
-pub use shared::units::counted;
-use shared::units::{Bytes, Moment};
+use trace::decimal::Decimal;
+pub use trace::units::counted;
+use trace::units::{Bytes, Moment};
 
 /// Formats microseconds as seconds with six decimals, so that a column lines up: `12.482031`.
 pub fn seconds(us: f64) -> String {

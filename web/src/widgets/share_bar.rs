@@ -1,6 +1,6 @@
 //! A part of a whole in a list: a bar with a number.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use yew::prelude::*;
 
 use super::format::share;

@@ -1,7 +1,7 @@
 //! A call site where there may be little room for it: what is shortened first is the function with its folder, then the file,
 //! and never the number of the line.
 
-use shared::text::separators;
+use trace::text::separators;
 use yew::prelude::*;
 
 /// Renders a call site: `<module> scripts/train.py:30`.

@@ -1,7 +1,7 @@
 //! Sizes and positions that are known at run time only. The page's content security policy forbids style attributes in
 //! markup, so they are set on the element itself.
 
-use shared::decimal::Decimal;
+use trace::decimal::Decimal;
 use web_sys::HtmlElement;
 use yew::NodeRef;
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use protocol::whatif::CurvesAsked;
-use shared::query::Axis;
+use query::Axis;
 
 /// When each position was reached.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Window;
+    use query::Window;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use protocol::whatif::{CurvesAsked, RunCurve};
-use shared::whatif::Course;
+use whatif::Course;
 
 use crate::axis::Times;
 
@@ -34,7 +34,7 @@ fn extremes(course: &Course, positions: RangeInclusive<u32>) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{Axis, Window};
+    use query::{Axis, Window};
 
     use super::*;
 

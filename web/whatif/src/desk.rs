@@ -1,12 +1,12 @@
 //! Answers questions about one device's requests, one piece of work at a time, the quickest first: runs, then the
 //! advice of verdicts, then the next settings of a search, then the least memory of each run.
 
+use allocator::{DriverError, Profile};
 use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
-use shared::allocator::{DriverError, Profile};
-use shared::diagnosis::Verdict;
-use shared::session::RecordedRequests;
-use shared::text::shown;
-use shared::whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
+use query::diagnosis::Verdict;
+use session::RecordedRequests;
+use trace::text::shown;
+use whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
 
 use crate::axis::Times;
 use crate::curve::curve;

@@ -1,12 +1,12 @@
+use format::import::Importer;
 use protocol::message::{decode, encode};
-use shared::diagnosis::Cause;
-use shared::finding::Remedy;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::query::{Axis, Window};
-use shared::session::Session;
-use shared::whatif::RunTrace;
-use shared::whatif::tune::Goal;
+use query::diagnosis::Cause;
+use query::finding::Remedy;
+use query::{Axis, Window};
+use session::Session;
+use trace::limits::ImportLimits;
+use whatif::RunTrace;
+use whatif::tune::Goal;
 
 use super::*;
 

@@ -4,7 +4,7 @@
 //! no need of that. Each worker serves one device, so that ending it ends whatever it is doing.
 //!
 //! ```text
-//! engine ─► requests ─► page ─► desk ─► shared::whatif
+//! engine ─► requests ─► page ─► desk ─► whatif
 //! ```
 #![allow(
     unreachable_pub,

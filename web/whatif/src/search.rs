@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use allocator::AllocatorConfig;
 use protocol::whatif::{FromWhatIf, Tuned};
-use shared::allocator::AllocatorConfig;
-use shared::whatif::tune::{Candidate, Goal, Search, Tried, Tuning};
-use shared::whatif::{Outcome, Requests, Terms};
+use whatif::tune::{Candidate, Goal, Search, Tried, tuning};
+use whatif::{Outcome, Requests, Terms};
 
 /// A search under way.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Searching {
     /// Ends the search; `None` if nothing was run yet.
     pub fn end(self, requests: &Requests, is_complete: bool) -> Option<Tuned> {
         let Self { terms, conf, goal, recorded, tried, .. } = self;
-        let tuning = Tuning::of(goal, &tried, (&conf, &recorded?), (&requests.bounds(), terms.room()));
+        let tuning = tuning(goal, &tried, (&conf, &recorded?), (&requests.bounds(), terms.room()));
         Some(Tuned { tuning, is_complete })
     }
 }

@@ -1,10 +1,10 @@
 //! From what a person writes to the terms of a run. Errors are sentences.
 
+use allocator::{AllocatorConfig, Profile};
 use protocol::whatif::Wish;
-use shared::allocator::{AllocatorConfig, Profile};
-use shared::query::parse_bytes;
-use shared::units::Bytes;
-use shared::whatif::{AMPLE, CONTEXT, Card, Terms};
+use query::parse_bytes;
+use trace::units::Bytes;
+use whatif::{AMPLE, CONTEXT, Card, Terms};
 
 /// Returns the terms of a wish. What it leaves open is as in the recording.
 pub fn terms(wish: &Wish, profile: &'static Profile, recorded_capacity: Option<u64>) -> Result<Terms, String> {
@@ -56,7 +56,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use shared::allocator::TORCH_2_11;
+    use allocator::TORCH_2_11;
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use shared::allocator::{AllocatorConfig, DeviceAllocator, Profile};
-use shared::units::Stream;
+use allocator::{AllocatorConfig, DeviceAllocator, Profile};
+use trace::units::Stream;
 use vramscope::allocator::{EventSink, Fault, History, LockedAllocator};
 use vramscope::driver::cuda::CudaDriver;
 use vramscope::recorder::{Capture, Clock, Stacks};

@@ -4,10 +4,10 @@
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
 
-use shared::allocator::{FreeError, MisuseError, Request};
-use shared::event::Action;
-use shared::frames::StackId;
-use shared::units::{Address, Stream};
+use allocator::{FreeError, MisuseError, Request};
+use trace::event::Action;
+use trace::frames::StackId;
+use trace::units::{Address, Stream};
 use vramscope::allocator::Refusal;
 
 use super::devices::{Allocators, Slot, adopt, thread_number};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use shared::text::shown;
+use trace::text::shown;
 
 /// The most errors that are printed.
 const MAX_ERRORS: u32 = 16;

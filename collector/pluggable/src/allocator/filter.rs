@@ -10,8 +10,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use shared::allocator::Filter;
-use shared::units::Stream;
+use allocator::Filter;
+use trace::units::Stream;
 
 use super::devices::{Slot, thread_number};
 use super::library::Library;

@@ -4,9 +4,9 @@
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
 
-use shared::allocator::MisuseError;
-use shared::event::Action;
-use shared::units::{Address, Stream};
+use allocator::MisuseError;
+use trace::event::Action;
+use trace::units::{Address, Stream};
 use vramscope::allocator::Refusal;
 
 use super::devices::{Allocators, adopt};
@@ -19,7 +19,7 @@ use super::raise::raise;
 pub extern "C" fn vramscope_init(_device_count: c_int) {
     let begun = catch_unwind(|| {
         let Some(allocators) = Allocators::get() else { return Ok(()) };
-        let settings = shared::export::settings(&allocators.config(), allocators.profile);
+        let settings = format::export::settings(&allocators.config(), allocators.profile);
         allocators.recording.start(allocators.profile.torch, &settings, allocators.level)
     });
     match begun {

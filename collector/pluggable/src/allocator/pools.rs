@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use shared::units::PoolId;
+use trace::units::PoolId;
 
 use super::devices::{Allocators, Slot};
 use super::errors::print_error;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use shared::limits::RecorderLimits;
-use shared::trace::Settings;
+use trace::Settings;
+use trace::limits::RecorderLimits;
 use vramscope::driver::cuda;
 use vramscope::recorder::{Capture, RecorderSink, Stacks};
 

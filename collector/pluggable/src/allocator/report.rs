@@ -6,9 +6,9 @@ use std::ffi::c_int;
 use std::panic::catch_unwind;
 use std::ptr;
 
+use allocator::{DeviceAllocator, Driver, Stats};
+use format::export;
 use serde_json::{Map, Value};
-use shared::allocator::{DeviceAllocator, Driver, Stats};
-use shared::export;
 use vramscope::allocator::{DeviceState, snapshot};
 
 use super::devices::Allocators;

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int};
 use std::panic::catch_unwind;
 
-use shared::allocator::AllocatorConfig;
+use allocator::AllocatorConfig;
 use vramscope::allocator::Release;
 use vramscope::recorder::Capture;
 
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn vramscope_allocator_set_settings(settings: *const c_cha
         // SAFETY: as the caller promises.
         let settings = unsafe { text(settings) }.unwrap_or_default();
         let allocators = Allocators::get().ok_or("vramscope.use_allocator() was not called in this process")?;
-        let mut outcome = shared::allocator::parse(&settings, allocators.profile, &mut allocators.config());
+        let mut outcome = allocator::parse(&settings, allocators.profile, &mut allocators.config());
         for slot in allocators.opened() {
             let set =
                 slot.locked.with(|allocator| allocator.set_config(&settings)).map_err(|fault| fault.to_string())?;

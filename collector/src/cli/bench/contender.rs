@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use shared::allocator::{AllocError, AllocatorConfig, DeviceAllocator, Driver, DriverError, Profile, Request};
-use shared::frames::StackId;
-use shared::units::{Address, Stream};
+use allocator::{AllocError, AllocatorConfig, DeviceAllocator, Driver, DriverError, Profile, Request};
+use trace::frames::StackId;
+use trace::units::{Address, Stream};
 
 use super::measured::Allocator;
 use crate::driver::cuda::{CudaDriver, Device, PoolError, PoolSettings, Source, StreamOrderedPool};

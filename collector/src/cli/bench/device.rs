@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shared::allocator::{AllocatorConfig, Profile};
-use shared::units::{Address, Stream, counted};
-use shared::whatif::Call;
+use allocator::{AllocatorConfig, Profile};
+use trace::units::{Address, Stream, counted};
+use whatif::Call;
 
 use super::contender::{Contender, create};
 use super::measured::{Allocator, Calls, Durations, Measured};

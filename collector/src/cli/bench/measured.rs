@@ -1,7 +1,7 @@
 //! What the requests come to in one allocator.
 
 use serde::Serialize;
-use shared::whatif::{Call, Requests};
+use whatif::{Call, Requests};
 
 use crate::cli::subject::Subject;
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use format::Header;
+use format::import::Imported;
 use serde::Serialize;
-use shared::format::{self, Header};
-use shared::import::Imported;
 
 use self::measured::Measured;
 use super::choice;
@@ -151,7 +151,7 @@ impl Bench {
         choice::workload(&name).map(Some)
     }
 
-    fn of_file(&self, told: Option<&'static shared::allocator::Profile>) -> Result<Subject, String> {
+    fn of_file(&self, told: Option<&'static allocator::Profile>) -> Result<Subject, String> {
         let Imported { mut snapshot, header, .. } = read(&self.subject)?;
         let index = choose(self.device, &snapshot.devices)?;
         let _progress = Progress::new(format!("Repeating {} as it was recorded", short_name_of(&self.subject)));

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use shared::units::{Bytes, Count, counted, counted_as};
+use trace::units::{Bytes, Count, counted, counted_as};
 
 use super::Benched;
 use super::measured::{Allocator, Durations, Measured};

@@ -1,7 +1,7 @@
 //! The options of adapters and quantised weights.
 
+use budget::{Lora, Matrix, Mlp, Model, Quantization, Targets};
 use clap::{Args, ValueEnum};
-use shared::budget::{Lora, Matrix, Mlp, Model, Quantization, Targets};
 
 use super::config::ModelConfig;
 use super::count;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use budget::{Biases, Block, Experts, Mlp, Model, Norm, Quantization};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm, Quantization};
-use shared::limits::MODEL_CONFIG_BYTES;
+use trace::limits::MODEL_CONFIG_BYTES;
 
 use super::shape::GPT;
 use crate::cli::read::bytes;

@@ -1,7 +1,7 @@
 //! The options that divide a model among devices.
 
+use budget::Parallel;
 use clap::Args;
-use shared::budget::Parallel;
 
 use super::count;
 

@@ -1,10 +1,10 @@
 //! Whether a model fits on a card, and its largest batch there: by formula, and by simulation.
 
+use budget::{Answer, Model, Plan, largest_batch};
+use format::sweep::{Largest, Run};
 use serde::Serialize;
-use shared::budget::{Answer, Model, Plan, largest_batch};
-use shared::sweep::{Largest, Run};
-use shared::units::{Bytes, Count};
-use shared::whatif::Card;
+use trace::units::{Bytes, Count};
+use whatif::Card;
 
 use super::simulation::{self, STEPS};
 use crate::cli::parallel;

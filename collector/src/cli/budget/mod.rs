@@ -12,9 +12,9 @@ mod text;
 
 use std::process::ExitCode;
 
+use budget::{Attention, Checkpointing, Model, ModelError, Optimizer, Plan, Precision};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use shared::budget::{Attention, Checkpointing, Model, ModelError, Optimizer, Plan, Precision};
 
 use self::adapters::Adapters;
 use self::config::{ModelConfig, Taken};

@@ -1,7 +1,7 @@
 //! The `quantization_config` of a `config.json`, as bitsandbytes writes it.
 
+use budget::Quantization;
 use serde_json::{Map, Value};
-use shared::budget::Quantization;
 
 /// The most characters of a file's text that an error repeats.
 const QUOTED: usize = 64;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use budget::{Biases, Block, Experts, Mlp, Model, Norm};
 use clap::{Args, ValueEnum};
-use shared::budget::{Biases, Block, Experts, Mlp, Model, Norm};
 
 use super::config::ModelConfig;
 use super::count;

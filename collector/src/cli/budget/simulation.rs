@@ -1,8 +1,8 @@
 //! The simulation of a planned model's training, compared with the plan.
 
+use budget::{Model, Optimizer, Part, Plan};
 use serde::Serialize;
-use shared::budget::{Model, Optimizer, Part, Plan};
-use shared::units::Count;
+use trace::units::Count;
 
 use crate::cli::setting;
 use crate::workloads::{ClockedSim, Outcome, Setup, run_model};
@@ -91,7 +91,7 @@ impl Simulation {
         let is_there = |compared: &Compared| {
             compared.part != Part::KvCache && (compared.planned_bytes > 0 || compared.simulated_bytes > 0)
         };
-        let peak = |stat: shared::allocator::StatArray| stat.all.peak.max(0) as u64;
+        let peak = |stat: allocator::StatArray| stat.all.peak.max(0) as u64;
         let peak_requested = peak(outcome.stats.requested_bytes);
         let planned = plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)).max(1);
         Self {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use budget::{Letter, Model, Part, Plan};
 use serde_json::Value;
-use shared::budget::{Letter, Model, Part, Plan};
-use shared::units::{Bytes, Count, counted};
+use trace::units::{Bytes, Count, counted};
 
 use super::simulation::{STEPS, Simulation};
 use super::{FromFile, Printed};

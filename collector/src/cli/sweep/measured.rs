@@ -1,7 +1,7 @@
 //! What a run used, from its counters.
 
-use shared::allocator::StatArray;
-use shared::sweep::Run;
+use allocator::StatArray;
+use format::sweep::Run;
 
 use crate::workloads::{JobError, Outcome};
 

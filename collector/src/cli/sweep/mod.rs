@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use shared::sweep::{self as document, Run};
-use shared::units::Bytes;
+use format::sweep::{self as document, Run};
+use trace::units::Bytes;
 
 pub(super) use self::measured::measured;
 pub(super) use self::range::Grid;

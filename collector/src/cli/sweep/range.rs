@@ -1,7 +1,7 @@
 //! The values of a swept parameter: `batch=64..512`, `batch=64..512:32`, `seq=512..8192:x2`, `checkpoint=none,full,4`.
 
-use shared::limits::SWEEP_VALUES;
-use shared::units::Count;
+use trace::limits::SWEEP_VALUES;
+use trace::units::Count;
 
 use crate::cli::budget::count;
 use crate::cli::suggestion::did_you_mean;

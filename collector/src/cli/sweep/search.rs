@@ -1,6 +1,6 @@
 //! The largest value that fits, proven on both sides.
 
-use shared::sweep::{Largest, Run};
+use format::sweep::{Largest, Run};
 
 use super::range::Grid;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use shared::sweep::{Run, Sweep};
-use shared::units::{Bytes, Count};
+use format::sweep::{Run, Sweep};
+use trace::units::{Bytes, Count};
 
 /// A sweep, to be printed as a table.
 pub(super) struct Text<'a>(pub(super) &'a Sweep);

@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 
 use clap::Args;
-use shared::link::Encoded;
+use query::link::Encoded;
 
 use self::job::{Program, python_path, run_name};
 use self::lookout::Lookout;

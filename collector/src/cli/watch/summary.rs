@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::report::{DeviceReport, FileReport};
-use shared::units::{Bytes, Count, Micros, counted};
+use format::import::Importer;
+use report::{DeviceReport, FileReport};
 use tokio::time::sleep;
+use trace::limits::ImportLimits;
+use trace::units::{Bytes, Count, Micros, counted};
 
 use crate::remote::{Listed, Remote};
 

@@ -5,8 +5,8 @@
 
 use std::ffi::c_void;
 
-use shared::allocator::DriverError;
-use shared::units::{Address, Stream};
+use allocator::DriverError;
+use trace::units::{Address, Stream};
 
 use super::Device;
 use super::symbols::Failure;

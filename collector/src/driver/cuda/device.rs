@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use allocator::{DriverError, MemoryInfo};
 use cudarc::driver::sys::{
     CUmemAllocationGranularity_flags, CUmemAllocationHandleType, CUmemAllocationProp,
     CUmemAllocationProp_st__bindgen_ty_1, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUuuid,
 };
-use shared::allocator::{DriverError, MemoryInfo};
 
 use super::CudaError;
 use super::spans::Spans;

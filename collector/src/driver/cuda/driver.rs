@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use allocator::{Driver, DriverError, MemoryInfo};
 use cudarc::driver::sys::{CUmemAccess_flags, CUmemAccessDesc};
-use shared::allocator::{Driver, DriverError, MemoryInfo};
-use shared::units::{Address, Stream};
+use trace::units::{Address, Stream};
 
 use super::copy::width;
 use super::managed::{ManagedMemory, ManagedStatistics, Source};

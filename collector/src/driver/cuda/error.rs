@@ -1,6 +1,6 @@
 //! Errors of a device, each as one line.
 
-use shared::allocator::DriverError;
+use allocator::DriverError;
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

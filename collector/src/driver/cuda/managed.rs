@@ -8,9 +8,9 @@ use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
 
+use allocator::DriverError;
 use cudarc::driver::sys::{CUdevice_attribute, CUmem_advise, CUmemAttach_flags};
-use shared::allocator::DriverError;
-use shared::units::{Address, Stream};
+use trace::units::{Address, Stream};
 
 use super::copy::width;
 use super::symbols::ManagedApi;

@@ -11,9 +11,9 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::Arc;
 
+use allocator::DriverError;
 use cudarc::driver::sys::{CUmemAllocationHandleType, CUmemAllocationType, CUmemPool_attribute, CUmemPoolProps};
-use shared::allocator::DriverError;
-use shared::units::{Address, Stream};
+use trace::units::{Address, Stream};
 
 use super::copy::width;
 use super::symbols::PoolApi;

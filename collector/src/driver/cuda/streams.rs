@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use allocator::DriverError;
 use cudarc::driver::sys::{CUevent_flags, CUstream_flags};
-use shared::allocator::DriverError;
-use shared::units::Stream;
+use trace::units::Stream;
 
 use super::Device;
 use super::symbols::Failure;

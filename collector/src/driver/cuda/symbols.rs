@@ -8,11 +8,11 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
+use allocator::DriverError;
 use cudarc::driver::sys::{
     self, CUmem_advise, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationProp, CUmemPool_attribute,
     CUmemPoolProps, CUresult, CUuuid,
 };
-use shared::allocator::DriverError;
 
 use super::CudaError;
 

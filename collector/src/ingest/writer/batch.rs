@@ -1,8 +1,8 @@
 //! Checks the chunks of a batch and counts what they hold.
 
-use shared::format::{Chunk, Kind, StatisticsChunk};
-use shared::tracker::Tracker;
-use shared::units::Bytes;
+use format::{Chunk, Kind, StatisticsChunk};
+use trace::units::Bytes;
+use tracker::Tracker;
 
 use super::SessionWriter;
 use super::survey::push_range;

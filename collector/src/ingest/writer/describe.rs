@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use shared::format::{ChunkScanner, Piece};
-use shared::units::Bytes;
+use format::{ChunkScanner, Piece};
+use trace::units::Bytes;
 
 use super::recover::damage_note;
 use super::survey::label;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use shared::limits::ServerLimits;
+use trace::limits::ServerLimits;
 
 use super::SessionWriter;
 use super::describe::describe;

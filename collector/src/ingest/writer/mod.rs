@@ -16,9 +16,9 @@ mod survey;
 use std::ops::Range;
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, ChunkReader};
-use shared::limits::ServerLimits;
-use shared::tracker::Tracker;
+use format::{BatchEnd, ChunkReader};
+use trace::limits::ServerLimits;
+use tracker::Tracker;
 
 use super::IngestError;
 use super::gaps::DeviceGaps;

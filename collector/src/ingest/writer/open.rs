@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, Chunk, ChunkReader, Kind};
-use shared::limits::{ImportLimits, ServerLimits};
-use shared::tracker::Tracker;
+use format::{BatchEnd, Chunk, ChunkReader, Kind};
+use trace::limits::{ImportLimits, ServerLimits};
+use tracker::Tracker;
 
 use super::describe::describe;
 use super::survey::{READ_BYTES, Read};
@@ -130,8 +130,8 @@ impl SessionWriter {
 fn visit(number: u32, to: u64, read: Read<'_>, visit: &mut dyn FnMut(Chunk<'_>)) -> Result<(), IngestError> {
     let limits = ImportLimits::default();
     // The prelude is skipped and not checked: damage to it costs nothing.
-    let mut chunks = ChunkReader::at_chunk(&limits, shared::format::PRELUDE_BYTES as u64);
-    let mut at = shared::format::PRELUDE_BYTES as u64;
+    let mut chunks = ChunkReader::at_chunk(&limits, format::PRELUDE_BYTES as u64);
+    let mut at = format::PRELUDE_BYTES as u64;
     loop {
         let most = to.saturating_sub(at).min(READ_BYTES as u64) as usize;
         let bytes = read(at, most)?;

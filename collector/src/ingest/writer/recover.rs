@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, prelude};
-use shared::limits::ServerLimits;
-use shared::units::Bytes;
+use format::{BatchEnd, prelude};
+use trace::limits::ServerLimits;
+use trace::units::Bytes;
 
 use super::SessionWriter;
 use super::describe::describe;

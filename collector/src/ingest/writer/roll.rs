@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use shared::format::{BatchEnd, Kind, Writer, prelude, seal};
+use format::{BatchEnd, Kind, Writer, prelude, seal};
 
 use super::SessionWriter;
 use crate::ingest::IngestError;

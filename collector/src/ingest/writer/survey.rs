@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use shared::format::{ChunkReader, ChunkScanner, Kind, Piece, RawChunk};
-use shared::limits::ImportLimits;
+use format::{ChunkReader, ChunkScanner, Kind, Piece, RawChunk};
+use trace::limits::ImportLimits;
 
 use crate::store::{Label, StoreResult};
 

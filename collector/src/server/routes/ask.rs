@@ -67,7 +67,7 @@ pub(crate) async fn ask(
         let message = "Send {\"what\":\"history\"} or {\"what\":\"state\"} as application/json.";
         return Err(ApiError::malformed(message));
     };
-    if session.state(app.limits()) != shared::wire::SessionState::Live {
+    if session.state(app.limits()) != wire::SessionState::Live {
         return Err(ApiError::new(StatusCode::CONFLICT, "state", "The job has ended or is disconnected."));
     }
     session.ask(question.what.name());

@@ -10,11 +10,10 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::format;
-use shared::limits::PREVIEW_PART_BYTES;
-use shared::preview::{self, Headline};
-use shared::text::shown;
+use session::preview::{self, Headline};
 use tokio::time::timeout;
+use trace::limits::PREVIEW_PART_BYTES;
+use trace::text::shown;
 
 use super::blocking;
 use crate::server::App;

@@ -13,8 +13,8 @@ use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use shared::event::Action;
-use shared::wire::SessionState;
+use trace::event::Action;
+use wire::SessionState;
 
 use super::blocking;
 use super::session_gauges::SessionGauges;
@@ -174,8 +174,8 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use shared::limits::ServerLimits;
-    use shared::wire::Code;
+    use trace::limits::ServerLimits;
+    use wire::Code;
 
     use super::*;
     use crate::bus::LocalBus;

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::wire::is_link_token;
+use wire::is_link_token;
 
 use super::link_page::link_page;
 use crate::server::App;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use prometheus_client::metrics::gauge::ConstGauge;
-use shared::limits::ServerLimits;
-use shared::wire::SessionState;
+use trace::limits::ServerLimits;
+use wire::SessionState;
 
 use super::metrics::{Metrics, gauge};
 use crate::ingest::{DeviceGaps, Session, Sessions};

@@ -136,7 +136,7 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
-    if session.state(app.limits()) == shared::wire::SessionState::Live {
+    if session.state(app.limits()) == wire::SessionState::Live {
         let message = "The session is live. It can be deleted when its job has ended.";
         return Err(ApiError::new(StatusCode::CONFLICT, "state", message));
     }

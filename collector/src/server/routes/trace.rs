@@ -2,7 +2,7 @@
 //!
 //! Each download has a thread and some MiB of pieces, so there is a [`DownloadSlots`](crate::server::download_slots::DownloadSlots) for them. Writing
 //! a pickle takes roughly 20 times the memory of what is stored, from the first byte that is read to the last byte that the
-//! connection takes. All pickles together are limited to [`ServerLimits::pickle_bytes`](shared::limits::ServerLimits) of
+//! connection takes. All pickles together are limited to [`ServerLimits::pickle_bytes`](trace::limits::ServerLimits) of
 //! stored bytes, and so to 20 times as much memory: small sessions don't wait for each other, and one of the largest size has
 //! to be alone.
 
@@ -14,10 +14,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
+use format::export;
+use format::recording::Decoder;
 use serde::Deserialize;
-use shared::export;
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
+use trace::limits::ImportLimits;
 use utoipa::ToSchema;
 
 use super::binary::Binary;

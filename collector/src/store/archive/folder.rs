@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared::wire::is_session;
+use wire::is_session;
 
 use super::{Archive, Sealed};
 use crate::store::files::{Files, replace};

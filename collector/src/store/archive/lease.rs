@@ -16,9 +16,9 @@ use std::time::Duration;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, UpdateVersion};
 use serde::{Deserialize, Serialize};
-use shared::limits::ObjectLimits;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+use trace::limits::ObjectLimits;
 
 use crate::store::{StoreError, StoreResult};
 

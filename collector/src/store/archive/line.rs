@@ -22,8 +22,8 @@ use object_store::client::{
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
-use shared::limits::ObjectLimits;
 use tokio::time::{Instant, sleep_until, timeout};
+use trace::limits::ObjectLimits;
 use url::Url;
 
 use crate::store::{StoreError, StoreResult};

@@ -16,11 +16,11 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use shared::limits::ObjectLimits;
-use shared::wire::{SESSION_CHARS, session_id};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle as JoinTask;
+use trace::limits::ObjectLimits;
 use url::Url;
+use wire::{SESSION_CHARS, session_id};
 
 use super::lease::{Holder, Lease};
 use super::line::{self, within};

@@ -16,10 +16,10 @@ use object_store::retry::{RetryContext, RetryFailure, RetryPolicy};
 use object_store::{
     MultipartUpload, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutPayload, Result as ObjectResult,
 };
-use shared::limits::ObjectLimits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::sleep;
+use trace::limits::ObjectLimits;
 
 use super::line::{error_of, within};
 use crate::store::files::Files;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use object_store::path::Path;
-use shared::limits::ObjectLimits;
+use trace::limits::ObjectLimits;
 use url::Url;
 
 use super::line;

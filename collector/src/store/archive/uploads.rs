@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use object_store::ObjectStoreExt;
-use shared::limits::ObjectLimits;
+use trace::limits::ObjectLimits;
 
 use super::Sealed;
 use super::line::within;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use object_store::{GetOptions, ObjectStoreExt};
-use shared::limits::ObjectLimits;
+use trace::limits::ObjectLimits;
 
 use super::Shelf;
 use crate::store::archive::{Objects, within};

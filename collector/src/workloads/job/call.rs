@@ -1,7 +1,7 @@
 //! Where a program is: the chain of functions that called one another, and the stacks that result from it.
 
 use rustc_hash::FxHashMap;
-use shared::frames::{Frame, FrameId, StackId, Symbols};
+use trace::frames::{Frame, FrameId, StackId, Symbols};
 
 use crate::workloads::call_site::{Call, Site};
 use crate::workloads::sites;

@@ -1,8 +1,8 @@
 //! The devices that a job can run on.
 
-use shared::allocator::sim::{Placement, SimDriver};
-use shared::allocator::{Driver, DriverError, MemoryInfo};
-use shared::units::{Address, Stream};
+use allocator::sim::{Placement, SimDriver};
+use allocator::{Driver, DriverError, MemoryInfo};
+use trace::units::{Address, Stream};
 
 use super::rng::Rng;
 use crate::driver::cuda::CudaDriver;

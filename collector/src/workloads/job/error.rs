@@ -1,7 +1,7 @@
 //! Why a job ends early.
 
-use shared::allocator::{AllocError, DriverError, MisuseError, OutOfMemory};
-use shared::limits;
+use allocator::{AllocError, DriverError, MisuseError, OutOfMemory};
+use trace::limits;
 
 /// An error that ends a job, unless the job catches it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum JobError {
     /// The trace reached the largest permitted number of events.
     #[error(
         "the run has made {} events, and no trace may be longer. Run it with fewer --steps",
-        shared::units::Count(limits::RUN_EVENTS as u64)
+        trace::units::Count(limits::RUN_EVENTS as u64)
     )]
     TooLong,
     /// The stop signal was set.

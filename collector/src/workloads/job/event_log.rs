@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use shared::allocator::{TraceEntry, TraceSink};
-use shared::frames::{StrId, Symbols};
-use shared::limits;
-use shared::trace::{Event, Events, Tag, TagId, Tags};
-use shared::units::{Address, PoolId, Stream};
+use allocator::{TraceEntry, TraceSink};
+use trace::frames::{StrId, Symbols};
+use trace::limits;
+use trace::units::{Address, PoolId, Stream};
+use trace::{Event, Events, Tag, TagId, Tags};
 
 use super::clock::JobClock;
 use super::recording_output::RecordingOutput;

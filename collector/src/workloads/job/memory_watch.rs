@@ -1,8 +1,8 @@
 //! Says when much of a run's cached memory becomes unusable (`--warn-at`).
 
-use shared::allocator::{DeviceAllocator, Driver, TraceSink};
-use shared::monitor::{Monitor, Warning};
-use shared::replay::FreeSums;
+use crate::workloads::monitor::{Monitor, Warning};
+use allocator::{DeviceAllocator, Driver, TraceSink};
+use replay::FreeSums;
 
 /// Looks at the allocator before each request.
 pub struct MemoryWatch {

@@ -28,14 +28,13 @@ pub use parts::PartUse;
 pub use recording_output::{Heading as RecordingHeading, RecordingOutput};
 pub use stop_signal::StopSignal;
 
+use allocator::{DeviceAllocator, Filter, PoolOptions, Request};
+use budget::Part;
+use format::export;
 use rustc_hash::FxHashSet;
-use shared::allocator::{DeviceAllocator, Filter, PoolOptions, Request};
-use shared::budget::Part;
-use shared::export;
-use shared::frames::StackId;
-use shared::replay;
-use shared::trace::{Annotation, DeviceTrace, Snapshot, Stage};
-use shared::units::{Address, PoolId, Stream};
+use trace::frames::StackId;
+use trace::units::{Address, PoolId, Stream};
+use trace::{Annotation, DeviceTrace, Snapshot, Stage};
 
 use self::call::Calls;
 use self::event_log::EventLog;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use shared::allocator::DriverError;
-use shared::trace::OutsideSample;
+use allocator::DriverError;
+use trace::OutsideSample;
 
 use crate::driver::outside::Outside;
 

@@ -1,7 +1,7 @@
 //! What each part of a program holds: weights, activations and others.
 
+use budget::Part;
 use serde::Serialize;
-use shared::budget::Part;
 
 /// What one part held over a run, in requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,11 +1,11 @@
 //! Records a run while it happens, to a file or a server. If the run is killed, the recording ends there.
 
-use shared::allocator::{AllocatorConfig, Profile, TraceEntry};
-use shared::export;
-use shared::format::{Device as RecordedDevice, Header};
-use shared::frames::{FrameId, StackId, Symbols};
-use shared::limits::RecorderLimits;
-use shared::trace::{OutsideSample, Segment, Stage};
+use allocator::{AllocatorConfig, Profile, TraceEntry};
+use format::export;
+use format::{Device as RecordedDevice, Header};
+use trace::frames::{FrameId, StackId, Symbols};
+use trace::limits::RecorderLimits;
+use trace::{OutsideSample, Segment, Stage};
 
 use super::clock::JobClock;
 use crate::recorder::{DeviceSegments, Output, Recorder, RecorderError};

@@ -5,9 +5,9 @@ mod text;
 
 pub use report::{Heading, Level, Report};
 
-use shared::allocator::Stats;
-use shared::budget::{Model, Part};
-use shared::trace::Snapshot;
+use allocator::Stats;
+use budget::{Model, Part};
+use trace::Snapshot;
 
 use super::job::{Device, Ended, Job, JobError, PartUse, RunControl};
 use super::params::Choices;

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use allocator::Stat;
+use analysis::fragmentation::Fragmentation;
+use format::Header;
+use format::import::{Encoding, Format, Imported};
+use query::diagnosis::{Cause, Verdict};
+use query::finding::{Finding, FindingCode};
+use report::FileReport;
 use serde::Serialize;
-use shared::allocator::Stat;
-use shared::analysis::fragmentation::Fragmentation;
-use shared::diagnosis::{Cause, Verdict};
-use shared::finding::{Finding, FindingCode};
-use shared::format::{self, Header};
-use shared::import::{Encoding, Format, Imported};
-use shared::report::FileReport;
-use shared::trace::DeviceTrace;
-use shared::units::{Count, counted};
+use trace::DeviceTrace;
+use trace::units::{Count, counted};
 
 use super::{JobError, Outcome, PartUse};
 use crate::driver::outside::Outside;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use shared::units::{Bytes, Micros, counted, counted_as};
+use trace::units::{Bytes, Micros, counted, counted_as};
 
 use super::report::{Level, Report};
 

@@ -1,6 +1,6 @@
 //! Every other block is freed, then one large request.
 
-use shared::units::{Bytes, counted};
+use trace::units::{Bytes, counted};
 
 use super::MIB;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};

@@ -1,7 +1,7 @@
 //! Training that saves checkpoints.
 
-use shared::budget::Model;
-use shared::units::{Bytes, counted};
+use budget::Model;
+use trace::units::{Bytes, counted};
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
@@ -112,7 +112,7 @@ impl Pinned {
     /// Returns what the trace of the device does not show.
     fn note(&self) -> Option<String> {
         (self.saved > 0).then(|| {
-            let waited = shared::units::Micros(self.waited_us / self.saved as i64);
+            let waited = trace::units::Micros(self.waited_us / self.saved as i64);
             format!(
                 "Saved {} of {} through pinned host memory: {} of it, as each tensor takes a power of two, and nothing on the \
                  device. The optimizer waited {waited} for each, on average.",

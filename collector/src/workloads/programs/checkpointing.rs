@@ -1,7 +1,7 @@
 //! Training with activation checkpointing off, then on.
 
-use shared::budget::{Checkpointing, Model};
-use shared::units::{Bytes, Count, counted};
+use budget::{Checkpointing, Model};
+use trace::units::{Bytes, Count, counted};
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};

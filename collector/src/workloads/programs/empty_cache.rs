@@ -1,7 +1,7 @@
 //! Training without `empty_cache`, then with it in the loop.
 
-use shared::budget::Model;
-use shared::units::{Bytes, Count, counted};
+use budget::Model;
+use trace::units::{Bytes, Count, counted};
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use shared::budget::{Model, Optimizer, Part, Precision};
-use shared::units::{Count, PoolId, counted};
+use budget::{Model, Optimizer, Part, Precision};
+use trace::units::{Count, PoolId, counted};
 
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};

@@ -1,6 +1,6 @@
 //! A training loop that keeps a tensor of every step.
 
-use shared::budget::{Model, Part};
+use budget::{Model, Part};
 
 use super::MIB;
 use crate::workloads::job::{Device, Job, JobError, at};

@@ -1,6 +1,6 @@
 //! Models that take turns on one device.
 
-use shared::budget::{Model, Optimizer, Precision};
+use budget::{Model, Optimizer, Precision};
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, YES_NO};

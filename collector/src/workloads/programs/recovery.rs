@@ -1,6 +1,6 @@
 //! Training that catches an out-of-memory error and continues.
 
-use shared::budget::Model;
+use budget::Model;
 
 use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};

@@ -1,7 +1,7 @@
 //! ResNet-50 with growing batches.
 
-use shared::budget::Part;
-use shared::units::{Bytes, counted};
+use budget::Part;
+use trace::units::{Bytes, counted};
 
 use crate::workloads::job::{Call, Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};

@@ -1,6 +1,6 @@
 //! A GPT's training steps.
 
-use shared::budget::{Attention, Checkpointing, Model, Optimizer, Precision};
+use budget::{Attention, Checkpointing, Model, Optimizer, Precision};
 
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
@@ -98,7 +98,7 @@ pub(in crate::workloads) fn train<D: Device>(job: &mut Job<D>, model: &Model, st
 /// Copies tokens and targets on a separate stream.
 pub(super) fn next_batch<D: Device>(
     job: &mut Job<D>,
-    copying: shared::units::Stream,
+    copying: trace::units::Stream,
     model: &Model,
 ) -> Result<[Tensor; 2], JobError> {
     job.call(at("__next__", "data.py", 77), |job| {

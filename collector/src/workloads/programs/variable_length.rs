@@ -1,6 +1,6 @@
 //! Training on sequences of varied lengths.
 
-use shared::budget::Model;
+use budget::Model;
 
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};

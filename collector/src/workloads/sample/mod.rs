@@ -9,8 +9,8 @@ mod training;
 
 pub(super) use training::{STEPS, train};
 
-use shared::export;
-use shared::trace::Snapshot;
+use format::export;
+use trace::Snapshot;
 
 use super::job::{ClockedSim, RunControl};
 use super::setup::Setup;
@@ -37,10 +37,10 @@ fn trace() -> Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use shared::diagnosis::Cause;
-    use shared::import::{Encoding, Format, Imported};
-    use shared::query::{Answer, Query};
-    use shared::session::Session;
+    use format::import::{Encoding, Format, Imported};
+    use query::diagnosis::Cause;
+    use query::{Answer, Query};
+    use session::Session;
 
     use super::*;
 

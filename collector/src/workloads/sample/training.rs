@@ -3,7 +3,7 @@
 
 use super::sites;
 use crate::workloads::job::{Device, Job, JobError, Site, Tensor};
-use shared::units::Stream;
+use trace::units::Stream;
 
 const LAYERS: usize = 8;
 const WIDTH: u64 = 2560;

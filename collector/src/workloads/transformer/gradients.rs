@@ -1,6 +1,6 @@
 //! The gradients of a model's weights.
 
-use shared::budget::{Model, Part};
+use budget::{Model, Part};
 
 use crate::workloads::job::{Device, Job, JobError, Site, Tensor};
 

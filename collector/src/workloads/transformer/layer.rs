@@ -1,6 +1,6 @@
 //! One layer, forward and backward.
 
-use shared::budget::{Attention, Block, Linear, Matrix, Model, Norm, Part};
+use budget::{Attention, Block, Linear, Matrix, Model, Norm, Part};
 
 use super::gradients::Gradients;
 use super::mlp::{self, SavedMlp};

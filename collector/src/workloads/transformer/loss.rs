@@ -1,6 +1,6 @@
 //! The output layer and the loss, forward and backward.
 
-use shared::budget::{Model, Part};
+use budget::{Model, Part};
 
 use super::gradients::Gradients;
 use super::stream_bytes;

@@ -1,6 +1,6 @@
 //! The second half of a layer: an MLP, or a router with experts.
 
-use shared::budget::{Experts, Linear, Matrix, Mlp, Model, Part};
+use budget::{Experts, Linear, Matrix, Mlp, Model, Part};
 
 use super::gradients::Gradients;
 use super::layer::{adapt, gather_tokens, kept_if, linear_gradients, working};

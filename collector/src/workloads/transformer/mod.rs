@@ -9,7 +9,7 @@ mod mlp;
 
 use std::collections::VecDeque;
 
-use shared::budget::{Checkpointing, Model, Norm, Optimizer, Part};
+use budget::{Checkpointing, Model, Norm, Optimizer, Part};
 
 use self::gradients::Gradients;
 use self::layer::{Saved, backward_layer, forward_layer, norm_site};

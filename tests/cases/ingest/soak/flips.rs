@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use format::ChunkReader;
+use format::recording::Decoder;
 use serde_json::Value;
-use shared::format::ChunkReader;
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::trace::Event;
-use shared::tracker::Tracker;
 use tests::Folder;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::soak;
 use tests::stream::{Random, Stream};
+use trace::Event;
+use trace::limits::ImportLimits;
+use tracker::Tracker;
 
 use crate::{download, json};
 
@@ -134,7 +134,7 @@ fn a_flipped_bit_costs_what_it_hits_and_is_said() -> Result<()> {
         ensure!(lost == 0 || is_data, "{what}: {lost} events are lost, and none of them was hit");
         // The collector of the one that was interrupted goes on.
         let stream = &streams[1];
-        let hello = shared::wire::Hello { first: BATCHES + 1, ..stream.hello.clone() };
+        let hello = wire::Hello { first: BATCHES + 1, ..stream.hello.clone() };
         let (mut peer, next) = Peer::hello(server.address(), &hello).with_context(|| what.clone())?;
         for seq in next..=stream.last() {
             peer.batch(seq, stream.batch(seq))?;

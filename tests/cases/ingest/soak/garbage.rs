@@ -5,12 +5,12 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use shared::wire::Message;
 use tests::Folder;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::soak;
 use tests::stream::{Random, Stream};
+use wire::Message;
 
 /// Connections in a round.
 const CONNECTIONS: u64 = 40;

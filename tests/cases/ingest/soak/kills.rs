@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use shared::wire::Message;
 use tests::Folder;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::soak;
 use tests::stream::{Random, Stream};
+use wire::Message;
 
 use crate::{check_same, download, json};
 

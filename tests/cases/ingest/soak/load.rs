@@ -13,13 +13,13 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use shared::limits::ImportLimits;
-use shared::recording::Decoder;
-use shared::wire::Message;
+use format::recording::Decoder;
 use tests::peer::{Peer, Received};
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::{Folder, http, soak};
+use trace::limits::ImportLimits;
+use wire::Message;
 
 use crate::{download, json};
 
@@ -204,7 +204,7 @@ fn peak_mib(server: &Server) -> u64 {
 
 /// Returns how many batches of a stream are in its download, in their order.
 fn equal(file: &[u8], stream: &Stream) -> u64 {
-    let mut rest = file.strip_prefix(&shared::format::prelude()[..]).unwrap_or_default();
+    let mut rest = file.strip_prefix(&format::prelude()[..]).unwrap_or_default();
     let mut count = 0;
     for batch in &stream.batches {
         if let Some(after) = rest.strip_prefix(&batch[..]) {

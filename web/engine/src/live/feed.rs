@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use shared::limits::{LiveLimits, WireLimits};
-use shared::wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
+use trace::limits::{LiveLimits, WireLimits};
+use wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
 
 /// The number of status messages that the event rate is computed from: some seconds.
 const REPORTS: usize = 4;

@@ -13,12 +13,12 @@ mod socket;
 
 use std::cell::RefCell;
 
+use ::session::RecordedRequests;
+use query::own_rules::OwnRules;
 use js_sys::{Date, Math};
-use shared::analysis::own_rules::OwnRules;
-use shared::limits::LiveLimits;
-use shared::query::{Answer, Query};
-use shared::session::RecordedRequests;
-use shared::wire::SessionState;
+use query::{Answer, Query};
+use trace::limits::LiveLimits;
+use wire::SessionState;
 
 use self::feed::{Fault, Feed};
 use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};

@@ -1,6 +1,6 @@
 //! When the page gets a new state, and when a lost connection is tried again.
 
-use shared::order::Within;
+use trace::order::Within;
 
 /// Minimum milliseconds between two states: fifteen a second look like movement.
 const LEAST_MS: f64 = 66.0;

@@ -1,10 +1,10 @@
 //! The session that is being watched. Finds the selected allocation again when the oldest events are dropped.
 
-use shared::analysis::own_rules::OwnRules;
-use shared::import::ImportError;
-use shared::limits::LiveLimits;
-use shared::query::{Answer, EventFilter, Query};
-use shared::session::{LiveSession, RecordedRequests};
+use query::own_rules::OwnRules;
+use format::import::ImportError;
+use query::{Answer, EventFilter, Query};
+use session::{LiveSession, RecordedRequests};
+use trace::limits::LiveLimits;
 
 use protocol::message::{Failed, Kept, Trim, Update};
 
@@ -75,7 +75,7 @@ impl WatchedSession {
     }
 
     /// Returns what has arrived.
-    pub fn session(&mut self) -> &mut shared::session::Session {
+    pub fn session(&mut self) -> &mut session::Session {
         self.session.session()
     }
 

@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
+use format::import::Importer;
 use protocol::message::{FromWorker, Stage};
 use protocol::server::AWAY;
-use shared::format;
-use shared::import::Importer;
-use shared::limits::ImportLimits;
-use shared::preview;
+use session::preview;
+use trace::limits::ImportLimits;
 
 use super::link::{Link, Trouble, changed};
 use super::{arrived, complete, pictured, report, rest, show, stopped};

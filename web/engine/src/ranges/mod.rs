@@ -14,9 +14,9 @@ use std::rc::Rc;
 
 use js_sys::{Function, Promise};
 use protocol::message::{Detail, DetailState, FromWorker};
-use shared::preview::Preview;
-use shared::query::{Answer, Query};
-use shared::session::Session;
+use query::{Answer, Query};
+use session::Session;
+use session::preview::Preview;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 

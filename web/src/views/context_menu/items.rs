@@ -1,8 +1,8 @@
 //! The items of the context menu. Pure functions from what is known about its subject to the items that apply.
 
-use shared::analysis::folding::best_frame;
-use shared::query::FrameText;
-use shared::units::{Address, Count};
+use query::folding::best_frame;
+use query::FrameText;
+use trace::units::{Address, Count};
 
 use crate::model::{Action, Pin, Selection};
 use crate::views::details::search_term;

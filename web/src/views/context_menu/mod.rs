@@ -2,8 +2,8 @@
 
 mod items;
 
-use shared::query::{AllocationDetail, Answer, LineQuery, Moments, Query, StateAt};
-use shared::units::{Bytes, Count};
+use query::{AllocationDetail, Answer, LineQuery, Moments, Query, StateAt};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use self::items::{Act, Item, Known, items};
@@ -196,7 +196,7 @@ fn moment_title(model: &ModelHandle, state: &StateAt) -> String {
 fn of_moment(model: &ModelHandle, state: &StateAt) -> Known {
     let pin = Some(pin_of_moment(model.device(), state));
     let Some(event) = &state.event else { return Known { pin, ..Known::default() } };
-    let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
+    let is_segment = trace::event::Action::from_name(&event.action).is_some_and(trace::event::Action::is_segment);
     Known {
         title: format!("Event {}: {} {}", Count(u64::from(event.index) + 1), event.action, Bytes(event.size)),
         line: Some(event.site.clone()).filter(|site| !site.is_empty()),

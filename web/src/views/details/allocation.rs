@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use shared::analysis::folding::{best_frame, fold, short_name};
-use shared::query::{AllocationDetail, Answer, Query};
-use shared::units::Count;
+use query::folding::{best_frame, fold, short_name};
+use query::{AllocationDetail, Answer, Query};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_fact, pool_text, stream_fact, unknown};
@@ -209,7 +209,7 @@ fn as_text(detail: &AllocationDetail, life: &Lifetime, folds: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::FrameText;
+    use query::FrameText;
 
     use super::super::lifetime::tests::detail;
     use super::*;

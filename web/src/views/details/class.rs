@@ -1,6 +1,6 @@
 //! The details of the selected class of the timeline: a stream, a pool, a range of sizes, or the remaining call sites.
 
-use shared::query::Answer;
+use query::Answer;
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts, unknown};

@@ -1,9 +1,7 @@
 //! The details of two steps: what one holds more than the other, line by line.
 
-use shared::query::{
-    Answer, Axis, CompareStepsQuery, ComparedLine, ComparedStep, Query, StepMemory, step_growth, step_mark,
-};
-use shared::units::{Bytes, Count};
+use query::{Answer, Axis, CompareStepsQuery, ComparedLine, ComparedStep, Query, StepMemory, step_growth, step_mark};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};

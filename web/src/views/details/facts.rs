@@ -1,7 +1,7 @@
 //! Tables of facts: names on the left, values on the right, all selectable.
 
-use shared::query::{DeviceSummary, pool_name, stream_name};
-use shared::units::{PoolId, Stream};
+use query::{DeviceSummary, pool_name, stream_name};
+use trace::units::{PoolId, Stream};
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

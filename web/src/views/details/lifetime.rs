@@ -1,7 +1,7 @@
 //! The lifetime of an allocation, as text and as a window of the timeline.
 
-use shared::query::{AllocationDetail, Axis, Window};
-use shared::units::{Count, Micros};
+use query::{AllocationDetail, Axis, Window};
+use trace::units::{Count, Micros};
 
 use crate::widgets::format::moment;
 
@@ -60,9 +60,9 @@ pub fn window_of(detail: &AllocationDetail, axis: Axis, whole: Window) -> Window
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::Paint;
-    use shared::totals::Totals;
-    use shared::units::{Address, PoolId, Stream};
+    use query::Paint;
+    use trace::totals::Totals;
+    use trace::units::{Address, PoolId, Stream};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! The details of the selected line: the sums of all of its stacks, and the stacks.
 
-use shared::analysis::folding::best_frame;
-use shared::query::{Answer, LineDetail, LineQuery, Query};
-use shared::units::Count;
+use query::folding::best_frame;
+use query::{Answer, LineDetail, LineQuery, Query};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;

@@ -1,10 +1,10 @@
 //! The details pane without a selection: the most important findings and the event at the cursor.
 
-use shared::event::Action as EventAction;
-use shared::finding::FindingCode;
-use shared::query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt};
-use shared::totals::Totals;
-use shared::units::{Bytes, Count};
+use query::finding::FindingCode;
+use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt};
+use trace::event::Action as EventAction;
+use trace::totals::Totals;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};

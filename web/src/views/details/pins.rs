@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use shared::limits::{LINK_PIN_CHARS, LINK_PINS};
-use shared::query::{AllocationDetail, Answer, DeviceSummary, StateAt};
-use shared::units::{Bytes, Count, Micros};
+use query::{AllocationDetail, Answer, DeviceSummary, StateAt};
+use trace::limits::{LINK_PIN_CHARS, LINK_PINS};
+use trace::units::{Bytes, Count, Micros};
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
@@ -173,7 +173,7 @@ fn state_in(answer: Option<&Rc<Answer>>) -> Option<&StateAt> {
 
 #[cfg(test)]
 mod tests {
-    use shared::totals::Totals;
+    use trace::totals::Totals;
 
     use super::super::lifetime::tests::detail;
     use super::*;

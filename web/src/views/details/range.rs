@@ -1,8 +1,8 @@
 //! The details of the selected range: its sums, and the lines that kept, grew, churned or waited in it.
 
-use shared::query::{Answer, Query, RangeAmounts, RangeOrder, RangeQuery, RangeSums};
-use shared::totals::{Amount, difference};
-use shared::units::{Bytes, Count, Micros};
+use query::{Answer, Query, RangeAmounts, RangeOrder, RangeQuery, RangeSums};
+use trace::totals::{Amount, difference};
+use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};

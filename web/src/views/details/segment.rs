@@ -1,7 +1,7 @@
 //! The details of the selected segment at the cursor.
 
-use shared::query::{Answer, Query};
-use shared::units::{Address, Bytes, Count};
+use query::{Answer, Query};
+use trace::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_fact, stream_fact, unknown};

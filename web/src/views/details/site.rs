@@ -1,8 +1,8 @@
 //! The details of the selected call site.
 
-use shared::analysis::folding::best_frame;
-use shared::query::{Answer, Query};
-use shared::units::Count;
+use query::folding::best_frame;
+use query::{Answer, Query};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;

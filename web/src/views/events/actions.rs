@@ -1,7 +1,7 @@
 //! Toggles that filter the event list by action.
 
-use shared::query::LOST;
-use shared::units::Count;
+use query::LOST;
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::glyph::glyph;

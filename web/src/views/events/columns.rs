@@ -1,7 +1,7 @@
 //! The columns of the event list: which are shown, their widths, and the head, which sorts the list.
 
-use shared::link::column_name;
-use shared::query::{EventColumn, EventOrder};
+use query::link::column_name;
+use query::{EventColumn, EventOrder};
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;

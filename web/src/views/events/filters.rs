@@ -1,6 +1,6 @@
 //! Fields that filter the list by line, size and stream. They produce terms of the search box.
 
-use shared::query::term::Term;
+use query::term::Term;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The glyph of each action. Shape and colour together carry the meaning.
 
-use shared::event::Action;
+use trace::event::Action;
 use yew::prelude::*;
 
 /// Renders the glyph of an action by name; a plain dot for unknown ones.

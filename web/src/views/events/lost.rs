@@ -1,6 +1,6 @@
 //! The row of the event list in place of lost events.
 
-use shared::query::LossRow;
+use query::LossRow;
 use yew::prelude::*;
 
 use crate::widgets::format::counted;

@@ -12,9 +12,9 @@ use columns::{column_menu, fitting, head};
 use filters::FilterForm;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
+use query::{Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
 use row::{Row, Wish};
-use shared::query::{Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
-use shared::units::{Count, counted};
+use trace::units::{Count, counted};
 use yew::prelude::*;
 
 use crate::browser::{has_selected_text, use_size};
@@ -298,7 +298,7 @@ pub fn to_partner(model: &ModelHandle) {
 
 /// Returns the subject of an event.
 fn subject(event: &EventRow) -> Selection {
-    let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
+    let is_segment = trace::event::Action::from_name(&event.action).is_some_and(trace::event::Action::is_segment);
     match event.allocation {
         Some(id) => Selection::Allocation(id),
         None if is_segment => Selection::Segment(event.address),

@@ -1,9 +1,9 @@
 //! One row of the event list.
 
-use shared::event::Action;
-use shared::link::column_name;
-use shared::query::{EventColumn, EventRow, ListRow, Related};
-use shared::units::{Address, Bytes, Count};
+use query::link::column_name;
+use query::{EventColumn, EventRow, ListRow, Related};
+use trace::event::Action;
+use trace::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
 use super::columns::is_number;

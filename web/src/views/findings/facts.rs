@@ -1,7 +1,7 @@
 //! Facts about the file: its format, its devices with their totals, and the allocator's settings.
 
-use shared::query::{Origin, Summary, pool_name, stream_name};
-use shared::units::{Bytes, Count, Micros};
+use query::{Origin, Summary, pool_name, stream_name};
+use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::hooks::use_model;

@@ -4,7 +4,7 @@ mod facts;
 mod sites;
 
 use facts::{FileFacts, settings_table};
-use shared::finding::{Evidence, Finding, FindingCode, Severity};
+use query::finding::{Evidence, Finding, FindingCode, Severity};
 use sites::LineList;
 use yew::prelude::*;
 
@@ -135,8 +135,8 @@ pub fn Findings() -> Html {
 
 #[cfg(test)]
 mod tests {
-    use shared::diagnosis::Diagnosis;
-    use shared::query::Summary;
+    use query::Summary;
+    use query::diagnosis::Diagnosis;
 
     use super::*;
     use crate::model::{FileKey, Shared, update};

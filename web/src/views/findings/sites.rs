@@ -1,7 +1,7 @@
 //! The lines of the program that hold the most memory at the cursor, at the peak, or that grew the most.
 
-use shared::query::{Answer, LinesQuery, Memory, Query};
-use shared::units::Count;
+use query::{Answer, LinesQuery, Memory, Query};
+use trace::units::Count;
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_baseline, use_model, use_palette};

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Answer, Flame, FlameBox, Paint};
+use query::{Answer, Flame, FlameBox, Paint};
+use trace::order::Within;
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;

@@ -1,8 +1,8 @@
 //! The labels of boxes: the function, then file and line, then bytes.
 
-use shared::analysis::folding::short_name;
-use shared::query::FlameBox;
-use shared::units::Bytes;
+use query::folding::short_name;
+use query::FlameBox;
+use trace::units::Bytes;
 
 use crate::widgets::format::share;
 use crate::widgets::stack_list::{last_part, split_path};

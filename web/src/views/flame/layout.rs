@@ -1,7 +1,7 @@
 //! The boxes of a flame graph as a tree, and picking.
 
-use shared::analysis::folding::Part;
-use shared::query::{FlameBox, FrameText, Quads};
+use query::folding::Part;
+use query::{FlameBox, FrameText, Quads};
 
 use crate::widgets::stack_list::{place, split_path};
 
@@ -176,7 +176,7 @@ impl Tree {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::Paint;
+    use query::Paint;
 
     use super::*;
 

@@ -9,15 +9,13 @@ pub mod transforms;
 
 use std::rc::Rc;
 
+use query::folding::{fold, short_name};
 use canvas::FlameCanvas;
 use label::change;
 use layout::Tree;
-use shared::analysis::folding::{fold, short_name};
-use shared::query::{
-    Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query, Sandwich,
-};
-use shared::units::{Bytes, Count};
+use query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query, Sandwich};
 use table::FlameTable;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model};

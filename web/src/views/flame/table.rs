@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
-use shared::analysis::folding::short_name;
-use shared::query::{Answer, FlameBox};
-use shared::units::{Bytes, Count};
+use query::folding::short_name;
+use query::{Answer, FlameBox};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::label::change;

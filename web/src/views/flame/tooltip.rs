@@ -1,7 +1,7 @@
 //! The tooltip of a box of the flame graph.
 
-use shared::query::FlameBox;
-use shared::units::Bytes;
+use query::FlameBox;
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use super::label::change;

@@ -1,7 +1,7 @@
 //! Transforms of the graph: the menu for the chosen box, and the list of those that were applied.
 
-use shared::link::Tab;
-use shared::query::{FlameBox, Transform};
+use query::link::Tab;
+use query::{FlameBox, Transform};
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
@@ -176,6 +176,6 @@ mod tests {
         );
         assert!(steps(&[merge.clone(), Action::StepOut]).flame_transforms.is_empty());
         let many = steps(&vec![merge; 40]);
-        assert_eq!(many.flame_transforms.len(), shared::limits::FLAME_TRANSFORMS);
+        assert_eq!(many.flame_transforms.len(), trace::limits::FLAME_TRANSFORMS);
     }
 }

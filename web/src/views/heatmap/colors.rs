@@ -1,7 +1,7 @@
 //! The colours of a heatmap's codes in each theme.
 
-use shared::query::Paint;
-use shared::query::heatmap::{address, size};
+use query::Paint;
+use query::heatmap::{address, size};
 
 use crate::render::color::Rgb;
 use crate::render::palette::Palette;

@@ -1,10 +1,10 @@
 //! The request that failed, drawn as a narrow outlined mark from where it would have begun: over the gap that came closest, or
 //! behind all addresses where no gap could have served any part of it.
 
-use shared::diagnosis::FailedRequest;
-use shared::order::Within;
-use shared::query::{Heatmap, HeatmapFailure, HeatmapFailureQuery, HeatmapPart, HeatmapRows};
-use shared::units::Bytes;
+use query::diagnosis::FailedRequest;
+use query::{Heatmap, HeatmapFailure, HeatmapFailureQuery, HeatmapPart, HeatmapRows};
+use trace::order::Within;
+use trace::units::Bytes;
 
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
@@ -95,9 +95,9 @@ impl Ghost {
 
 #[cfg(test)]
 mod tests {
-    use shared::diagnosis::Cause;
-    use shared::query::{Axis, HeatmapQuery, Packed, Window};
-    use shared::units::Address;
+    use query::diagnosis::Cause;
+    use query::{Axis, HeatmapQuery, Packed, Window};
+    use trace::units::Address;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

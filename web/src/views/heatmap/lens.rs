@@ -6,8 +6,8 @@
 //! Downwards likewise, once a part of the addresses is shown: rows are powers of two high and lie on multiples of it, and
 //! a question covers an eighth of a view more. All addresses are divided into as many rows as there is room for.
 
-use shared::order::Within;
-use shared::query::{Axis, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRows, Window};
+use query::{Axis, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRows, Window};
+use trace::order::Within;
 
 /// What is in view, and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,7 +163,7 @@ mod tests {
         assert!(!again(37_000.0, 54_000.0), "less than a pixel each, and not covered");
         let near = lens(10.0, 60.0).question(None).unwrap();
         assert_eq!(lens(20.0, 40.0).question(Some(&near)), Some(near), "single events can't be divided");
-        let other = Lens { part: HeatmapPart::Stream(shared::units::Stream(7)), ..lens(40_000.0, 50_000.0) };
+        let other = Lens { part: HeatmapPart::Stream(trace::units::Stream(7)), ..lens(40_000.0, 50_000.0) };
         assert_ne!(other.question(Some(&first)), Some(first));
     }
 

@@ -11,7 +11,7 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shared::query::{Answer, Axis, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
+use query::{Answer, Axis, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
 use yew::prelude::*;
 
 use self::ghost::Ghost;

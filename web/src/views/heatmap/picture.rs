@@ -4,12 +4,12 @@
 use std::rc::Rc;
 
 use js_sys::Reflect;
-use raster::{Pixels, Transform};
-use shared::order::Within;
-use shared::query::{
+use query::{
     Answer, Axis, Heatmap, HeatmapCellQuery, HeatmapGroup, HeatmapRow, HeatmapRows, Window, pool_name, stream_name,
 };
-use shared::units::{Bytes, PoolId, Stream};
+use raster::{Pixels, Transform};
+use trace::order::Within;
+use trace::units::{Bytes, PoolId, Stream};
 use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
@@ -386,8 +386,8 @@ impl Picture for HeatmapPicture {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{HeatmapPart, HeatmapQuery, Packed};
-    use shared::units::{Address, PoolId};
+    use query::{HeatmapPart, HeatmapQuery, Packed};
+    use trace::units::{Address, PoolId};
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

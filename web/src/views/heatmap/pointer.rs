@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, Query, Window};
-use shared::units::Address;
+use query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, Query, Window};
+use trace::order::Within;
+use trace::units::Address;
 use yew::prelude::*;
 
 use super::picture::{HeatmapPicture, Hover};

@@ -1,7 +1,7 @@
 //! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
 
-use shared::query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window, pool_name, stream_name};
-use shared::units::Bytes;
+use query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window, pool_name, stream_name};
+use trace::units::Bytes;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 

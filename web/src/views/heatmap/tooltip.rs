@@ -1,8 +1,8 @@
 //! The tooltip of the heatmap: what is in the cell under the pointer.
 
-use shared::diagnosis::FailedRequest;
-use shared::query::{AddressCell, Answer, DeviceSummary, HeatmapCell, HeatmapNeed, HeatmapThing, Pin, Query, SizeCell};
-use shared::units::{Bytes, Count};
+use query::diagnosis::FailedRequest;
+use query::{AddressCell, Answer, DeviceSummary, HeatmapCell, HeatmapNeed, HeatmapThing, Pin, Query, SizeCell};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::picture::Hover;
@@ -167,7 +167,7 @@ mod tests {
         for ((size, threshold), want) in cases {
             assert_eq!(reason(size, threshold, None), want);
         }
-        let gap = HeatmapThing::Gap { address: shared::units::Address(1), size: 1 << 20, threshold: 1 };
+        let gap = HeatmapThing::Gap { address: trace::units::Address(1), size: 1 << 20, threshold: 1 };
         assert_eq!(title(&gap), "Gap of 1.00 MiB");
         let pin = Pin { id: 3, size: 512, since: None, site: "forward model.py:5".to_owned() };
         assert_eq!(pinned(&pin), "512 B · forward model.py:5 · since before the trace");

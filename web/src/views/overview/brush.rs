@@ -1,7 +1,7 @@
 //! The brush over the overview: maps drags to windows and ranges.
 
-use shared::order::Within;
-use shared::query::Window;
+use query::Window;
+use trace::order::Within;
 
 use crate::render::scale::{Scale, pan, zoom};
 use crate::views::timeline::DragKind;

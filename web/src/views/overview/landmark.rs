@@ -1,6 +1,6 @@
 //! What a right-click on the overview is about: the mark nearby, otherwise the moment itself.
 
-use shared::query::DeviceSummary;
+use query::DeviceSummary;
 
 use crate::model::Pin;
 

@@ -9,8 +9,8 @@ mod picture;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Answer, Axis, Query};
+use query::{Answer, Axis, Query};
+use trace::order::Within;
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;

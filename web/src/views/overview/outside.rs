@@ -1,6 +1,6 @@
 //! The memory beside the allocator under the overview: a thin curve for each quantity that was sampled.
 
-use shared::query::{Answer, Axis, OutsideCurve, Query, Window};
+use query::{Answer, Axis, OutsideCurve, Query, Window};
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use query::{Answer, Axis, Overview, Paint, Window};
 use raster::{Pixels, Shape, Style, Transform};
-use shared::order::Within;
-use shared::query::{Answer, Axis, Overview, Paint, Window};
-use shared::units::Bytes;
+use trace::order::Within;
+use trace::units::Bytes;
 
 use crate::hooks::PinFlag;
 use crate::render::canvas::{Picture, Size};

@@ -1,6 +1,6 @@
 //! The search syntax, with examples to click.
 
-use shared::query::SearchHelp;
+use query::SearchHelp;
 use yew::prelude::*;
 
 /// Renders the forms of a term; `on_example` is called with the one that was clicked.

@@ -1,7 +1,7 @@
 //! The list of matches below the search box.
 
-use shared::query::{Found, SearchResult};
-use shared::units::{Count, counted};
+use query::{Found, SearchResult};
+use trace::units::{Count, counted};
 use yew::prelude::*;
 
 use super::rows::Row;

@@ -7,10 +7,10 @@ mod rows;
 
 use help::help;
 use list::{LIST_ID, Shown, list, row_id};
+use query::term::Term;
+use query::{Answer, FindQuery, Hit, ListStart, Query, SearchResult};
 use rows::{ROWS, Row, actions};
-use shared::query::term::Term;
-use shared::query::{Answer, FindQuery, Hit, ListStart, Query, SearchResult};
-use shared::units::{Bytes, Count};
+use trace::units::{Bytes, Count};
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;

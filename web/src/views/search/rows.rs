@@ -1,6 +1,6 @@
 //! The rows of the list of matches: their order for the arrow keys, and what choosing one does.
 
-use shared::query::Found;
+use query::Found;
 
 use crate::model::{Action, Selection};
 
@@ -64,7 +64,7 @@ pub fn actions(found: &Found, row: Row) -> Vec<Action> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{FindQuery, FoundAllocation, FoundLine, FoundMark, ListStart, Paint};
+    use query::{FindQuery, FoundAllocation, FoundLine, FoundMark, ListStart, Paint};
 
     use super::*;
 

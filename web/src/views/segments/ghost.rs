@@ -1,9 +1,9 @@
 //! The request that failed, drawn as an outlined block over the gap that came closest to it. It is as long as the request,
 //! or has a break where there is no room.
 
-use shared::diagnosis::FailedRequest;
-use shared::query::{SegmentRow, Segments};
-use shared::units::{Address, Bytes};
+use query::diagnosis::FailedRequest;
+use query::{SegmentRow, Segments};
+use trace::units::{Address, Bytes};
 
 use super::picture::MARGIN;
 use super::spot;

@@ -10,11 +10,11 @@ mod walk;
 
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{
+use query::{
     Answer, Query, SegmentGroup, SegmentLayout, SegmentOrder, Segments as SegmentsAnswer, SegmentsQuery, Window,
 };
-use shared::units::Bytes;
+use trace::order::Within;
+use trace::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, HtmlSelectElement, KeyboardEvent, MouseEvent, WheelEvent};
 use yew::prelude::*;

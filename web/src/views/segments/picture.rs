@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use query::link::Selection;
+use query::{Answer, Paint, Quads, SegmentHeading, SegmentRow, Segments, Window};
 use raster::{Pixels, Shape, Style, Transform};
-use shared::link::Selection;
-use shared::query::{Answer, Paint, Quads, SegmentHeading, SegmentRow, Segments, Window};
-use shared::units::{Address, Bytes};
+use trace::units::{Address, Bytes};
 
 use super::ghost::Ghost;
 use super::ruler;
@@ -316,10 +316,10 @@ fn heading_sums(heading: &SegmentHeading) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::diagnosis::FailedRequest;
-    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
-    use shared::totals::Totals;
-    use shared::units::{PoolId, Stream};
+    use query::diagnosis::FailedRequest;
+    use query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
+    use trace::totals::Totals;
+    use trace::units::{PoolId, Stream};
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

@@ -1,7 +1,7 @@
 //! The ruler above the map. It measures bytes from the start of a row, at the scale of all segments or of the segment
 //! that is hovered or selected.
 
-use shared::query::{SegmentRow, Segments, Window};
+use query::{SegmentRow, Segments, Window};
 
 use super::picture::{MARGIN, RULER};
 use crate::render::canvas::Size;
@@ -57,7 +57,7 @@ pub fn draw(surface: &mut dyn Surface, map: &Segments, row: Option<&SegmentRow>,
 
 #[cfg(test)]
 mod tests {
-    use shared::units::{Address, PoolId, Stream};
+    use trace::units::{Address, PoolId, Stream};
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

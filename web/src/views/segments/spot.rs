@@ -1,7 +1,7 @@
 //! A place for a label in the map that hides nothing: over free memory, or where there is nothing.
 
-use shared::order::Within;
-use shared::query::{Paint, Segments};
+use query::{Paint, Segments};
+use trace::order::Within;
 
 use super::picture::MARGIN;
 use crate::render::shape::iter;
@@ -67,7 +67,7 @@ pub fn near(
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Quads;
+    use query::Quads;
 
     use super::*;
     use crate::views::segments::picture::tests::map;

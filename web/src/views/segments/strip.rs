@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Answer, Heatmap, HeatmapPart, HeatmapQuery, HeatmapRows, Query, Window};
-use shared::units::Address;
+use query::{Answer, Heatmap, HeatmapPart, HeatmapQuery, HeatmapRows, Query, Window};
+use trace::order::Within;
+use trace::units::Address;
 use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
 use yew::prelude::*;

@@ -1,7 +1,7 @@
 //! The tooltip of the segment map: the block, gap or segment under the pointer.
 
-use shared::query::{AllocationDetail, Answer, DeviceSummary, Paint, Query, SegmentRow, pool_name, stream_name};
-use shared::units::{Bytes, Stream};
+use query::{AllocationDetail, Answer, DeviceSummary, Paint, Query, SegmentRow, pool_name, stream_name};
+use trace::units::{Bytes, Stream};
 use yew::prelude::*;
 
 use super::picture::{GapShape, Hover};
@@ -105,7 +105,7 @@ pub fn place(row: &SegmentRow, device: Option<&DeviceSummary>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::units::{Address, PoolId};
+    use trace::units::{Address, PoolId};
 
     use super::*;
 

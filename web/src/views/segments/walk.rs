@@ -1,7 +1,7 @@
 //! Arrow keys on the map: to the block beside the selected one, and to the segment before or after.
 
-use shared::link::Selection;
-use shared::query::{Quads, Segments};
+use query::link::Selection;
+use query::{Quads, Segments};
 
 use super::picture::segment_at;
 use crate::render::shape::iter;
@@ -139,8 +139,8 @@ fn blocks(map: &Segments) -> Vec<Stop> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{Paint, SegmentRow};
-    use shared::units::{Address, PoolId, Stream};
+    use query::{Paint, SegmentRow};
+    use trace::units::{Address, PoolId, Stream};
 
     use super::Toward::{NextBlock, NextSegment, PreviousBlock, PreviousSegment};
     use super::*;

@@ -1,7 +1,7 @@
 //! Where the parts of the plot are: numbers to scale, words at equal distances.
 
-use shared::query::Window;
-use shared::sweep::{Row, Shown};
+use query::sweep::{Row, Shown};
+use query::Window;
 
 use crate::render::scale::Scale;
 use crate::render::surface::Area;

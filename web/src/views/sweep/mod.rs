@@ -5,7 +5,7 @@ mod layout;
 mod plot;
 mod table;
 
-use shared::sweep::Shown;
+use query::sweep::Shown;
 use yew::prelude::*;
 
 use self::plot::Plot;

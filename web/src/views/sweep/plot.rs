@@ -1,7 +1,7 @@
 //! Peak memory against the values of the parameter.
 
-use shared::decimal::Decimal;
-use shared::sweep::{Row, Shown};
+use query::sweep::{Row, Shown};
+use trace::decimal::Decimal;
 use yew::prelude::*;
 
 use super::Touch;

@@ -1,7 +1,7 @@
 //! The table of runs.
 
-use shared::sweep::{Row, Shown};
-use shared::units::Count;
+use query::sweep::{Row, Shown};
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::Touch;

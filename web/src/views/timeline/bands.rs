@@ -1,7 +1,7 @@
 //! Turns an answer into shapes: the stack, and above it rounding loss, cached memory and the line of reserved memory.
 
+use query::{Detail, Paint, Quads, Timeline};
 use raster::{Shape, Style};
-use shared::query::{Detail, Paint, Quads, Timeline};
 
 use super::hover::Chosen;
 use crate::render::palette::Palette;
@@ -125,7 +125,7 @@ fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Ve
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::{Axis, Class, ColorBy, Quads, TimelineQuery, Window};
+    use query::{Axis, Class, ColorBy, Quads, TimelineQuery, Window};
 
     use super::*;
 

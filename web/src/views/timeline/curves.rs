@@ -5,9 +5,9 @@
 
 use std::rc::Rc;
 
-use shared::decimal::Decimal;
-use shared::query::{Answer, Axis, Curve, Curves, CurvesQuery, Measure, Query, TimelineQuery, Window};
-use shared::units::{Bytes, Count};
+use query::{Answer, Axis, Curve, Curves, CurvesQuery, Measure, Query, TimelineQuery, Window};
+use trace::decimal::Decimal;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
@@ -87,7 +87,7 @@ pub fn CurvePanel(props: &CurvePanelProps) -> Html {
         html! {
             <button type="button" class="menu-row curve-choice" aria-pressed={is_on.to_string()} {title}
                 onclick={sends(&model, Action::ToggleCurve(measure))}
-                data-testid={format!("curve-{}", shared::link::measure_name(measure))}>
+                data-testid={format!("curve-{}", query::link::measure_name(measure))}>
                 <span class="menu-label">{ name }</span>
                 <span class="curve-check" aria-hidden="true">{ if is_on { "✓" } else { "" } }</span>
             </button>

@@ -50,7 +50,7 @@ pub fn label(
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Window;
+    use query::Window;
 
     use super::*;
     use crate::render::canvas::Size;

@@ -1,6 +1,6 @@
 //! Double clicks: pure functions from what is under the pointer to the window to show.
 
-use shared::query::{Timeline, Window};
+use query::{Timeline, Window};
 
 use super::gesture::PlotArea;
 use crate::render::scale::zoom;

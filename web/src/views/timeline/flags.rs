@@ -1,6 +1,6 @@
 //! The flags of out-of-memory events, in the strip above the shapes.
 
-use shared::units::Bytes;
+use trace::units::Bytes;
 
 use super::gesture::PlotArea;
 use super::marks::{CURSOR_STRIP, RIGHT, is_across};

@@ -1,7 +1,7 @@
 //! Pointer and wheel gestures on the timeline. Pure: from points and windows to windows.
 
-use shared::order::Within;
-use shared::query::Window;
+use query::Window;
+use trace::order::Within;
 
 use crate::render::scale::{Scale, pan, zoom};
 use crate::render::surface::Area;

@@ -1,8 +1,8 @@
 //! The request that failed, drawn as a narrow mark as high as what the driver was asked for, on top of what was reserved. A
 //! dashed line shows how far the driver could go: it doesn't fit under that. Its label has a box of its own.
 
-use shared::diagnosis::{Cause, FailedRequest};
-use shared::units::Bytes;
+use query::diagnosis::{Cause, FailedRequest};
+use trace::units::Bytes;
 
 use super::gesture::PlotArea;
 use crate::render::labels::Labels;
@@ -98,8 +98,8 @@ impl Ghost {
 
 #[cfg(test)]
 mod tests {
-    use shared::diagnosis::Cause;
-    use shared::query::Window;
+    use query::Window;
+    use query::diagnosis::Cause;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

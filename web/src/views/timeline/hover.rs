@@ -1,9 +1,9 @@
 //! What is under the pointer, and the outlines of hovered and selected things.
 
+use query::link::Selection;
+use query::{Class, Detail, Paint, Quads, Timeline};
 use raster::Transform;
-use shared::link::Selection;
-use shared::order::Within;
-use shared::query::{Class, Detail, Paint, Quads, Timeline};
+use trace::order::Within;
 
 use crate::render::pick::pick;
 use crate::render::shape::{Quad, iter};
@@ -204,7 +204,7 @@ pub fn outlines(pieces: &[Quad], point: impl Fn(f32, f32) -> (f64, f64)) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use shared::query::TimelineQuery;
+    use query::TimelineQuery;
 
     use super::super::bands::tests::answer;
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::query::Window;
+use query::Window;
 
 use super::gesture::PlotArea;
 use crate::render::palette::Palette;

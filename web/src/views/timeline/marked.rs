@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::diagnosis::FailedRequest;
-use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
+use query::diagnosis::FailedRequest;
+use query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
 use yew::prelude::*;
 
 use super::flags::Oom;

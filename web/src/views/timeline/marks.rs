@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Axis, LossSpan, Window};
+use query::{Axis, LossSpan, Window};
+use trace::order::Within;
 
 use super::cut;
 use super::flags::{self, Oom};
@@ -213,7 +213,7 @@ pub(super) fn handle(at: f64) -> Area {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::{Class, Paint};
+    use query::{Class, Paint};
 
     use super::*;
     use crate::render::labels::Labels;

@@ -23,7 +23,7 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shared::query::{Answer, ColorBy, Query, TimelineQuery, Window};
+use query::{Answer, ColorBy, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
 use self::curves::CurvePanel;

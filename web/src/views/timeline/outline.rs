@@ -1,8 +1,8 @@
 //! The outline of what is drawn, and the places where a label hides nothing: above the line of reserved memory, or between
 //! it and the stack, where only cached memory is.
 
-use shared::order::Within;
-use shared::query::Timeline;
+use query::Timeline;
+use trace::order::Within;
 
 use super::gesture::PlotArea;
 use crate::render::surface::Area;
@@ -118,7 +118,7 @@ pub fn distance(area: Area, point: (f64, f64)) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{TimelineQuery, Window};
+    use query::{TimelineQuery, Window};
 
     use super::super::bands::tests::answer;
     use super::*;

@@ -1,7 +1,7 @@
 //! The mark of the peak, and its label.
 
-use shared::query::Class;
-use shared::units::Bytes;
+use query::Class;
+use trace::units::Bytes;
 
 use super::gesture::PlotArea;
 use super::marks::is_across;
@@ -96,7 +96,7 @@ pub fn draw(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::{Paint, Window};
+    use query::{Paint, Window};
 
     use super::*;
     use crate::render::canvas::Size;

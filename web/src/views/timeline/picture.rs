@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
+use query::link::Selection;
+use query::{Answer, Axis, Class, Detail, Timeline, Window};
 use raster::{Pixels, Shape, Transform};
-use shared::link::Selection;
-use shared::order::Within;
-use shared::query::{Answer, Axis, Class, Detail, Timeline, Window};
+use trace::order::Within;
 
 use super::gesture::PlotArea;
 use super::ghost::Ghost;
@@ -298,7 +298,7 @@ impl Over<'_> {
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Paint;
+    use query::Paint;
 
     use super::super::bands::tests::answer;
     use super::*;

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::{Answer, Paint, Query, Window};
+use query::{Answer, Paint, Query, Window};
+use trace::order::Within;
 use yew::prelude::*;
 
 use super::double::{band_at, window_on};

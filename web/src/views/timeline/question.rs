@@ -6,8 +6,8 @@
 //! question still covers the view, it is asked again unchanged, which costs nothing. Likewise for the height: the answer
 //! to a question shows which height fits, and must not have to be asked for again at that height.
 
-use shared::order::Within;
-use shared::query::{Axis, ColorBy, TimelineQuery, Window};
+use query::{Axis, ColorBy, TimelineQuery, Window};
+use trace::order::Within;
 
 use crate::model::View;
 

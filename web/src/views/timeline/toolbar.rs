@@ -1,7 +1,7 @@
 //! The toolbar of the timeline: colouring, x axis, and fit.
 
-use shared::query::{Axis, Detail};
-use shared::units::counted;
+use query::{Axis, Detail};
+use trace::units::counted;
 use yew::prelude::*;
 
 use crate::hooks::{compare_steps, use_model, zoom_to_range};

@@ -1,7 +1,7 @@
 //! The tooltip of the timeline.
 
-use shared::query::{AllocationDetail, Answer, Class, Paint, Query, Timeline};
-use shared::units::{Bytes, Count, Micros};
+use query::{AllocationDetail, Answer, Class, Paint, Query, Timeline};
+use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
@@ -151,8 +151,8 @@ fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) 
 
 #[cfg(test)]
 mod tests {
-    use shared::query::StateAt;
-    use shared::totals::Totals;
+    use query::StateAt;
+    use trace::totals::Totals;
 
     use super::*;
 

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use query::{Answer, Axis, Query, Window};
 use raster::{Pixels, Transform};
-use shared::order::Within;
-use shared::query::{Answer, Axis, Query, Window};
-use shared::units::{Bytes, counted};
+use trace::order::Within;
+use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use super::lines::{RunLines, use_all_lines};

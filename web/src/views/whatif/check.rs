@@ -1,6 +1,6 @@
 //! The line on top: how far the runs can be trusted.
 
-use shared::units::{Bytes, Count, counted};
+use trace::units::{Bytes, Count, counted};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, open_whatif};

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use shared::order::Within;
-use shared::query::Window;
+use query::Window;
+use trace::order::Within;
 use yew::prelude::*;
 
 use super::runs::{color, settings_text};
@@ -160,7 +160,7 @@ fn line(
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Axis;
+    use query::Axis;
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;

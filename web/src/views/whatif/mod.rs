@@ -10,7 +10,7 @@ mod runs;
 mod tune;
 
 pub use lines::{RunLines, use_lines_over};
-use shared::finding::Integrity;
+use query::finding::Integrity;
 use yew::prelude::*;
 
 use crate::hooks::{open_whatif, use_model};

@@ -1,8 +1,8 @@
 //! What a search found, as points: reserved memory against calls of the driver.
 
-use shared::decimal::Decimal;
-use shared::query::Window;
-use shared::units::{Bytes, Count, compared};
+use query::Window;
+use trace::decimal::Decimal;
+use trace::units::{Bytes, Count, compared};
 use yew::prelude::*;
 
 use super::runs::settings_text;

@@ -1,8 +1,8 @@
 //! The table of runs, that of the recording first.
 
-use shared::query::Paint;
-use shared::units::Count;
-use shared::whatif::{Card, Outcome, Why};
+use query::Paint;
+use trace::units::Count;
+use query::whatif::{Card, Outcome, Why};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, palette, remove_run};

@@ -1,10 +1,10 @@
 //! The search for better settings: what for, how far it is, what it found.
 
-use shared::setting;
-use shared::units::{Count, counted};
-use shared::whatif::CARDS;
-use shared::whatif::tune::{Advice, Tuning};
+use query::setting;
+use trace::units::{Count, counted};
 use web_sys::HtmlSelectElement;
+use query::whatif::CARDS;
+use query::whatif::{Advice, Tuning};
 use yew::prelude::*;
 
 use super::plot::plot;

@@ -2,8 +2,8 @@
 
 mod text;
 
-use shared::analysis::folding::{Part, fold, part_of, run_text, short_name};
-use shared::query::{FrameText, MissingText};
+use query::folding::{Part, fold, part_of, run_text, short_name};
+use query::{FrameText, MissingText};
 pub use text::{all, last_part, place, plain_text, split_path};
 use yew::prelude::*;
 

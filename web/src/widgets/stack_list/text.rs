@@ -1,8 +1,8 @@
 //! The text of a stack's frames, shown and copied.
 
-use shared::analysis::folding::{Part, run_text};
-use shared::query::FrameText;
-use shared::text::separators;
+use query::folding::{Part, run_text};
+use query::FrameText;
+use trace::text::separators;
 
 /// Splits a path into its last part and the rest, so that a narrow column can show the file name first.
 pub fn split_path(path: &str) -> (&str, &str) {
@@ -61,7 +61,7 @@ pub fn all(frames: &[FrameText]) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
-    use shared::analysis::folding::fold;
+    use query::folding::fold;
 
     use super::*;
 

@@ -4,8 +4,8 @@
 //! as its rows. Up to [`Geometry::TALLEST`] the scrollbar counts pixels; above, it is proportional, while the wheel and
 //! the keys still move by whole pixels of content.
 
-use shared::order::Within;
 use std::ops::Range;
+use trace::order::Within;
 
 /// The sizes that determine what is visible.
 #[derive(Clone, Copy, Debug, PartialEq)]

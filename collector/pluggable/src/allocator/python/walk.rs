@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use shared::frames::{FrameId, StackId};
+use trace::frames::{FrameId, StackId};
 use vramscope::recorder::Stacks;
 
 use super::api::{Api, Object};

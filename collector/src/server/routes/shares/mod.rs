@@ -12,9 +12,9 @@ pub(in crate::server) mod uploads;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::trace::units::Moment;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
-use shared::units::Moment;
 use utoipa::ToSchema;
 
 use crate::access::{Caller, Denied, Grant, Rates, Role};

@@ -10,7 +10,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::format::EXTENSION;
+use format::EXTENSION;
 
 use super::super::binary::Binary;
 use super::super::blocking;

@@ -1,0 +1,204 @@
+//! A diagnosis for programs: the JSON of `doctor` and of reports.
+
+use serde::Serialize;
+
+use super::CategoryReport;
+use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
+use query::finding::{Finding, Remedy, Severity};
+
+/// A device's diagnosis. Sizes are in bytes; `event` is the index of an event, from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DiagnosisReport {
+    /// The device's number.
+    pub device: i64,
+    /// The verdict.
+    pub verdict: VerdictReport,
+    /// The number of requests that failed.
+    pub failed: u32,
+    /// Those requests, in order; the first some hundred.
+    pub ooms: Vec<OomReport>,
+    /// What was found, worst first.
+    pub findings: Vec<FindingReport>,
+    /// What was looked for, as a list for a sentence.
+    #[serde(skip)]
+    pub looked_for: String,
+}
+
+/// A verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerdictReport {
+    /// The name of the cause.
+    pub cause: &'static str,
+    /// One sentence.
+    pub sentence: String,
+    /// The line that it is about.
+    pub line: Option<String>,
+    /// The event that it is about.
+    pub event: Option<u32>,
+    /// What to try.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OomReport {
+    /// The event.
+    pub event: u32,
+    /// The rounded request.
+    pub requested: u64,
+    /// The segment or the pages that the request needed.
+    pub asked_of_driver: u64,
+    /// What the driver had free.
+    pub driver_free: u64,
+    /// Reserved and in no active block.
+    pub cached: u64,
+    /// The largest request that cached memory of its pool and stream could have served.
+    pub largest_servable: u64,
+    /// In live tensors.
+    pub allocated: u64,
+    /// The name of the cause.
+    pub cause: &'static str,
+    /// In active blocks.
+    pub active: u64,
+    /// Reserved from the driver.
+    pub reserved: u64,
+    /// What the process could use in all.
+    pub capacity: u64,
+    /// What others held of the device, if that is known and not nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by_others: Option<u64>,
+    /// The part of `cached` in segments of the request's pool and stream.
+    pub cached_in_reach: u64,
+    /// The largest gap, whatever its pool and stream.
+    pub largest_gap: u64,
+    /// Number of gaps.
+    pub gaps: u32,
+    /// What the request lacked if all free memory had been in one piece.
+    pub missing: u64,
+    /// The pool that the request was for, as PyTorch numbers pools.
+    pub pool: (u64, u64),
+    /// How that is known.
+    pub pool_basis: PoolBasis,
+    /// The line that made the request, if a stack was recorded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub line: String,
+    /// The facts as text.
+    pub message: String,
+    /// The lines that held most.
+    pub lines: Vec<LineHeld>,
+    /// What the memory was used for, the largest first.
+    pub categories: Vec<CategoryReport>,
+    /// What stood in the way where the request was closest to fitting.
+    pub obstacle: Option<ObstacleReport>,
+}
+
+/// What a line held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LineHeld {
+    /// The line.
+    pub line: String,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// The number of allocations.
+    pub count: u32,
+}
+
+/// What stood in the way of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ObstacleReport {
+    /// The first address of the place.
+    pub address: u64,
+    /// The number of blocks in it.
+    pub blocks: u32,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The line of the largest.
+    pub line: Option<String>,
+}
+
+/// A finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FindingReport {
+    /// The kind.
+    pub code: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One or two sentences.
+    pub message: String,
+    /// The bytes that it is about.
+    pub bytes: Option<u64>,
+    /// The event that it shows after.
+    pub event: Option<u32>,
+    /// What to try.
+    pub remedies: Vec<Remedy>,
+}
+
+impl From<&Diagnosis> for DiagnosisReport {
+    fn from(diagnosis: &Diagnosis) -> Self {
+        let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
+        Self {
+            device: *device,
+            verdict: VerdictReport {
+                cause: verdict.cause.name(),
+                sentence: verdict.sentence.clone(),
+                line: verdict.line.clone(),
+                event: verdict.position.and_then(|position| position.checked_sub(1)),
+                remedies: verdict.remedies.clone(),
+            },
+            failed: *failed,
+            ooms: ooms.iter().map(OomReport::from).collect(),
+            findings: findings.iter().map(FindingReport::from).collect(),
+            looked_for: looked_for.clone(),
+        }
+    }
+}
+
+impl From<&FailedRequest> for OomReport {
+    fn from(failed: &FailedRequest) -> Self {
+        let line = |held: &HeldLine| LineHeld { line: held.line.clone(), bytes: held.bytes, count: held.count };
+        let obstacle = |obstacle: &Obstacle| ObstacleReport {
+            address: obstacle.address.0,
+            blocks: obstacle.blocks,
+            bytes: obstacle.bytes,
+            line: obstacle.largest.first().map(|block| block.line.clone()),
+        };
+        Self {
+            event: failed.event,
+            requested: failed.requested,
+            asked_of_driver: failed.asked_of_driver,
+            driver_free: failed.driver_free,
+            cached: failed.cached,
+            largest_servable: failed.largest_servable,
+            allocated: failed.allocated,
+            cause: failed.cause.name(),
+            active: failed.active,
+            reserved: failed.reserved,
+            capacity: failed.whole(),
+            held_by_others: failed.held_by_others.filter(|bytes| *bytes > 0),
+            cached_in_reach: failed.cached_in_reach,
+            largest_gap: failed.largest_gap,
+            gaps: failed.gaps,
+            missing: failed.missing,
+            pool: (failed.pool.0, failed.pool.1),
+            pool_basis: failed.pool_basis,
+            line: failed.line.clone(),
+            message: failed.message.clone(),
+            lines: failed.lines.iter().map(line).collect(),
+            categories: failed.categories.iter().map(CategoryReport::from).collect(),
+            obstacle: failed.obstacle.as_ref().map(obstacle),
+        }
+    }
+}
+
+impl From<&Finding> for FindingReport {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            code: finding.code.name(),
+            severity: finding.severity,
+            message: finding.message.clone(),
+            bytes: finding.bytes,
+            event: finding.position.and_then(|position| position.checked_sub(1)),
+            remedies: finding.remedies.clone(),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The diagnosis of a file: of each of its devices, and what is wrong with the file itself.
+
+use std::fmt;
+
+use super::CategoryReport;
+use super::diagnosis::{DiagnosisReport, FindingReport};
+use allocator::Profile;
+use query::own_rules::UserRules;
+use analysis::findings::findings;
+use analysis::best_frames::BestFrames;
+use query::own_rules::OwnRules;
+use analysis::roles::Roles;
+use analysis::usage::Usage;
+use doctor::Case;
+use format::Header;
+use format::import::Imported;
+use query::category::Category;
+use query::diagnosis::Diagnosis;
+use query::finding::{Finding, FindingCode, Integrity, Remedy};
+use replay::index::Index;
+use replay::{Replay, Replayed};
+use trace::text::Shown;
+use trace::units::{Bytes, Count};
+use trace::{Marks, Snapshot};
+use whatif::Requests;
+
+/// The lines that are shown with a failure.
+const LINES: usize = 5;
+/// Findings for which a verdict with remedies says what to try.
+const CAUSES: [&str; 4] = [
+    FindingCode::Leak.name(),
+    FindingCode::Fragmentation.name(),
+    FindingCode::Retries.name(),
+    FindingCode::Rounding.name(),
+];
+/// Findings about what is known of a history, not about the memory.
+const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
+
+/// The diagnosis of a file.
+#[derive(Clone, Debug)]
+pub struct FileDiagnosis {
+    /// The path as given.
+    pub path: String,
+    /// What is wrong with the file, or worth knowing: findings that concern no single device.
+    pub findings: Vec<FindingReport>,
+    /// Its devices, by number.
+    pub devices: Vec<DiagnosisReport>,
+}
+
+/// Diagnoses each device of a file. Calls `visit` with it, and adds what is known of its history and of its failures to
+/// `found`.
+pub(super) fn examine(
+    snapshot: &mut Snapshot,
+    best_frames: &BestFrames,
+    rules: &UserRules,
+    header: Option<&Header>,
+    found: &mut Vec<Finding>,
+    visit: &mut impl FnMut(&Snapshot, &Case<'_>, Diagnosis),
+) {
+    let traces = std::mem::take(&mut snapshot.devices);
+    for trace in &traces {
+        let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
+        let start = replay.state_at(0).totals;
+        found.extend(findings(trace, &replay, &start, found));
+        let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay });
+        let known = header.into_iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
+        let case = Case {
+            trace,
+            tags: &snapshot.tags,
+            symbols: &snapshot.symbols,
+            best_frames,
+            settings: &snapshot.settings,
+            replay: &replay,
+            usage: &usage,
+            roles: &Roles::new(rules.clone()),
+            capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
+            integrity: Integrity::of(found),
+        };
+        let diagnosis = doctor::diagnose(&case);
+        // The evidence is for the page: stacks and allocations have other numbers in another file of the same run.
+        let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
+        found.extend(failures.map(|finding| Finding { evidence: None, ..finding.clone() }));
+        visit(snapshot, &case, diagnosis);
+    }
+}
+
+impl FileDiagnosis {
+    /// Diagnoses a file that was imported from `path`.
+    pub fn new(path: String, imported: Imported) -> Self {
+        Self::with(path, imported, OwnRules::default())
+    }
+
+    /// Diagnoses a file by the user's own rules.
+    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
+        let Imported { mut snapshot, findings: mut found, header, .. } = imported;
+        let mut devices: Vec<DiagnosisReport> = Vec::new();
+        let mut best_frames = BestFrames::with(rules.folding);
+        best_frames.extend(&snapshot.symbols);
+        let torch = header.as_ref().map_or("", |header| header.torch.as_str());
+        let mut keep = |snapshot: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
+            prove(case, (torch, &snapshot.marks), &mut diagnosis);
+            devices.push((&diagnosis).into());
+        };
+        examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut keep);
+        // What is known of a device's history stands with the device.
+        found.retain(|finding| finding.code != FindingCode::OutOfMemory);
+        let (of_devices, of_file): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| finding.device.is_some());
+        for device in &mut devices {
+            let own = of_devices.iter().filter(|finding| finding.device == Some(device.device));
+            device.findings.extend(own.map(FindingReport::from));
+        }
+        let mut findings: Vec<FindingReport> = of_file.iter().map(FindingReport::from).collect();
+        findings.extend(of_all(&mut devices));
+        Self { path, findings, devices }
+    }
+}
+
+/// Checks on the trace what the verdict on a failed request advises.
+pub(super) fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: &mut Diagnosis) {
+    if diagnosis.verdict.position.is_none() {
+        return;
+    }
+    let requests = Requests::of(case.trace, (case.symbols, case.tags), case.replay, case.settings);
+    let told = Profile::of(torch).map(|profile| vec![profile]);
+    let profiles = told.unwrap_or_else(|| Profile::candidates(case.settings, marks));
+    let Ok(baseline) = requests.baseline(&profiles, &case.settings.conf) else { return };
+    requests.prove(&mut diagnosis.verdict, &baseline, &case.settings.conf);
+    for finding in &mut diagnosis.findings {
+        if finding.code == FindingCode::OutOfMemory {
+            finding.remedies.clone_from(&diagnosis.verdict.remedies);
+        }
+    }
+}
+
+/// Returns why a file has no device, given its findings.
+pub(super) fn no_device<'a>(mut codes: impl Iterator<Item = &'a str>) -> &'static str {
+    if codes.any(|code| code == FindingCode::Truncated.name()) {
+        "No device: the file ends before the first one."
+    } else {
+        "No device: the program had allocated nothing when the snapshot was taken."
+    }
+}
+
+/// Takes the findings about settings that all of several devices share: they concern the file.
+fn of_all(devices: &mut [DiagnosisReport]) -> Vec<FindingReport> {
+    let Some((first, others)) = devices.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let is_shared = |finding: &FindingReport| {
+        let has = |device: &DiagnosisReport| device.findings.iter().any(|other| other.message == finding.message);
+        finding.code == FindingCode::IneffectiveSetting.name() && others.iter().all(has)
+    };
+    let shared: Vec<_> = first.findings.iter().filter(|finding| is_shared(finding)).cloned().collect();
+    for device in devices {
+        device.findings.retain(|finding| shared.iter().all(|other| other.message != finding.message));
+    }
+    // The event is another one on each device.
+    shared.into_iter().map(|finding| FindingReport { event: None, ..finding }).collect()
+}
+
+/// Returns a message about a device without the device's number, which stands above it.
+fn without_device(device: i64, message: &str) -> String {
+    let Some(rest) = message.strip_prefix(&format!("Device {device}: ")) else { return message.to_owned() };
+    let mut letters = rest.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Writes what to try, unless it was written before.
+fn write_remedies<'a>(
+    f: &mut fmt::Formatter<'_>,
+    remedies: &'a [Remedy],
+    written: &mut Vec<&'a Remedy>,
+) -> fmt::Result {
+    for remedy in remedies {
+        let is_same =
+            |other: &&Remedy| other.text == remedy.text || !remedy.copy.is_empty() && other.copy == remedy.copy;
+        if written.iter().any(is_same) {
+            continue;
+        }
+        written.push(remedy);
+        writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
+        if !remedy.copy.is_empty() {
+            writeln!(f, "         {}", remedy.copy)?;
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for FileDiagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", Shown(&self.path))?;
+        for finding in &self.findings {
+            writeln!(f, "  ! {}", finding.message)?;
+        }
+        if self.devices.is_empty() {
+            writeln!(f, "  {}", no_device(self.findings.iter().map(|finding| finding.code)))?;
+        }
+        self.devices.iter().try_for_each(|device| write!(f, "{device}"))
+    }
+}
+
+impl fmt::Display for DiagnosisReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  Device {}: {}", self.device, self.verdict.sentence)?;
+        if let Some(failed) = self.ooms.iter().find(|failed| Some(failed.event) == self.verdict.event) {
+            let event = Count(u64::from(failed.event) + 1);
+            writeln!(f, "    At event {event}: {}", failed.message)?;
+            for held in failed.lines.iter().take(LINES) {
+                let count = Count(held.count.into());
+                writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
+            }
+            // One row that says nothing is known says nothing.
+            if failed.categories.iter().any(|of| of.category != Category::Unknown.code()) {
+                writeln!(f, "    used for (guessed): {}", CategoryReport::list(&failed.categories))?;
+            }
+        }
+        let mut written = Vec::new();
+        write_remedies(f, &self.verdict.remedies, &mut written)?;
+        for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
+            writeln!(f, "    ! {}", without_device(self.device, &finding.message))?;
+            // The verdict has the remedies for its own cause.
+            let is_said = !self.verdict.remedies.is_empty() && CAUSES.contains(&finding.code);
+            let first = finding.remedies.get(..1).filter(|_| !is_said);
+            write_remedies(f, first.unwrap_or_default(), &mut written)?;
+        }
+        if self.findings.iter().all(|finding| HISTORY.contains(&finding.code)) {
+            writeln!(
+                f,
+                "    Nothing {}found. Looked for {}.",
+                if self.findings.is_empty() { "" } else { "else " },
+                self.looked_for
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use format::import::{Encoding, Format};
+
+    /// Returns the diagnosis of a file whose devices have these events.
+    fn diagnosed(devices: &[&str], conf: &str, threshold: f64) -> FileDiagnosis {
+        let mut all = trace::testing::snapshot(devices.first().copied().unwrap_or_default());
+        for (lines, number) in devices.iter().zip(0..).skip(1) {
+            // The same symbols and tags: the lines differ in sizes only.
+            let mut device = trace::testing::snapshot(lines).devices.remove(0);
+            device.device = number;
+            all.devices.push(device);
+        }
+        all.settings.conf = conf.to_owned();
+        all.settings.garbage_collection_threshold = threshold;
+        let format = Format { encoding: Encoding::Pickle, compression: None };
+        let imported = Imported { format, protocol: None, snapshot: all, findings: Vec::new(), header: None };
+        FileDiagnosis::new("a.pickle".to_owned(), imported)
+    }
+
+    const PLAIN: &str = "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000";
+
+    #[test]
+    fn a_setting_is_found_once_for_all_devices() {
+        let codes = |findings: &[FindingReport]| findings.iter().map(|finding| finding.code).collect::<Vec<_>>();
+        let own = [FindingCode::IneffectiveSetting.name()];
+        let shared = diagnosed(&[PLAIN, PLAIN], "garbage_collection_threshold:0.8", 0.8);
+        assert_eq!(codes(&shared.findings), own);
+        assert!(shared.devices.iter().all(|device| device.findings.is_empty()));
+        let text = shared.to_string();
+        assert_eq!(text.matches("garbage_collection_threshold").count(), 1, "{text}");
+        // Of one device, or of one of two.
+        let alone = diagnosed(&[PLAIN], "garbage_collection_threshold:0.8", 0.8);
+        assert_eq!((codes(&alone.findings), codes(&alone.devices[0].findings)), (vec![], own.to_vec()));
+        // Two sentences that differ stay with their devices.
+        let more = format!("{PLAIN}\nsegment_alloc 0x4000000 20971520");
+        let differ = diagnosed(&[PLAIN, &more], "expandable_segments:True", 0.0);
+        assert_eq!(codes(&differ.findings), [""; 0]);
+        assert!(differ.devices.iter().all(|device| codes(&device.findings) == own));
+    }
+
+    #[test]
+    fn nothing_found_says_what_was_looked_for() {
+        let cases = [
+            (PLAIN, "Nothing found. Looked for leaks, growth, "),
+            ("", "Nothing found. Looked for segments pinned by small blocks, rounding."),
+        ];
+        for (lines, want) in cases {
+            let text = diagnosed(&[lines], "", 0.0).to_string();
+            assert!(text.contains(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_live_tensor_nothing_is_used_for_anything() {
+        let text = |lines: &str| diagnosed(&[lines], "", 0.0).to_string();
+        assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for (guessed)"));
+        assert!(
+            !text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432")
+                .contains("used for (guessed)"),
+            "unknown, all of it"
+        );
+        let module = "convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1";
+        let lines = format!("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000 {module}\noom 0 33554432");
+        assert!(text(&lines).contains("used for (guessed): parameters"), "{}", text(&lines));
+    }
+
+    #[test]
+    fn a_device_is_named_once() {
+        assert_eq!(without_device(1, "Device 1: the trace and more."), "The trace and more.");
+        assert_eq!(without_device(1, "Device 0: the trace."), "Device 0: the trace.");
+        assert_eq!(without_device(1, "Device 1: "), "");
+    }
+
+    #[test]
+    fn a_remedy_is_written_once() {
+        let text = diagnosed(&["segment_alloc 0x1000000 20971520\nalloc 0x1000000 20971520\noom 0 2097152"], "", 0.0);
+        let text = text.to_string();
+        let tries: Vec<&str> = text.lines().filter(|line| line.contains("try: ")).collect();
+        assert!(!tries.is_empty() && tries.iter().all(|line| text.matches(line).count() == 1), "{text}");
+    }
+}

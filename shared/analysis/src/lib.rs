@@ -1,0 +1,35 @@
+//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, where requests failed,
+//! findings.
+#![forbid(unsafe_code)]
+
+pub mod actions;
+pub mod best_frames;
+pub mod category;
+pub mod findings;
+pub mod flame;
+
+pub mod fragmentation;
+pub mod heatmap;
+pub mod high_water;
+pub mod host_memory;
+pub mod leak;
+pub mod lines;
+pub mod lod;
+pub mod matches;
+pub mod measures;
+pub mod missing_stack;
+pub mod oom;
+pub mod paint;
+pub mod peak;
+pub mod retries;
+pub mod roles;
+pub mod segment_map;
+pub mod segment_order;
+pub mod segment_quads;
+pub mod site;
+pub mod stack_traits;
+pub mod step_memory;
+pub mod steps;
+pub mod term_matches;
+pub mod usage;
+pub mod window;

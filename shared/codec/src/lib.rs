@@ -1,0 +1,5 @@
+//! MessagePack maps and checksums, as recordings and messages have them.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod msgpack;

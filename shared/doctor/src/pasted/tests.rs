@@ -1,0 +1,319 @@
+//! Texts as releases of PyTorch write them.
+
+use super::*;
+use query::diagnosis::Cause;
+
+/// The kind, the cause, and what the sentence has to contain.
+const CASES: &[(&str, TextKind, Cause, &str)] = &[
+    // 1.0 to 1.3.
+    (
+        "RuntimeError: CUDA out of memory. Tried to allocate 12.50 MiB (GPU 0; 10.92 GiB total capacity; 8.57 MiB already \
+         allocated; 9.28 GiB free; 4.68 MiB cached)",
+        TextKind::OutOfMemory,
+        Cause::Limit,
+        "the driver had 9.28 GiB free, enough for the 12.5 MiB",
+    ),
+    // 1.4 to 2.0.
+    (
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 1.71 GiB (GPU 0; 6.00 GiB total capacity; 3.49 GiB already \
+         allocated; 1.04 GiB free; 3.50 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try \
+         setting max_split_size_mb to avoid fragmentation.  See documentation for Memory Management and \
+         PYTORCH_CUDA_ALLOC_CONF",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "1.46 GiB of 6.00 GiB were held outside",
+    ),
+    (
+        "Tried to allocate 10.84 GiB (GPU 0; 23.65 GiB total capacity; 1.06 GiB already allocated; 10.26 GiB free; 12.53 \
+         GiB reserved in total by PyTorch)",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "11.5 GiB was cached and 10.3 GiB was free",
+    ),
+    // On Windows, tensors may lie in the host's memory.
+    (
+        "CUDA out of memory. Tried to allocate 2.11 GiB (GPU 0; 8.00 GiB total capacity; 19.84 GiB already allocated; 0 \
+         bytes free; 22.26 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "2.42 GiB was cached and 0 B was free",
+    ),
+    // 2.1 and 2.2.
+    (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacty of 23.65 GiB \
+         of which 1.66 GiB is free. Including non-PyTorch memory, this process has 20.81 GiB memory in use. Of the \
+         allocated memory 12.09 GiB is allocated by PyTorch, and 4.84 GiB is reserved by PyTorch but unallocated. If \
+         reserved but unallocated memory is large try setting max_split_size_mb to avoid fragmentation.",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "4.84 GiB was cached and 1.66 GiB was free",
+    ),
+    (
+        "Tried to allocate 55.57 GiB. GPU 0 has a total capacty of 12.00 GiB of which 9.02 GiB is free. Of the allocated \
+         memory 984.52 MiB is allocated by PyTorch, and 463.48 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::Full,
+        "one request was for 55.6 GiB, and the device has 12.0 GiB in all",
+    ),
+    (
+        "Tried to allocate 496.00 MiB. GPU 0 has a total capacty of 14.75 GiB of which 235.06 MiB is free. Process 20398 has \
+         14.52 GiB memory in use. Of the allocated memory 14.06 GiB is allocated by PyTorch, and 330.42 MiB is reserved by \
+         PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::Full,
+        "live tensors held 14.1 GiB of 14.8 GiB",
+    ),
+    (
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.06 GiB is free. \
+         Process 11 has 9.59 GiB memory in use. Process 12 has 13.00 GiB memory in use. Of the allocated memory 8.90 GiB is \
+         allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "Process 12 held 13.0 GiB of 23.7 GiB, and the request of 2.00 GiB lacked 763 MiB.",
+    ),
+    // Packing would have been enough, but another process has most of the device. With and without "this process".
+    (
+        "Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.81 MiB is free. Process 2001 has \
+         20.10 GiB memory in use. Including non-PyTorch memory, this process has 3.57 GiB memory in use. Of the allocated \
+         memory 3.01 GiB is allocated by PyTorch, and 40.33 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "Process 2001 held 20.1 GiB of 23.7 GiB, and 53.1 MiB was left for the request of 20.0 MiB",
+    ),
+    (
+        "Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.81 MiB is free. Process 2001 has \
+         20.10 GiB memory in use. Of the allocated memory 3.01 GiB is allocated by PyTorch, and 40.33 MiB is reserved by \
+         PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "Process 2001 held 20.1 GiB of 23.7 GiB",
+    ),
+    (
+        "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.06 GiB is free. Process 11 has 9.00 \
+         GiB memory in use. Process 12 has 10.00 GiB memory in use. Including non-PyTorch memory, this process has 3.50 GiB \
+         memory in use. Of the allocated memory 3.00 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but \
+         unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "other processes held 19.1 GiB of 23.7 GiB (the largest: Process 12 with 10.0 GiB)",
+    ),
+    // Cut off: the numbers are missing.
+    (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A request of 2.00 GiB failed, but this text doesn't say how much memory there was: paste the whole message",
+    ),
+    // 2.6 and later; the lines as a terminal wraps them.
+    (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 472.00 MiB. GPU 0 has a total capacity of 6.00 GiB of \
+         which\n84.00 MiB is free. Including non-PyTorch memory, this process has 5.92 GiB memory in use. Of the\nallocated \
+         memory 5.29 GiB is allocated by PyTorch, and 642.39 MiB is reserved by PyTorch but unallocated. If reserved but \
+         unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "642 MiB was cached and 84.0 MiB was free",
+    ),
+    (
+        "CUDA out of memory. Tried to allocate 56.00 MiB. GPU 0 has a total capacity of 4.00 GiB of which 424.00 MiB is \
+         free. Including non-PyTorch memory, this process has 3.59 GiB memory in use. 3.60 GiB allowed; Of the allocated \
+         memory 3.25 GiB is allocated by PyTorch, and 343.56 MiB is reserved by PyTorch but unallocated. expandable_segments \
+         is enabled. If instead the process is running out of virtual address space (VSZ), expandable segments may be \
+         over-reserving VA",
+        TextKind::OutOfMemory,
+        Cause::Limit,
+        "the process may use only 3.60 GiB of 4.00 GiB",
+    ),
+    // An H200 at its end: 42 MiB of 43.12 MiB were refused.
+    (
+        "CUDA out of memory. Tried to allocate 42.00 MiB. GPU 0 has a total capacity of 9.00 GiB of which 43.12 MiB is free. \
+         Of the allocated memory 7.94 GiB is allocated by PyTorch, and 839.00 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "The driver refused 42.0 MiB, though it reported 43.1 MiB as free",
+    ),
+    // With a CUDA graph's pool.
+    (
+        "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 500.00 MiB is free. \
+         Of the allocated memory 5.50 GiB is allocated by PyTorch, with 2.50 GiB allocated in private pools (e.g., CUDA \
+         Graphs), and 100.00 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OutOfReach,
+        "private pools, such as those of CUDA graphs, have 2.50 GiB cached",
+    ),
+    // 2.12 and later.
+    (
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction limit. \
+         Requested size: 20.00 MiB",
+        TextKind::OutOfMemory,
+        Cause::Limit,
+        "a request of 20.0 MiB was refused before the driver was asked",
+    ),
+    (
+        "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 7.00 GiB is free. Of \
+         the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. This \
+         allocation exceeds the expandable-segment reserve of 2.00 GiB for this stream, and a single allocation cannot span \
+         expandable segments.",
+        TextKind::OutOfMemory,
+        Cause::Limit,
+        "an expandable segment may have 2.00 GiB of addresses",
+    ),
+    (
+        "CUDA out of memory. Tried to allocate more than 1EB memory.",
+        TextKind::OutOfMemory,
+        Cause::Full,
+        "more than any device has",
+    ),
+    // cudaMallocAsync.
+    (
+        "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 6.50 GiB\nRequested \
+                       : 2.00 GiB\nDevice limit            : 8.00 GiB\nFree (according to CUDA): 1.00 GiB\nPyTorch limit (set \
+         by user-supplied memory fraction)\n                        : 8.00 GiB",
+        TextKind::OutOfMemory,
+        Cause::Full,
+        "live tensors held 6.50 GiB of 8.00 GiB",
+    ),
+    // memory_stats() of Python 3.11 and 3.12, as JSON, and nested.
+    (
+        "OrderedDict([('active_bytes.all.current', 3145728), ('allocated_bytes.all.current', 2097152), \
+         ('inactive_split_bytes.all.current', 1048576), ('num_alloc_retries', 2), ('num_ooms', 0), \
+         ('reserved_bytes.all.current', 20971520)])",
+        TextKind::MemoryStats,
+        Cause::None,
+        "2.00 MiB was allocated of 20.0 MiB reserved, and 17.0 MiB was cached (1.00 MiB of it in segments in use",
+    ),
+    (
+        "OrderedDict({'active_bytes.all.current': 1024, 'allocated_bytes.all.current': 1024, 'num_ooms': 3, \
+         'reserved_bytes.all.current': 2097152})",
+        TextKind::MemoryStats,
+        Cause::None,
+        "; 3 requests failed.",
+    ),
+    (
+        r#"{"active_bytes": {"all": {"current": 1024, "peak": 4096}}, "allocated_bytes": {"all": {"current": 1024}},
+            "reserved_bytes": {"all": {"current": 2097152, "peak": 2097152}}}"#,
+        TextKind::MemoryStats,
+        Cause::None,
+        "1.00 KiB was allocated of 2.00 MiB reserved",
+    ),
+    (
+        "|===========================================================================|
+         |                  PyTorch CUDA memory summary, device ID 0                 |
+         |---------------------------------------------------------------------------|
+         |            CUDA OOMs: 1            |        cudaMalloc retries: 1         |
+         |===========================================================================|
+         |        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+         |---------------------------------------------------------------------------|
+         | Allocated memory      |    1062 MB |    4877 MB |   89299 MB |   88237 MB |
+         |       from large pool |    1048 MB |    4865 MB |   89263 MB |   88215 MB |
+         | Active memory         |    1062 MB |    4877 MB |   89299 MB |   88237 MB |
+         | GPU reserved memory   |   12420 MB |   12420 MB |   16924 MB |    4504 MB |
+         | Non-releasable memory |     700 MB |    1200 MB |   16924 MB |    4504 MB |",
+        TextKind::MemorySummary,
+        Cause::None,
+        "1.04 GiB was allocated of 12.1 GiB reserved, and 11.1 GiB was cached (700 MiB of it in segments in use",
+    ),
+];
+
+#[test]
+fn texts_of_all_releases_are_explained() {
+    for (text, kind, cause, want) in CASES {
+        let found = explain(text).unwrap_or_else(|| panic!("not understood: {text}"));
+        assert_eq!((found.kind, found.cause), (*kind, *cause), "{}", found.sentence);
+        assert!(found.sentence.contains(want), "{want} is not in: {}", found.sentence);
+        assert!(found.remedies.iter().all(|remedy| !remedy.checked) && found.remedies.len() <= 3);
+        // The text doesn't tell the settings that the run has.
+        let settings = found.remedies.iter().filter(|remedy| remedy.setting().is_some());
+        assert!(
+            settings.into_iter().all(|remedy| remedy.text.ends_with("the settings that the run has, after a comma."))
+        );
+        assert!(found.to_string().ends_with(&format!("next: {}\n", found.next)));
+    }
+}
+
+#[test]
+fn a_failure_is_one() {
+    let is_failure = |text: &str| explain(text).is_some_and(|found| found.is_failure);
+    for (text, kind, ..) in CASES.iter().filter(|case| case.1 == TextKind::OutOfMemory) {
+        assert!(is_failure(text), "{kind:?}");
+    }
+    assert!(is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 1}"));
+    assert!(!is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 0}"));
+}
+
+/// What is neither free nor PyTorch's is other processes' only if the error says what this process holds.
+#[test]
+fn what_others_hold_is_told_as_far_as_it_is_known() {
+    let names = |text: &str| -> Vec<&'static str> {
+        let facts = explain(text).map(|found| found.facts).unwrap_or_default();
+        facts.into_iter().map(|fact| fact.name).filter(|name| name.starts_with("held")).collect()
+    };
+    let old = |total: &str| {
+        format!(
+            "Tried to allocate 1.00 GiB (GPU 0; {total} total capacity; 60.00 GiB already allocated; 500.00 MiB free; 79.00 \
+             GiB reserved in total by PyTorch)"
+        )
+    };
+    let context = "held outside of PyTorch's allocator: this process's CUDA context and other processes";
+    assert_eq!(names(&old("80.23 GiB")), [context]);
+    // 500 MiB are 0.488 GiB: the rest is less than the figures are exact to.
+    assert_eq!(names(&old("79.50 GiB")), [""; 0]);
+    let new = "Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.66 GiB is free. Including \
+               non-PyTorch memory, this process has 20.00 GiB memory in use. Of the allocated memory 17.00 GiB is \
+               allocated by PyTorch, and 2.00 GiB is reserved by PyTorch but unallocated.";
+    let own = "held by this process outside of PyTorch's allocator";
+    assert_eq!(names(new), ["held outside of this process", own]);
+}
+
+#[test]
+fn the_last_error_of_a_log_counts() {
+    let (first, second) = (CASES[0].0, CASES[5].0);
+    let found = explain(&format!("epoch 1\n{first}\nepoch 2\n{second}\nTraceback")).expect("an error");
+    assert_eq!(found.cause, CASES[5].2);
+}
+
+#[test]
+fn other_texts_are_none() {
+    for text in [
+        "",
+        "out of memory",
+        "Tried to allocate",
+        "Tried to allocate much.",
+        "{}",
+        "{'a': 1}",
+        "| GPU reserved memory |",
+    ] {
+        assert_eq!(explain(text), None, "{text:?}");
+    }
+    assert_eq!(explain(&" ".repeat(PASTED_BYTES + 1)), None);
+}
+
+/// Texts that are cut, doubled, and changed at random never panic.
+#[test]
+fn damaged_texts_are_read_or_refused() {
+    let mut seed = 7_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below.max(1)
+    };
+    let scraps = ["9999999999999999999999", "é", "\u{0}", " GiB", ".", "{", "'", "Process ", " has ", "|", "-1"];
+    for (text, ..) in CASES {
+        for _ in 0..500 {
+            let mut chars: Vec<char> = text.chars().collect();
+            for _ in 0..1 + random(4) {
+                let at = random(chars.len());
+                match random(3) {
+                    0 => chars.truncate(at),
+                    1 => drop(chars.splice(at..at, scraps[random(scraps.len())].chars())),
+                    _ => {
+                        let to = (at + random(20)).min(chars.len());
+                        chars.drain(at..to);
+                    }
+                }
+            }
+            if let Some(found) = explain(&chars.into_iter().collect::<String>()) {
+                assert!(!found.to_string().is_empty());
+            }
+        }
+    }
+}

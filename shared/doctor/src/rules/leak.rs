@@ -1,0 +1,114 @@
+//! Lines that keep what they allocate.
+
+use super::RuleContext;
+use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, is_share};
+use analysis::leak::LeakCandidate;
+use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
+use trace::units::{Bytes, Count, counted};
+
+pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
+    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| candidate.is_leak()).collect();
+    let more = leaks.len().saturating_sub(LEAKS);
+    let last = leaks.len().min(LEAKS).saturating_sub(1);
+    let first = leaks.iter().take(LEAKS).enumerate();
+    first.map(|(i, leak)| finding(ground, leak, if i == last { more } else { 0 })).collect()
+}
+
+fn finding(ground: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Finding {
+    let others = match more {
+        0 => String::new(),
+        1 => " 1 other line keeps no more than that.".to_owned(),
+        _ => format!(" {more} other lines keep no more than that."),
+    };
+    let slope = match ground.rise_by_step(leak) {
+        Some(rise) => format!("It kept {rise}."),
+        None => format!(
+            "After the first quarter of that, it kept {} more every 1,000 events.",
+            Bytes(leak.rise_per_thousand_events())
+        ),
+    };
+    let message = format!(
+        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
+        ground.label(leak.stack),
+        counted(leak.count.into(), "allocation"),
+        Bytes(leak.last_bytes),
+        Count(leak.until.into()),
+        Count(leak.first_seen.into()),
+    );
+    let is_grave = is_share(leak.rise(), ground.case.usage.peak_bytes, GRAVE_LEAK_PERCENT);
+    Finding::new(FindingCode::Leak, message)
+        .with_severity(if is_grave { Severity::Failure } else { Severity::Warning })
+        .at(leak.until)
+        .with_bytes(leak.last_bytes)
+        .with_evidence(Evidence::Site(leak.stack.0))
+        .with_remedy(Remedy::advice(
+            "Keep numbers, not tensors: call .item(), or .detach().cpu() if the values are needed later, and delete what \
+             holds the tensors (a list, a closure, a graph that a loss keeps alive).",
+        ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Steps that each use a layer five times and keep a tensor of `kept` bytes at each of some lines.
+    fn lines(kept: u64, at: &[&str]) -> String {
+        let mut lines = "segment_alloc 0x10000000 524288000\n".to_owned();
+        let mut address = 0x1100_0000_u64;
+        for _ in 0..40 {
+            for line in 1..11 {
+                lines += &format!("alloc 0x10000000 4000000 layer@/m/l.py:{}\nfree 0x10000000\n", line % 2);
+            }
+            for line in at {
+                lines += &format!("alloc {address} {kept} {line}\n");
+                address += kept.next_multiple_of(512);
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn a_leak_is_told_with_its_count_its_slope_and_its_start() {
+        let findings = trace(&lines(1_048_576, &["log@/m/a.py:7"])).findings();
+        let [leak] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(
+            leak.message,
+            "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,241, the \
+             first since event 32. After the first quarter of that, it kept 33.3 MiB more every 1,000 events."
+        );
+        assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));
+    }
+
+    #[test]
+    fn where_the_trace_has_steps_the_slope_is_that_of_a_step() {
+        let step = "alloc 0x20000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\nfree 0x20000000\n";
+        let lines = lines(1_048_576, &["log@/m/a.py:7"]);
+        let steps: Vec<String> =
+            lines.split_inclusive("log@/m/a.py:7\n").map(|lines| lines.to_owned() + step).collect();
+        let messages = trace(&steps.concat()).messages(FindingCode::Leak);
+        assert_eq!(
+            messages,
+            [
+                "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
+                 the first since event 32. It kept 1.00 MiB more every step, over steps 1 to 40."
+            ]
+        );
+    }
+
+    #[test]
+    fn the_largest_leaks_are_told_one_by_one() {
+        let at = ["a@/m/a.py:1", "b@/m/a.py:2", "c@/m/a.py:3", "d@/m/a.py:4", "e@/m/a.py:5"];
+        let messages = trace(&lines(1_048_576, &at)).messages(FindingCode::Leak);
+        assert_eq!(messages.len(), 3);
+        assert!(messages[2].ends_with(" 2 other lines keep no more than that."), "{}", messages[2]);
+    }
+
+    #[test]
+    fn a_small_leak_is_a_warning_and_a_tiny_one_is_none() {
+        let severity =
+            |kept| trace(&lines(kept, &["log@/m/a.py:7"])).findings().first().map(|finding| finding.severity);
+        assert_eq!(severity(6_000), Some(Severity::Warning));
+        assert_eq!(severity(1_000), None);
+    }
+}

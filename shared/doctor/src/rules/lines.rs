@@ -1,0 +1,46 @@
+//! What stacks hold, summed up by the line that represents them.
+
+use rustc_hash::FxHashMap;
+
+use super::RuleContext;
+use super::thresholds::NAMED_LINES;
+use analysis::peak::Held;
+use trace::frames::FrameId;
+use trace::units::{counted, counted_as};
+
+/// What one line holds. `None` is what has no stack.
+pub(super) type LineHeld = (Option<FrameId>, Held);
+
+/// Returns what each line holds, the most bytes first; equal ones by stack.
+pub(super) fn by_line(ground: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld> {
+    let mut lines: FxHashMap<Option<FrameId>, Held> = FxHashMap::default();
+    for held in held {
+        let own = lines.entry(ground.frame(held.stack)).or_insert(Held { bytes: 0, count: 0, ..*held });
+        own.bytes = own.bytes.saturating_add(held.bytes);
+        own.count = own.count.saturating_add(held.count);
+    }
+    let mut lines: Vec<LineHeld> = lines.into_iter().collect();
+    lines.sort_by(|(_, a), (_, b)| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
+    lines
+}
+
+/// Names the lines that made most blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
+pub(super) fn most_blocks(ground: &RuleContext<'_>, lines: &[LineHeld]) -> String {
+    if let [(_, held)] = lines {
+        return maker(ground, held);
+    }
+    let mut lines: Vec<&Held> = lines.iter().map(|(_, held)| held).collect();
+    lines.sort_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
+    let named = lines.iter().take(NAMED_LINES);
+    let named: Vec<String> =
+        named.map(|held| format!("{} ({})", maker(ground, held), counted(held.count.into(), "block"))).collect();
+    match lines.len().saturating_sub(NAMED_LINES) {
+        0 => named.join(" and "),
+        more => format!("{}, and {}", named.join(", "), counted_as(more as u64, "other line", "other lines")),
+    }
+}
+
+/// Names what made blocks: its line, or that there is none.
+fn maker(ground: &RuleContext<'_>, held: &Held) -> String {
+    ground.known(held.stack).unwrap_or_else(|| "calls without a recorded stack".to_owned())
+}

@@ -1,0 +1,205 @@
+//! Steps that need more from one to the next and give it back again, as where sequences or batches become longer.
+//!
+//! What a line keeps is a leak, which other rules find.
+
+use super::RuleContext;
+use super::lines::by_line;
+use super::thresholds::{GROWTH_PERCENT, STEPS_OF_GROWTH, is_share};
+use analysis::peak::held_at;
+use analysis::steps::{StepSource, Steps};
+use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
+use replay::Change;
+use trace::units::{Bytes, Count};
+
+/// Parts that the steps are divided into to see a trend: more say no more.
+const PARTS: usize = 32;
+/// The rise of each half of the steps is at least one part in this many of the whole: one that has ended is no trend.
+const LEAST_PART: u64 = 5;
+
+/// What the message begins with.
+pub(crate) const GROWING: &str = "Steps need more and more: ";
+
+/// The requested memory of a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    number: u64,
+    from: u32,
+    to: u32,
+    /// The least and the most. What the step before left is freed within the step.
+    least: u64,
+    most: u64,
+    /// The first position with the most.
+    at: u32,
+}
+
+/// Returns the finding that the peaks of the steps rise. The steps have to be known: what only repeats may be anything.
+pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
+    let case = ground.case;
+    let end = ground.failed.unwrap_or_else(|| case.replay.positions());
+    // What still grows is highest at the end.
+    if case.usage.peak_position < end / 4 * 3 {
+        return None;
+    }
+    let steps = case.steps().filter(|steps| steps.source != StepSource::Pattern)?;
+    let peaks = peaks(ground, steps);
+    // The first step also sets up: an optimizer makes its state.
+    let peaks = peaks.get(1..)?;
+    let (first, last) = (peaks.first()?, peaks.last()?);
+    let rise = last.most.saturating_sub(first.most);
+    if peaks.len() < STEPS_OF_GROWTH || !is_share(rise, case.usage.peak_bytes, GROWTH_PERCENT) || !is_trend(peaks) {
+        return None;
+    }
+    let kept = last.least.saturating_sub(first.least);
+    if kept >= rise / 2 && !ground.rising.is_empty() {
+        return None;
+    }
+    let mut message = format!(
+        "{GROWING}the peak of requested memory was {} in step {} and {} in step {}, {} more a step on \
+         average.",
+        Bytes(first.most),
+        Count(first.number),
+        Bytes(last.most),
+        Count(last.number),
+        Bytes(rise / (peaks.len() as u64 - 1).max(1)),
+    );
+    let grown = most_grown(ground, first.at, last.at);
+    if let Some((line, before, after)) = &grown {
+        message += &format!(" {line} grew most, from {} to {}.", Bytes(*before), Bytes(*after));
+    }
+    if kept >= rise / 2 {
+        message += &format!(" {} of that rise stays live between the steps.", Bytes(kept));
+    }
+    let severity = if ground.failed.is_some() { Severity::Warning } else { Severity::Note };
+    let finding = Finding::new(FindingCode::Growth, message)
+        .with_severity(severity)
+        .at(last.at)
+        .with_bytes(rise)
+        .with_evidence(Evidence::Window(first.from, last.to))
+        .with_remedy(Remedy::advice(
+            "Look what grows with the steps, such as the length of sequences or the size of batches, and bound it.",
+        ));
+    Some(finding)
+}
+
+/// Returns the peaks of the whole steps, in one sweep.
+fn peaks(ground: &RuleContext<'_>, steps: &Steps) -> Vec<Peak> {
+    let replay = ground.case.replay;
+    let mut peaks: Vec<Peak> = (steps.steps.iter().filter(|step| step.is_whole))
+        .map(|step| Peak { number: step.number, from: step.from, to: step.to, ..Peak::default() })
+        .collect();
+    let mut requested = replay.allocations.requested.reader();
+    let mut of = |id: u32| requested.get(id as usize).unwrap_or(0);
+    let mut live = replay.active_at(0).into_iter().fold(0_u64, |sum, id| sum.saturating_add(of(id)));
+    let mut next = 0;
+    replay.changes(ground.case.trace, 0, u32::MAX, |position, change| {
+        // A step includes the events behind its start.
+        while peaks.get(next).is_some_and(|peak| peak.to < position) {
+            next += 1;
+        }
+        let now = peaks.get_mut(next).filter(|peak| peak.from < position);
+        let before = live;
+        match change {
+            Change::Begin(id) => live = live.saturating_add(of(id)),
+            Change::End(id) => live = live.saturating_sub(of(id)),
+            Change::Freed(_) | Change::Reserved(_) => return,
+        }
+        let Some(peak) = now else { return };
+        if peak.at == 0 {
+            // Up to its first change, it holds what was live before.
+            (peak.least, peak.most, peak.at) = (before, before, peak.from.max(1));
+        }
+        peak.least = peak.least.min(live);
+        if live > peak.most {
+            (peak.most, peak.at) = (live, position);
+        }
+    });
+    peaks.retain(|peak| peak.at > 0);
+    peaks
+}
+
+/// Returns whether peaks rise all along: of all pairs of parts, the later one is higher in nine of ten or more, and each half
+/// adds to the rise.
+fn is_trend(peaks: &[Peak]) -> bool {
+    let middle = |part: &[Peak]| {
+        let mut most: Vec<u64> = part.iter().map(|peak| peak.most).collect();
+        most.sort_unstable();
+        most.get(most.len() / 2).copied().unwrap_or(0)
+    };
+    let parts: Vec<u64> = peaks.chunks(peaks.len().div_ceil(PARTS).max(1)).map(middle).collect();
+    let (mut rising, mut all) = (0_u32, 0_u32);
+    for (i, earlier) in parts.iter().enumerate() {
+        for later in parts.iter().skip(i + 1) {
+            all += 1;
+            rising += u32::from(later > earlier);
+        }
+    }
+    let [first, half, last] =
+        [0, parts.len() / 2, parts.len().saturating_sub(1)].map(|i| parts.get(i).copied().unwrap_or(0));
+    let least = last.saturating_sub(first) / LEAST_PART;
+    let adds = half.saturating_sub(first) >= least && last.saturating_sub(half) >= least;
+    rising * 10 >= all * 9 && adds
+}
+
+/// Returns the line that holds most more at the second position than at the first, with both.
+fn most_grown(ground: &RuleContext<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
+    let replay = ground.case.replay;
+    let before = by_line(ground, &held_at(replay, first));
+    let after = by_line(ground, &held_at(replay, last));
+    let of = |line| before.iter().find(|(other, _)| *other == line).map_or(0, |(_, held)| held.bytes);
+    let known = after.iter().filter(|(line, _)| line.is_some());
+    let grown =
+        known.map(|(line, held)| (held, of(*line))).max_by_key(|(held, before)| held.bytes.saturating_sub(*before))?;
+    let (held, before) = grown;
+    (held.bytes > before).then(|| (ground.label(held.stack), before, held.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use query::finding::FindingCode;
+
+    /// Steps that hold so many bytes for a moment, as `size` says, and keep so many, as `kept` says.
+    fn found(steps: u64, size: impl Fn(u64) -> u64, kept: u64) -> Vec<String> {
+        let mut lines = "segment_alloc 0x10000000 524288000\nalloc 0x10000000 4194304 model@/m/a.py:1\n".to_owned();
+        for step in 0..steps {
+            lines += &format!("alloc 0x11000000 {} forward@/m/a.py:5\n", size(step));
+            if kept > 0 {
+                lines += &format!("alloc {} {kept} log@/m/a.py:9\n", 0x1800_0000 + step * 0x20_0000);
+            }
+            lines += "alloc 0x17000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\n";
+            lines += "free 0x17000000\nfree 0x11000000\n";
+        }
+        trace(&lines).messages(FindingCode::Growth)
+    }
+
+    #[test]
+    fn steps_that_need_more_each_time_are_found() {
+        assert_eq!(
+            found(12, |step| (10 + 5 * step) << 20, 0),
+            [
+                "Steps need more and more: the peak of requested memory was 19.0 MiB in step 2 and 69.0 MiB in step 12, 5.00 \
+                 MiB more a step on average. forward  m/a.py:5 grew most, from 15.0 MiB to 65.0 MiB."
+            ]
+        );
+        // Some steps are smaller than the one before.
+        assert_eq!(found(40, |step| (20 + 2 * step - 3 * (step % 7 / 6)) << 20, 0).len(), 1);
+    }
+
+    #[test]
+    fn other_steps_are_not() {
+        // Equal ones, few, random lengths, a first part that is smaller, and a single rise at the end.
+        type Size = fn(u64) -> u64;
+        let sizes: [(u64, Size); 5] = [
+            (40, |_| 30),
+            (5, |step| 10 + 10 * step),
+            (60, |step| 10 + (step * step * 7_919 + step * 104_729) % 61),
+            (40, |step| if step < 20 { 10 + step } else { 50 }),
+            (40, |step| if step == 39 { 90 } else { 30 }),
+        ];
+        for (steps, size) in sizes {
+            assert_eq!(found(steps, |step| size(step) << 20, 0), [""; 0], "{steps}");
+        }
+        // The rule for leaks reports a leak, so this one does not.
+        assert_eq!(found(40, |_| 30 << 20, 2 << 20), [""; 0]);
+    }
+}

@@ -1,0 +1,452 @@
+//! The verdict: one cause and one sentence for a trace.
+
+use super::blocking::{self, Pins};
+use super::course::{Course, Spike};
+use super::failure::{Failures, asked, lines, takes_more};
+use super::rules::GROWING;
+use super::{Case, cause, remedies};
+use analysis::leak::{LeakCandidate, StepRise};
+use analysis::retries;
+use analysis::site::label;
+use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
+use query::finding::{Finding, Integrity};
+use replay::{AllocatorState, Range};
+use trace::frames::{Recorded, StackId};
+use trace::totals::Totals;
+use trace::units::{Bytes, Count, counted, percent, told_apart};
+
+/// From one part in this many of the reserved memory on, segments without a live block are named.
+const WHOLE_PART: u64 = 10;
+/// A request is far larger than all before it if it is this many times as large.
+const FAR_LARGER: u64 = 4;
+
+/// A line whose use rose step by step.
+#[derive(Clone, Debug)]
+pub(super) struct Rise {
+    pub(super) line: String,
+    pub(super) candidate: LeakCandidate,
+    /// What it kept step by step, if the trace has steps.
+    by_step: Option<StepRise>,
+}
+
+impl Rise {
+    /// Returns the line that rises most up to a position, if any does.
+    pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
+        let candidate = LeakCandidate::largest(case.leak_source(), position, case.usage.peak_bytes)?;
+        let by_step = case.steps().and_then(|steps| candidate.by_step(case.leak_source(), steps));
+        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate, by_step })
+    }
+
+    fn text(&self) -> String {
+        let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
+        if let Some(rise) = &self.by_step {
+            // What it held before the first step, and made in the one that is not over, is no part of the rise.
+            let kept = Bytes(rise.bytes).to_string();
+            return match kept == last.to_string() {
+                true => format!("{} kept {rise} ({last} in all)", self.line),
+                false => format!("{} kept {rise} ({kept} of the {last} that it holds)", self.line),
+            };
+        }
+        let when = "a quarter of the way through";
+        format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
+    }
+}
+
+/// Returns the verdict on a request that failed. It may set the failure's cause: a leak or a spike takes precedence over
+/// what the memory at that moment shows.
+pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut FailedRequest) -> Verdict {
+    let position = failed.position();
+    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= would_do(failed));
+    let course = (rise.is_none() && has_course(failed)).then(|| Course::until(case, position));
+    let spike = course.as_ref().and_then(|course| course.spike(case, failed.requested));
+    let spike = spike.filter(|spike| spike.bytes >= would_do(failed));
+    let is_rising = course.is_some_and(|course| course.is_new_high(failed.requested));
+    if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
+        failed.cause = Cause::Full;
+    }
+    let obstruction = Obstruction::of(case, failed);
+    let (cause, sentence, about) = if let Some(rise) = &rise {
+        (Cause::Leak, leak(failed, rise), Some((rise.line.clone(), rise.candidate.stack.0)))
+    } else if let Some(spike) = &spike {
+        (Cause::Spike, of_spike(failed, spike), Some((spike.line.clone(), spike.stack.0)))
+    } else {
+        let about = match failed.cause {
+            Cause::Fragmented => obstruction.block(failed).map(|block| (block.line.clone(), block.stack)),
+            Cause::Full => {
+                let is_lost = |held: &&HeldLine| case.symbols.recorded(StackId(held.stack)) == Recorded::Lost;
+                let held = failed.lines.first().filter(|held| !is_lost(held));
+                held.map(|held| (held.line.clone(), held.stack))
+            }
+            _ => None,
+        };
+        (failed.cause, physical(failed, failures, (&obstruction, is_rising)), about)
+    };
+    failed.cause = cause;
+    let (line, stack) = about.unzip();
+    // The verdict of a leak or a spike already has its bytes.
+    let is_told = rise.is_some() || spike.is_some();
+    let refused = match cause {
+        Cause::Full | Cause::Fragmented | Cause::OtherProcess => {
+            cause::refused_free(failed.driver_free, failed.asked_of_driver)
+        }
+        _ => String::new(),
+    };
+    let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
+    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_told));
+    let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
+    let position = Some(position);
+    Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
+}
+
+/// Adds to the verdict on a failure that the steps before it needed more and more, as a finding tells: whatever made room for
+/// that request, a later one would have failed.
+pub(super) fn add_growth(verdict: &mut Verdict, findings: &[Finding]) {
+    let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
+    let told = findings.iter().find_map(|finding| Some((finding, finding.message.strip_prefix(GROWING)?)));
+    let Some((finding, told)) = told.filter(|_| is_about_room && verdict.position.is_some()) else { return };
+    // The rest is about lines.
+    let rise = told.split_once(". ").map_or(told, |(rise, _)| rise).trim_end_matches('.');
+    verdict.sentence = format!("Growing: {rise}. {}", verdict.sentence);
+    verdict.is_growing = true;
+    remedies::add_growth(verdict, finding);
+}
+
+/// What stood in the way of a request that failed, beyond the bare sizes.
+pub(super) struct Obstruction {
+    /// What keeps segments with gaps from being released, if no segment is as long as the request.
+    pins: Option<Pins>,
+    /// The largest request before it, in requested bytes, if this one is far larger and asks for most of the memory.
+    pub(super) largest_before: Option<u64>,
+}
+
+impl Obstruction {
+    fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
+        let pins = (failed.cause == Cause::Fragmented && place(failed).is_none()).then(|| {
+            let kind = (failed.stream, failed.pool, failed.is_small);
+            let is_own = |range: &Range| (range.stream, range.pool, range.is_small) == kind;
+            blocking::pins(case, &case.replay.state_at(failed.position()), is_own)
+        });
+        let is_most = failed.requested >= failed.whole() / 2 && failed.requested <= failed.whole();
+        let largest_before = is_most.then(|| {
+            let made = case.replay.allocations.made_by(failed.position()) as usize;
+            case.replay.allocations.requested.range(0..made).max().unwrap_or(0)
+        });
+        let is_far = |bytes: &u64| *bytes > 0 && failed.requested / FAR_LARGER >= *bytes;
+        Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
+    }
+
+    /// Returns a block that stands in the way.
+    pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
+        let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());
+        in_place.or(self.pins.as_ref().map(|pins| &pins.block))
+    }
+}
+
+/// Returns the sentence about the line that held most, unless it is `told`.
+fn holder(case: &Case<'_>, failed: &FailedRequest, told: Option<&str>) -> String {
+    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
+        return String::new();
+    };
+    // Both are requested bytes, as in every table of lines.
+    let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
+    let percent = percent(held.bytes, live);
+    let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
+    match unnamed(case, held) {
+        Some(how) => format!(" Most was held {how}: {bytes} in {blocks}, {percent} % of what was live."),
+        None => format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line),
+    }
+}
+
+/// Returns how something was held that no line is known of; `None` if one is.
+fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
+    match case.symbols.recorded(StackId(held.stack)) {
+        Recorded::Nothing => Some("without a recorded stack"),
+        Recorded::Lost => Some("by stacks that were lost to damage"),
+        Recorded::Partly | Recorded::Whole => None,
+    }
+}
+
+/// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
+/// request.
+fn would_do(failed: &FailedRequest) -> u64 {
+    if failed.fits_if_packed() { failed.requested } else { failed.missing }
+}
+
+/// Returns whether it matters how memory came to be what it was.
+fn has_course(failed: &FailedRequest) -> bool {
+    matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
+}
+
+fn leak(failed: &FailedRequest, rise: &Rise) -> String {
+    let (rise, requested) = (rise.text(), Bytes(failed.requested));
+    if failed.fits_if_packed() && failed.gaps > 1 {
+        format!("A leak: {rise}, and then no free piece was large enough for a request of {requested}.")
+    } else {
+        format!("A leak: {rise}, and then a request of {requested} no longer fitted.")
+    }
+}
+
+fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
+    format!(
+        "A spike: {} held {} for the moment in which a request of {} failed; the program had never needed more than {} \
+         before.",
+        spike.line,
+        Bytes(spike.bytes),
+        Bytes(failed.requested),
+        Bytes(spike.otherwise)
+    )
+}
+
+/// Returns the sentence about what stood in the way at that moment.
+fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_rising): (&Obstruction, bool)) -> String {
+    let request = Bytes(failed.requested);
+    let free = Bytes(failed.driver_free);
+    let whole = Bytes(failed.whole());
+    match failed.cause {
+        Cause::Limit => {
+            let limit = failures.fraction().map_or_else(
+                || "a limit of this process, such as set_per_process_memory_fraction,".to_owned(),
+                |share| format!("per_process_memory_fraction:{share}"),
+            );
+            format!(
+                "A limit: the driver had {free} free and was asked for {}, so {limit} stood in the way, or memory was \
+                 freed in the meantime.",
+                Bytes(failed.asked_of_driver)
+            )
+        }
+        Cause::OtherProcess => {
+            let others = Bytes(failed.held_by_others.unwrap_or_default());
+            let rest = if failed.fits_if_packed() {
+                let left = Bytes(failed.cached.saturating_add(failed.driver_free));
+                format!("the {left} that were left had no piece large enough for a request of {request}")
+            } else {
+                format!("a request of {request} lacked {}", Bytes(failed.missing))
+            };
+            format!("Another process: {others} of {whole} was held outside of this program's allocator, and {rest}.")
+        }
+        Cause::OutOfReach => out_of_reach(failed),
+        Cause::Fragmented => format!(
+            "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
+             {}{}.",
+            huge(failed, obstruction),
+            Bytes(failed.cached),
+            counted(failed.gaps.into(), "gap"),
+            if obstruction.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
+            Bytes(failed.largest_servable),
+            obstacle(failed, obstruction)
+        ),
+        _ => full(failed, is_rising),
+    }
+}
+
+/// Returns how large a request is that asks for most of the memory at once.
+fn huge(failed: &FailedRequest, obstruction: &Obstruction) -> String {
+    let Some(before) = obstruction.largest_before else { return String::new() };
+    let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
+    let percent = percent(failed.requested, failed.whole());
+    let times = Count(failed.requested / before.max(1));
+    format!("one request was for {request}, {percent} % of the {whole} and {times} times as much as any before; ")
+}
+
+/// Returns what stood in the way where the request came closest to fitting. A place without any free byte came no closer
+/// than others: it is as long as the request, and all in use.
+fn place(failed: &FailedRequest) -> Option<&Obstacle> {
+    failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0 && obstacle.bytes < failed.requested)
+}
+
+fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
+    let Some(obstacle) = place(failed) else {
+        // No segment that is given back makes room for most of the memory at once.
+        return obstruction
+            .pins
+            .as_ref()
+            .filter(|_| obstruction.largest_before.is_none())
+            .map(pinned)
+            .unwrap_or_default();
+    };
+    let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
+    let whose = match obstacle.blocks {
+        1 => format!("one block of {} ({line})", Bytes(obstacle.bytes)),
+        count => {
+            format!("{} of {} in all (the largest: {line})", counted(count.into(), "block"), Bytes(obstacle.bytes))
+        }
+    };
+    format!("; {whose} stood in the way where it was closest to fitting")
+}
+
+fn pinned(pins: &Pins) -> String {
+    let Pins { block, own: (own, own_bytes), all: (all, all_bytes), segments } = pins;
+    let kept = match segments {
+        1 => "kept the segment with these gaps from being released".to_owned(),
+        count => format!("kept the {} with these gaps from being released", counted((*count).into(), "segment")),
+    };
+    let line = &block.line;
+    if own == all {
+        return format!("; {} of {line} ({} in all) {kept}", counted((*own).into(), "block"), Bytes(*own_bytes));
+    }
+    let (own, all) = (Count((*own).into()), counted((*all).into(), "block"));
+    format!("; {all} ({} in all), {own} of them of {line}, {kept}", Bytes(*all_bytes))
+}
+
+fn out_of_reach(failed: &FailedRequest) -> String {
+    let request = Bytes(failed.requested);
+    if failed.largest_servable >= failed.requested {
+        return format!(
+            "Out of reach: a piece of {} was cached, but a request of {request} could not use it: it was for a private \
+             pool, or max_split_size_mb keeps large blocks whole.",
+            Bytes(failed.largest_servable)
+        );
+    }
+    let can = match failed.largest_servable {
+        0 => "had nothing cached that it could use".to_owned(),
+        bytes => format!("could use {} at most", Bytes(bytes)),
+    };
+    format!(
+        "Out of reach: a piece of {} was cached in another pool or for another stream, but a request of {request} {can}.",
+        Bytes(failed.largest_gap)
+    )
+}
+
+fn full(failed: &FailedRequest, is_rising: bool) -> String {
+    let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
+    let whole = failed.whole();
+    let request = Bytes(requested);
+    // What others held while the capacity is not known can't be told from memory that the device lacks.
+    let owner = if failed.capacity.is_some() { "the device has" } else { "this process could use" };
+    let need = if takes_more(failed) {
+        format!(", for which the driver was asked for {},", asked(failed))
+    } else {
+        String::new()
+    };
+    if requested > whole {
+        return format!("Full: one request was for {request}, and {owner} {} in all.", Bytes(whole));
+    }
+    if asked_of_driver > whole {
+        return format!("Full: a request of {request} takes {}, and {owner} {} in all.", asked(failed), Bytes(whole));
+    }
+    let (live, all) = told_apart(Bytes(allocated), Bytes(whole));
+    let held = format!("Full: live tensors held {live} of {all}");
+    let left = cached.saturating_add(driver_free);
+    if failed.fits_if_packed() {
+        let held = if is_rising {
+            format!("{held}, and with this request it would have been more than ever before")
+        } else {
+            held
+        };
+        return format!(
+            "{held}; what was left, {}, would have been enough in one piece, but had no piece large enough for a request of \
+             {request}.",
+            Bytes(left)
+        );
+    }
+    let missing = Bytes(failed.missing);
+    if left == 0 {
+        return format!("{held}, nothing was left, and a request of {request}{need} failed.");
+    }
+    // The driver gives whole pages, so what is missing is more than the difference.
+    let is_rounded = failed.missing > requested.saturating_sub(left) && need.is_empty();
+    let why = if is_rounded && failed.is_expandable {
+        ", since an expandable segment grows by whole pages"
+    } else if is_rounded {
+        ", since the driver gives whole segments"
+    } else {
+        ""
+    };
+    format!(
+        "{held}. {request} was requested{}; even in one piece, the free {} was {missing} short{why}.",
+        need.trim_end_matches(','),
+        Bytes(left)
+    )
+}
+
+/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases those
+/// of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't tell.
+fn whole_segments(state: &AllocatorState) -> String {
+    let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
+    let whole = |is_private: bool| {
+        let ranges = state.ranges.iter().enumerate().filter(is_whole);
+        let bytes = ranges.map(|(_, range)| if range.pool.is_private() == is_private { range.size } else { 0 });
+        bytes.fold(0_u64, u64::saturating_add)
+    };
+    let (released, kept) = (whole(false), whole(true));
+    let is_much = |bytes: u64| bytes > 0 && bytes >= state.totals.reserved / WHOLE_PART;
+    let parts = [
+        is_much(released).then(|| {
+            let released = Bytes(released);
+            format!("{released} of it in segments without a live block, which torch.cuda.empty_cache() releases")
+        }),
+        is_much(kept).then(|| {
+            let kept = Bytes(kept);
+            format!(
+                "{kept} of it in empty segments of private pools, which stay until their graphs and MemPools are gone"
+            )
+        }),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+}
+
+/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
+pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
+    let peak = case.usage.peak_position;
+    let state = case.replay.state_at(peak);
+    let totals = state.totals;
+    let held = lines(case, case.replay, peak).into_iter().next();
+    let rise = Rise::until(case, case.replay.positions());
+    let retries = retries::count(case.trace);
+    // One event is what recording leaves that keeps the newest one only.
+    let has_history = case.trace.events.len() > 1;
+    let start = if !has_history && case.integrity.is_cut {
+        let start = "The file ends before its first event, so whether a request failed is not known".to_owned();
+        if totals == Totals::default() {
+            return Verdict { sentence: start + ".", ..Verdict::default() };
+        }
+        start
+    } else if !has_history {
+        "There is no history, so whether a request failed is not known".to_owned()
+    } else if let Some(rise) = &rise {
+        format!("Growing, but nothing failed yet: {}", rise.text())
+    } else if retries > 0 {
+        let requests = counted(retries.into(), "request");
+        format!("Tight, but nothing failed: {requests} had to wait until cached memory was released")
+    } else if case.usage.peak_bytes == 0 && totals.reserved == 0 {
+        let sentence = "No request failed, and the trace holds no memory.".to_owned();
+        return Verdict { sentence, ..Verdict::default() };
+    } else {
+        let is_whole = case.trace.losses.is_empty()
+            && case.integrity == Integrity::default()
+            && case.replay.state_at(0).totals.reserved == 0;
+        if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
+    };
+    let most = held.as_ref().map_or_else(String::new, |held| match unnamed(case, held) {
+        Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
+        None => format!(" ({} of it by {})", Bytes(held.bytes), held.line),
+    });
+    let held = held.filter(|held| unnamed(case, held).is_none());
+    let gaps = match totals.cached {
+        0 => "and nothing was cached".to_owned(),
+        cached => format!(
+            "and {} lay in {}{}, the largest {}",
+            Bytes(cached),
+            counted(totals.gaps.into(), "gap"),
+            whole_segments(&state),
+            Bytes(totals.largest_gap)
+        ),
+    };
+    let when = if has_history { "at the peak" } else { "when the snapshot was taken" };
+    let reserved = if totals.allocated > totals.reserved {
+        // Only a trace that contradicts its segments.
+        format!("more than the {} of the segments that the file names", Bytes(totals.reserved))
+    } else {
+        format!("{} was reserved, {gaps}", Bytes(totals.reserved))
+    };
+    let sentence = format!("{start}; {when}, {} was allocated{most}, {reserved}.", Bytes(totals.allocated));
+    let about = rise
+        .as_ref()
+        .map(|rise| (rise.line.clone(), rise.candidate.stack.0))
+        .or_else(|| held.map(|held| (held.line, held.stack)));
+    let remedies = remedies::before_failure(case, rise.as_ref(), retries);
+    let (line, stack) = about.unzip();
+    let is_growing = rise.is_some();
+    Verdict { sentence, line, stack, is_growing, remedies, ..Verdict::default() }
+}

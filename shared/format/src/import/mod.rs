@@ -1,0 +1,318 @@
+//! Imports a file of any supported format: from its bytes to a [`Snapshot`] and findings.
+//!
+//! An [`Importer`] accepts bytes in pieces of any size. They pass through a decompressor (`gzip`, `zstd`) and a reader:
+//! the decoder of recordings, or the pickle machine or `json`, whose values become columns in `crate::values` and, at
+//! the end, a snapshot (`snapshot`). Problems become findings where the file can still be read; only other files, and
+//! those beyond any real snapshot, are errors.
+
+mod findings;
+mod format;
+mod gzip;
+mod json;
+mod rest;
+mod segments;
+mod settings;
+mod snapshot;
+mod unpacked;
+mod xxh64;
+mod zstd;
+
+pub use format::{Compression, Encoding, Format};
+
+pub use self::unpacked::unpacked;
+pub use trace::error::ImportError;
+
+use self::gzip::Gzip;
+use self::json::{JSON, Json};
+use self::rest::Rest;
+use self::snapshot::Read;
+use self::zstd::Zstd;
+use crate::Header;
+use crate::pickle::{Machine, PICKLE, Unpickled};
+use crate::recording::Decoder;
+use query::finding::Finding;
+use trace::Snapshot;
+use trace::limits::ImportLimits;
+
+/// The decompressor.
+enum Unpacker {
+    /// Not chosen yet; holds the first bytes.
+    Unknown(Vec<u8>),
+    Plain,
+    Gzip(Box<Gzip>),
+    Zstd(Box<Zstd>),
+    /// Nothing more can be decompressed, and what was suffices.
+    Broken(ImportError),
+}
+
+/// The reader of the decompressed bytes.
+enum Reader {
+    /// Not chosen yet; holds the first bytes.
+    Unknown(Vec<u8>),
+    Pickle(Box<Machine>),
+    Json(Box<Json>),
+    Recording(Box<Decoder>),
+}
+
+/// Reads one file, pushed in pieces of any size.
+pub struct Importer {
+    unpacker: Unpacker,
+    plain: Plain,
+}
+
+/// Reads the decompressed bytes.
+struct Plain {
+    limits: ImportLimits,
+    reader: Reader,
+    compression: Option<Compression>,
+    packed_bytes: u64,
+    bytes: u64,
+    /// Bytes that the reader got.
+    read: u64,
+    /// Bytes after the end of the snapshot, from the first that is no padding on.
+    other: u64,
+}
+
+/// The contents of a file.
+#[derive(Debug)]
+pub struct Imported {
+    /// The file's format.
+    pub format: Format,
+    /// The protocol, for a pickle.
+    pub protocol: Option<u8>,
+    /// The devices and the tables that they share.
+    pub snapshot: Snapshot,
+    /// The findings about the file.
+    pub findings: Vec<Finding>,
+    /// The header, for a recording.
+    pub header: Option<Header>,
+}
+
+impl Importer {
+    /// Creates an importer for the first byte of a file.
+    pub fn new(limits: ImportLimits) -> Self {
+        let reader = Reader::Unknown(Vec::new());
+        Self {
+            unpacker: Unpacker::Unknown(Vec::new()),
+            plain: Plain { limits, reader, compression: None, packed_bytes: 0, bytes: 0, read: 0, other: 0 },
+        }
+    }
+
+    /// Reads the next bytes of the file. After an error nothing more can be read.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        self.plain.packed_bytes += bytes.len() as u64;
+        if let Unpacker::Unknown(head) = &mut self.unpacker {
+            head.extend_from_slice(bytes);
+            return self.decide(false);
+        }
+        self.unpack(bytes)
+    }
+
+    /// Returns the number of trace entries read so far, to show progress.
+    pub fn events(&self) -> usize {
+        match &self.plain.reader {
+            Reader::Unknown(_) => 0,
+            Reader::Pickle(machine) => machine.events(),
+            Reader::Json(json) => json.events(),
+            Reader::Recording(decoder) => decoder.events(),
+        }
+    }
+
+    /// Ends the file and returns its contents.
+    pub fn finish(mut self) -> Result<Imported, ImportError> {
+        if self.plain.packed_bytes == 0 {
+            return Err(ImportError::Empty);
+        }
+        self.decide(true)?;
+        let Self { unpacker, mut plain } = self;
+        let (rest, broken) = match unpacker {
+            Unpacker::Gzip(gzip) => (gzip.rest(), None),
+            Unpacker::Zstd(zstd) => (zstd.rest(), None),
+            Unpacker::Broken(error) => (Rest::Whole, Some(error)),
+            Unpacker::Unknown(_) | Unpacker::Plain => (Rest::Whole, None),
+        };
+        if rest == Rest::Cut && plain.bytes == 0 {
+            return Err(ImportError::NotASnapshot("it is compressed and truncated before anything can be read"));
+        }
+        plain.decide(true)?;
+        let ended = findings::Ended {
+            rest,
+            is_whole: plain.is_done(),
+            packed_bytes: plain.packed_bytes,
+            other_bytes: plain.other,
+            compression: plain.compression,
+        };
+        match (plain.finish(), broken) {
+            // Too little was decompressed.
+            (Err(_), Some(error)) => Err(error),
+            (Err(error), None) => Err(error),
+            (Ok(mut imported), broken) => {
+                let found = ended.findings(broken.as_ref());
+                imported.findings.splice(0..0, found);
+                Ok(imported)
+            }
+        }
+    }
+
+    /// Chooses the decompressor once the first bytes suffice, and passes them on.
+    fn decide(&mut self, is_all: bool) -> Result<(), ImportError> {
+        let Unpacker::Unknown(head) = &mut self.unpacker else { return Ok(()) };
+        let Some(compression) = format::compression(head, is_all) else { return Ok(()) };
+        let head = std::mem::take(head);
+        self.plain.compression = compression;
+        self.unpacker = match compression {
+            None => Unpacker::Plain,
+            Some(Compression::Gzip) => Unpacker::Gzip(Box::new(Gzip::new())),
+            Some(Compression::Zstd) => Unpacker::Zstd(Box::new(Zstd::new(self.plain.limits))),
+        };
+        self.unpack(&head)
+    }
+
+    /// Decompresses bytes, also those after the end of the snapshot: the checksum is behind them.
+    fn unpack(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        let plain = &mut self.plain;
+        let done = match &mut self.unpacker {
+            Unpacker::Unknown(_) | Unpacker::Broken(_) => Ok(()),
+            Unpacker::Plain => plain.push(bytes),
+            Unpacker::Gzip(gzip) => gzip.push(bytes, &mut |bytes| plain.push(bytes)),
+            Unpacker::Zstd(zstd) => zstd.push(bytes, &mut |bytes| plain.push(bytes)),
+        };
+        match done {
+            Err(error) if plain.keeps(&error) => {
+                self.unpacker = Unpacker::Broken(error);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+}
+
+/// Says of damage in a compressed file that its place is one in the decompressed bytes.
+fn decompressed(error: ImportError, compression: Option<Compression>) -> ImportError {
+    match (error, compression) {
+        (ImportError::Damaged { format: PICKLE, byte, what }, Some(_)) => {
+            ImportError::Damaged { format: "decompressed pickle", byte, what }
+        }
+        (ImportError::Damaged { format: JSON, byte, what }, Some(_)) => {
+            ImportError::Damaged { format: "decompressed JSON", byte, what }
+        }
+        (error, _) => error,
+    }
+}
+
+impl Plain {
+    /// Returns whether an error leaves what was read as it is: the snapshot was complete, or it is a recording, whose chunks
+    /// have checksums of their own, and only its compression is damaged.
+    fn keeps(&self, error: &ImportError) -> bool {
+        let is_packing = matches!(error, ImportError::Damaged { format: gzip::GZIP | zstd::ZSTD, .. });
+        self.is_done() || is_packing && matches!(self.reader, Reader::Recording(_))
+    }
+
+    /// Reads decompressed bytes.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        self.bytes += bytes.len() as u64;
+        let Self { limits, packed_bytes: packed, .. } = *self;
+        let allowed = packed.saturating_mul(limits.ratio).max(limits.ratio_grace_bytes);
+        if self.compression.is_some() && self.bytes > allowed.min(limits.plain_bytes) {
+            return Err(ImportError::Bomb { packed, plain: self.bytes });
+        }
+        if let Reader::Unknown(head) = &mut self.reader {
+            head.extend_from_slice(bytes);
+            self.decide(false)
+        } else {
+            self.read(bytes)
+        }
+    }
+
+    /// Passes bytes on to the reader.
+    fn read(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        let was_done = self.is_done();
+        let most = self.compression.map(|_| self.limits.memory(self.packed_bytes));
+        let (end, memory) = match &mut self.reader {
+            _ if was_done => (Some(0), 0),
+            Reader::Unknown(_) => (None, 0),
+            Reader::Pickle(machine) => {
+                machine.push(bytes).map_err(|error| decompressed(error, self.compression))?;
+                (machine.ended_at(), machine.memory())
+            }
+            Reader::Json(json) => {
+                json.push(bytes).map_err(|error| decompressed(error, self.compression))?;
+                (json.ended_at(), json.memory())
+            }
+            Reader::Recording(decoder) => {
+                most.into_iter().for_each(|most| decoder.bound(most));
+                return decoder.push(bytes);
+            }
+        };
+        if let Some(most) = most.filter(|most| memory as u64 > *most) {
+            return Err(ImportError::Costly { packed: self.packed_bytes, memory: most });
+        }
+        self.read += bytes.len() as u64;
+        if let Some(end) = end {
+            let after = if was_done { bytes.len() } else { self.read.saturating_sub(end) as usize };
+            self.skip(bytes.get(bytes.len().saturating_sub(after)..).unwrap_or(&[]));
+        }
+        Ok(())
+    }
+
+    /// Counts bytes after the end of the snapshot.
+    fn skip(&mut self, bytes: &[u8]) {
+        let is_padding = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+        let padding = bytes.iter().take_while(|byte| self.other == 0 && is_padding(byte)).count();
+        self.other += (bytes.len() - padding) as u64;
+    }
+
+    fn is_done(&self) -> bool {
+        match &self.reader {
+            Reader::Unknown(_) => false,
+            Reader::Pickle(machine) => machine.is_done(),
+            Reader::Json(json) => json.is_done(),
+            // Bytes after its end are damage, which becomes a finding.
+            Reader::Recording(_) => false,
+        }
+    }
+
+    /// Chooses the reader once the first bytes suffice, and passes them on.
+    fn decide(&mut self, is_all: bool) -> Result<(), ImportError> {
+        let Reader::Unknown(head) = &mut self.reader else { return Ok(()) };
+        let Some(encoding) = format::encoding(head, is_all, self.compression.is_some())? else { return Ok(()) };
+        let head = std::mem::take(head);
+        let mut bytes = &head[..];
+        self.reader = match encoding {
+            Encoding::Pickle => {
+                // Protocol 1 is not declared, but begins with an opcode that protocol 0 lacks.
+                let protocol = u8::from(!head.starts_with(b"("));
+                Reader::Pickle(Box::new(Machine::new(self.limits, protocol)))
+            }
+            Encoding::Json => {
+                bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+                Reader::Json(Box::new(Json::new(self.limits)))
+            }
+            Encoding::Recording => Reader::Recording(Box::new(Decoder::new(self.limits))),
+        };
+        self.read(bytes)
+    }
+
+    /// Returns what was read.
+    fn finish(self) -> Result<Imported, ImportError> {
+        let Self { reader, compression, .. } = self;
+        let (encoding, protocol, read) = match reader {
+            Reader::Unknown(head) => return Err(ImportError::Unknown(head)),
+            Reader::Pickle(machine) => {
+                let Unpickled { builder, root, protocol, cut_at } = machine.finish()?;
+                (Encoding::Pickle, Some(protocol), Read { builder, root, cut_at, is_packed: compression.is_some() })
+            }
+            Reader::Json(json) => {
+                let (builder, root, cut_at) = json.finish()?;
+                (Encoding::Json, None, Read { builder, root, cut_at, is_packed: compression.is_some() })
+            }
+            Reader::Recording(decoder) => {
+                let (snapshot, findings, header) = decoder.finish()?;
+                let format = Format { encoding: Encoding::Recording, compression };
+                return Ok(Imported { format, protocol: None, snapshot, findings, header });
+            }
+        };
+        let (snapshot, findings) = snapshot::assemble(read)?;
+        Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings, header: None })
+    }
+}

@@ -1,0 +1,122 @@
+//! Formats a link.
+
+use std::fmt;
+
+use super::names::{
+    AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, column_name, measure_name, name_of,
+};
+use super::percent::Encoded;
+use super::{Link, Selection, VERSION};
+use crate::Window;
+use trace::decimal::Decimal;
+
+/// A coordinate to a thousandth of an event, of a microsecond or of a byte: far less than a pixel.
+fn place(at: f64) -> Decimal {
+    Decimal::of(at, 3).shortest()
+}
+
+/// Writes a part for two coordinates, if they are there and still differ when they are rounded.
+fn span(f: &mut fmt::Formatter<'_>, key: &str, window: Option<Window>) -> fmt::Result {
+    match window.map(|window| (place(window.start), place(window.end))) {
+        Some((start, end)) if start != end => write!(f, "&{key}={start},{end}"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a part for two numbers, if they are there.
+fn pair(f: &mut fmt::Formatter<'_>, key: &str, numbers: Option<(u32, u32)>) -> fmt::Result {
+    numbers.map_or(Ok(()), |(first, second)| write!(f, "&{key}={first},{second}"))
+}
+
+impl fmt::Display for Link {
+    /// Formats the fragment without its `#`. Defaults are omitted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = Self::default();
+        write!(f, "v={VERSION}")?;
+        if let Some(file) = &self.file {
+            write!(f, "&file={}", Encoded(file))?;
+        }
+        if let Some(hash) = &self.hash {
+            write!(f, "&hash={hash}")?;
+        }
+        if let Some(session) = &self.session {
+            write!(f, "&session={}", Encoded(session))?;
+        }
+        write!(f, "&dev={}&tab={}&x={}", self.device, self.tab.name(), name_of(&AXES, &self.axis))?;
+        span(f, "w", self.window)?;
+        span(f, "y", self.bytes)?;
+        if let Some(cursor) = self.cursor {
+            write!(f, "&cur={cursor}")?;
+        }
+        match self.selection {
+            Selection::None => {}
+            Selection::Allocation(id) => write!(f, "&sel=a{id}")?,
+            Selection::Site(stack) => write!(f, "&sel=s{stack}")?,
+            Selection::Line(stack) => write!(f, "&sel=l{stack}")?,
+            Selection::Segment(address) => write!(f, "&sel=g{address}")?,
+            Selection::Class(index) => write!(f, "&sel=c{index}")?,
+        }
+        pair(f, "r", self.range)?;
+        pair(f, "steps", self.compared)?;
+        for term in &self.filter {
+            write!(f, "&f={}", Encoded(term))?;
+        }
+        if let Some(term) = &self.highlight {
+            write!(f, "&q={}", Encoded(term))?;
+        }
+        for measure in &self.curves {
+            write!(f, "&curve={}", measure_name(*measure))?;
+        }
+        for action in &self.actions {
+            write!(f, "&act={}", Encoded(action))?;
+        }
+        if let Some(zoom) = self.segment_zoom {
+            write!(f, "&segzoom={}", place(zoom.into()))?;
+        }
+        for (i, number) in self.flame_zoom.iter().enumerate() {
+            write!(f, "{}{number}", if i == 0 { "&zoom=" } else { "," })?;
+        }
+        for transform in &self.flame_transforms {
+            write!(f, "&flameops={}", transform.name())?;
+        }
+        if let Some((frame, is_line)) = self.flame_sandwich {
+            write!(f, "&sandwich={}{frame}", if is_line { "l" } else { "f" })?;
+        }
+        let named = [
+            (self.listing != start.listing, "list", name_of(&LISTINGS, &self.listing)),
+            (self.color_by != start.color_by, "color", name_of(&COLORS, &self.color_by)),
+            (self.segment_layout != start.segment_layout, "seg", name_of(&LAYOUTS, &self.segment_layout)),
+            (self.range_order != start.range_order, "order", name_of(&ORDERS, &self.range_order)),
+            (self.fits_requested, "fit", "requested"),
+            (self.compares_peaks, "peaks", "1"),
+            (self.segments_by_class, "segcolor", "class"),
+            (self.bottom_up, "flame", "up"),
+            (self.by_category, "group", "category"),
+            (self.show_internal, "internal", "1"),
+            (self.flame_as_table, "table", "1"),
+            (self.heatmap_sizes, "heat", "sizes"),
+            (self.flame_differs, "differs", "1"),
+            (self.segment_order != start.segment_order, "segsort", name_of(&SEGMENT_ORDERS, &self.segment_order)),
+            (self.segment_group != start.segment_group, "seggroup", name_of(&SEGMENT_GROUPS, &self.segment_group)),
+        ];
+        for (_, key, value) in named.into_iter().filter(|(is_set, ..)| *is_set) {
+            write!(f, "&{key}={value}")?;
+        }
+        if self.heatmap_part != start.heatmap_part {
+            write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
+        }
+        span(f, "rows", self.heatmap_offsets)?;
+        self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))?;
+        if let Some(split) = &self.split {
+            write!(f, "&split={split}")?;
+        }
+        if self.event_order != start.event_order {
+            let sign = if self.event_order.is_falling { "-" } else { "" };
+            write!(f, "&sort={sign}{}", column_name(self.event_order.by))?;
+        }
+        for (i, column) in self.hidden_columns.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "&hide=" } else { "," }, column_name(*column))?;
+        }
+        Ok(())
+    }
+}

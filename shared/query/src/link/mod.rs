@@ -1,0 +1,208 @@
+//! Links: the state of the view as a versioned URL fragment.
+//!
+//! ```text
+//! #v=3&file=job.pickle&hash=0d6ab8c9…&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&color=size
+//! #v=1&file=job.pickle&cur=48113&r=20000,48113&list=growth&sel=l7
+//! #v=3&dev=0&tab=flame&x=time&zoom=4,17
+//! #v=3&dev=0&tab=timeline&x=event&pin=48113,,peak&pin=200,a17,first%20cache
+//! #session=abcdefghijklmnopqrstuvwxyz
+//! ```
+//! A link has the name of a file and the [hash](FileHash) of its bytes, not the file itself: the recipient needs the
+//! same file, and the hash says whether it is. Instead of a file, a link can name a session of the page's server, which
+//! is opened at once. A link with neither is laid over what its address opens. Credentials are never part of a link. The
+//! parts `open` and `job` are not for the view: they name the file of the server, or the job, that the page opens.
+//!
+//! Reading is lenient, since a link must never hide the data. A link of an earlier version is [upgraded](upgrade), one
+//! version at a time. Of a link of a later version, everything is used that this version understands. What was not
+//! understood is [listed](Read::unread), so that the page can say it.
+
+mod encode;
+mod hash;
+mod names;
+mod parse;
+mod percent;
+mod pin;
+mod split;
+mod upgrade;
+
+pub use hash::FileHash;
+pub use names::{column_name, measure_name};
+pub use parse::{Parsed, Read};
+pub use percent::Encoded;
+pub use pin::Pin;
+pub use split::{Side, Split};
+
+use crate::{
+    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
+    SegmentOrder, Transform, Window,
+};
+use trace::units::Address;
+
+/// The version that [`Link`]'s `Display` writes.
+pub const VERSION: u32 = 3;
+
+/// The view that fills the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tab {
+    /// The stacked allocations over time.
+    #[default]
+    Timeline,
+    /// The segments and their blocks at the cursor.
+    Segments,
+    /// The active allocations at the cursor, by stack.
+    Flame,
+    /// The list of events.
+    Events,
+    /// The findings.
+    Findings,
+    /// The fragmentation over time.
+    Heatmap,
+    /// The requests under other settings.
+    WhatIf,
+}
+
+impl Tab {
+    /// The tabs in the order of the page.
+    pub const ALL: [Self; 7] =
+        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap, Self::WhatIf];
+
+    /// Returns the tab's name in links and test ids.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Segments => "segments",
+            Self::Flame => "flame",
+            Self::Events => "events",
+            Self::Findings => "findings",
+            Self::Heatmap => "heatmap",
+            Self::WhatIf => "whatif",
+        }
+    }
+}
+
+/// The selection, which all views share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Selection {
+    /// Nothing.
+    #[default]
+    None,
+    /// An allocation, by its number.
+    Allocation(u32),
+    /// A call site, by its stack's number.
+    Site(u32),
+    /// A line of call sites with all of its stacks, by the number of the first one.
+    Line(u32),
+    /// The segment that holds an address, at the cursor.
+    Segment(Address),
+    /// A class of the timeline, by its index in stacking order.
+    Class(u32),
+}
+
+/// The moment whose memory is listed by line or class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// The cursor.
+    #[default]
+    AtCursor,
+    /// The peak of the trace.
+    AtPeak,
+    /// The growth over the selected range; without one, from the start to the cursor.
+    Growth,
+}
+
+/// The state of the view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    /// The file's name, without a folder.
+    pub file: Option<String>,
+    /// The file's identity. Links of version 1 have none.
+    pub hash: Option<FileHash>,
+    /// The session of the server, instead of a file.
+    pub session: Option<String>,
+    /// The index of the device in the file.
+    pub device: u32,
+    /// The view.
+    pub tab: Tab,
+    /// The x axis.
+    pub axis: Axis,
+    /// The visible part of the axis; `None` for all of it.
+    pub window: Option<Window>,
+    /// The visible part of the timeline's height, in bytes; `None` to fit.
+    pub bytes: Option<Window>,
+    /// Whether the timeline's height fits the requested memory, not the reserved memory.
+    pub fits_requested: bool,
+    /// The cursor, as a position.
+    pub cursor: Option<u32>,
+    /// The selection.
+    pub selection: Selection,
+    /// The selected range of positions.
+    pub range: Option<(u32, u32)>,
+    /// What the lines of the range are ordered by.
+    pub range_order: RangeOrder,
+    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    pub compared: Option<(u32, u32)>,
+    /// Whether the steps are compared at their peaks, not at their ends.
+    pub compares_peaks: bool,
+    /// The moment whose memory is listed.
+    pub listing: Listing,
+    /// The terms of the filter.
+    pub filter: Vec<String>,
+    /// The highlighted term.
+    pub highlight: Option<String>,
+    /// What colours represent.
+    pub color_by: ColorBy,
+    /// The curves below the timeline.
+    pub curves: Vec<Measure>,
+    /// The layout of the segment map.
+    pub segment_layout: SegmentLayout,
+    /// The magnification of the segment map; `None` to fit.
+    pub segment_zoom: Option<f32>,
+    /// Whether the segment map has the colours of the timeline, not those of states.
+    pub segments_by_class: bool,
+    /// Whether the flame graph begins with the innermost frame.
+    pub bottom_up: bool,
+    /// Whether the first level of the flame graph are categories.
+    pub by_category: bool,
+    /// Whether frames of the interpreter are shown in the flame graph.
+    pub show_internal: bool,
+    /// The boxes that the flame graph is zoomed into, from the root.
+    pub flame_zoom: Vec<u32>,
+    /// Whether the flame graph is shown as a table.
+    pub flame_as_table: bool,
+    /// The actions that the event list shows.
+    pub actions: Vec<String>,
+    /// Whether the heatmap shows request sizes, not addresses.
+    pub heatmap_sizes: bool,
+    /// The part of the memory that the heatmap shows.
+    pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
+    /// The pins, at most [`LINK_PINS`](trace::limits::LINK_PINS).
+    pub pins: Vec<Pin>,
+    /// The second view, if two are shown.
+    pub split: Option<Split>,
+    /// The order of the event list.
+    pub event_order: EventOrder,
+    /// The columns that the event list does not show.
+    pub hidden_columns: Vec<EventColumn>,
+    /// The transforms of the flame graph's stacks, applied in this order.
+    pub flame_transforms: Vec<Transform>,
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    pub flame_sandwich: Option<(u32, bool)>,
+    /// Whether the flame graph of growth also shows what shrank.
+    pub flame_differs: bool,
+    /// The order of the segments.
+    pub segment_order: SegmentOrder,
+    /// What the segments are grouped by.
+    pub segment_group: SegmentGroup,
+}
+
+impl Link {
+    /// Returns whether the link says which file or session it is for. One that doesn't is for what its address opens.
+    pub fn is_bound(&self) -> bool {
+        self.file.is_some() || self.hash.is_some() || self.session.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say nothing,
+//! so a name has a number in the order of first use instead.
+
+use trace::units::{PoolId, Stream};
+
+/// Stream numbers below this are not handles, and are shown as recorded.
+const SHORT: i64 = 1000;
+
+/// Returns the short name of a stream among `all` streams of its device: `default stream`, `stream 3`. Handles are numbered
+/// from 1 in the order of first use.
+pub fn stream_name(stream: Stream, all: &[Stream]) -> String {
+    if stream == Stream::default() {
+        return "default stream".to_owned();
+    }
+    let others = || all.iter().filter(|other| **other != Stream::default());
+    let are_short = others().all(|other| (0..SHORT).contains(&other.0));
+    let number = others().position(|other| *other == stream).filter(|_| !are_short);
+    format!("stream {}", number.map_or(stream.0, |place| place as i64 + 1))
+}
+
+/// Returns the short name of a pool among `all` pools of its device: `default pool`, `pool 1`. Private pools are numbered
+/// from 1 in the order of first use.
+pub fn pool_name(pool: PoolId, all: &[PoolId]) -> String {
+    if !pool.is_private() {
+        return "default pool".to_owned();
+    }
+    match all.iter().filter(|other| other.is_private()).position(|other| *other == pool) {
+        Some(place) => format!("pool {}", place + 1),
+        None => format!("pool {pool}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_numbered_and_small_numbers_stay() {
+        let small = [Stream(0), Stream(7), Stream(3)];
+        let handles = [Stream(0), Stream(94_534_543), Stream(-3)];
+        let names = |all: &[Stream]| all.iter().map(|stream| stream_name(*stream, all)).collect::<Vec<_>>();
+        assert_eq!(names(&small), ["default stream", "stream 7", "stream 3"]);
+        assert_eq!(names(&handles), ["default stream", "stream 1", "stream 2"]);
+        assert_eq!(stream_name(Stream(5_000), &handles), "stream 5000");
+    }
+
+    #[test]
+    fn private_pools_are_numbered() {
+        let all = [PoolId(0, 0), PoolId(0, 4), PoolId(2, 0)];
+        let names = all.map(|pool| pool_name(pool, &all));
+        assert_eq!(names, ["default pool", "pool 1", "pool 2"]);
+        assert_eq!(all.map(|pool| pool_name(pool, &all[1..])), names, "with or without the default pool");
+        assert_eq!(pool_name(PoolId(9, 9), &all), "pool (9, 9)");
+    }
+}

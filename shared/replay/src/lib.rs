@@ -1,0 +1,350 @@
+//! The allocator's exact state at any position of a trace.
+//!
+//! ```text
+//! events + final segments ─► pairing (the allocation of each event)       ─► sizes (exact block sizes)
+//!                         └► segments (reserved ranges, from the end back) ─► checkpoints ─► state at a position
+//!
+//! known state + events    ─► forward (state after each event)             ─► extend ─► state at a position
+//! ```
+//! [`Replay::build`] takes the first way: the trace may begin in the middle, but its segments at the end are known.
+//! [`Index::extend`](crate::index::Index::extend) takes the second one: it begins with a known state, and the trace
+//! grows.
+//!
+//! A state consists of ranges and active blocks. All between is free, since the allocator always merges free
+//! neighbours.
+#![forbid(unsafe_code)]
+
+mod address_map;
+mod allocations;
+mod checkpoints;
+mod ending;
+mod extend;
+mod forward;
+mod free;
+mod gap_list;
+pub mod index;
+mod large;
+mod overlaps;
+mod pairing;
+mod resync;
+mod segments;
+mod sizes;
+mod sorted;
+mod space;
+mod state;
+
+pub use allocations::{Allocation, Allocations};
+use checkpoints::Checkpoints;
+pub use ending::{end, end_of_part};
+use extend::Extender;
+pub use extend::rewind_state;
+pub use forward::{Forward, Sums};
+pub use free::whole_pages;
+pub use free::{FreeSums, unusable_share};
+pub use segments::Range;
+use segments::SegmentHistory;
+pub use space::{Space, SpaceRange, SpaceVisitor};
+pub use state::{AllocatorState, Gap};
+
+use trace::event::Action;
+use trace::totals::Totals;
+use trace::units::PoolId;
+use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, Tags};
+
+/// Where a trace and its own segments disagree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mismatches {
+    /// Allocations made at an address that was still in use: the free between them is missing.
+    pub alloc_over_alloc: u32,
+    /// Frees of an address that was already free: the `alloc` between them is missing.
+    pub free_without_alloc: u32,
+    /// Allocations that are neither freed in the trace nor in the segments at the end.
+    pub lost_at_end: u32,
+    /// Blocks of the segments that were made after the last event.
+    pub made_after_end: u32,
+    /// Allocations that lay in no segment when they were made.
+    pub outside_segments: u32,
+}
+
+impl Mismatches {
+    /// Returns their total.
+    pub fn total(&self) -> u32 {
+        let Self { alloc_over_alloc, free_without_alloc, lost_at_end, made_after_end, outside_segments } = *self;
+        [free_without_alloc, lost_at_end, made_after_end, outside_segments]
+            .into_iter()
+            .fold(alloc_over_alloc, u32::saturating_add)
+    }
+}
+
+/// One change between two positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An allocation begins: it is active and allocated.
+    Begin(u32),
+    /// `free` was called for an allocation: it is no longer allocated. It may have been made before the trace.
+    Freed(u32),
+    /// An allocation's block became free: it is no longer active.
+    End(u32),
+    /// The reserved bytes changed by this number.
+    Reserved(i64),
+}
+
+/// The index that finds a device's state at any position.
+#[derive(Debug)]
+pub struct Replay {
+    /// All allocations.
+    pub allocations: Allocations,
+    /// The allocation that each event makes or frees; [`Replay::NONE`] if it does neither.
+    pub event_allocation: Column<u32>,
+    /// The pools that allocations lie in. The first one is the default pool.
+    pub pools: Vec<PoolId>,
+    /// Where trace and segments disagree.
+    pub mismatches: Mismatches,
+    /// Begins, frees and ends that no event records: position and allocation, by position.
+    unrecorded: Vec<(u32, u32)>,
+    segments: SegmentHistory,
+    checkpoints: Checkpoints,
+    /// The latest time up to each event; `None` if the times of the trace never fall.
+    clock: Option<Column<i64>>,
+    /// What it is extended from; `None` before it is extended.
+    extender: Option<Box<Extender>>,
+}
+
+/// A device's trace with its replay: the input of most indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct Replayed<'a> {
+    /// The trace.
+    pub trace: &'a DeviceTrace,
+    /// The tags of its events.
+    pub tags: &'a Tags,
+    /// The allocator's states.
+    pub replay: &'a Replay,
+}
+
+impl Replay {
+    /// No allocation.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Builds the index from the segments at the trace's end, in a few passes over the events.
+    pub fn build(trace: &DeviceTrace, tags: &mut Tags, settings: &Settings) -> Self {
+        let segments = SegmentHistory::build(trace, tags);
+        let end_ranges = segments.at(u32::MAX);
+        let mut tag_at = |address: u64| {
+            let stream = end_ranges.find(address).map(|range| range.stream).unwrap_or_default();
+            tags.intern(Tag { stream, ..Tag::default() })
+        };
+        let pairing = pairing::pair(trace, &mut tag_at);
+        let mut new = Self {
+            allocations: pairing.allocations,
+            event_allocation: pairing.event_allocation,
+            pools: Vec::new(),
+            mismatches: pairing.mismatches,
+            unrecorded: pairing.unrecorded,
+            segments,
+            checkpoints: Checkpoints::default(),
+            clock: clock(trace),
+            extender: None,
+        };
+        let completed = sizes::complete(&new, trace, settings);
+        let allocations = &mut new.allocations;
+        (allocations.size, allocations.flags, allocations.pool) = (completed.size, completed.flags, completed.pool);
+        new.pools = completed.pools;
+        allocations.pack();
+        new.mismatches.outside_segments = completed.outside_segments;
+        new.checkpoints = Checkpoints::build(&new.allocations);
+        new
+    }
+
+    /// Returns whether an allocation was made after the start of the trace, and no event tells: that event was lost.
+    pub fn is_unseen(&self, id: u32) -> bool {
+        let made_by = self.allocations.begin.get(id as usize).and_then(|begin| begin.checked_sub(1));
+        made_by.is_some_and(|event| self.event_allocation.get(event as usize) != Some(id))
+    }
+
+    /// Returns the number of events, which is the last position.
+    pub fn positions(&self) -> u32 {
+        self.event_allocation.len() as u32
+    }
+
+    /// Returns the state after the first `position` events (after all events, if there are fewer).
+    pub fn state_at(&self, position: u32) -> AllocatorState {
+        let position = position.min(self.positions());
+        let ranges = self.segments.at(position).to_vec();
+        AllocatorState::new(position, ranges, self.active_at(position), &self.allocations)
+    }
+
+    /// Returns the numbers of the active allocations at a position, rising.
+    pub fn active_at(&self, position: u32) -> Vec<u32> {
+        self.checkpoints.active_at(&self.allocations, position)
+    }
+
+    /// Returns the pool of an allocation.
+    pub fn pool(&self, allocation: &Allocation) -> PoolId {
+        self.pools.get(usize::from(allocation.pool)).copied().unwrap_or_default()
+    }
+
+    /// Returns the reserved bytes at the start.
+    pub fn reserved_at_start(&self) -> u64 {
+        self.segments.at(0).iter().fold(0, |sum, range| sum.saturating_add(range.size))
+    }
+
+    /// Returns the totals at the start.
+    pub fn totals_at_start(&self) -> Totals {
+        self.state_at(0).totals
+    }
+
+    /// Visits the changes from position `from` to position `to` in order, each with the position that it leads to. This
+    /// costs a few nanoseconds an event.
+    pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
+        let last = self.positions();
+        let to = to.min(last);
+        let events = &trace.events;
+        let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
+        let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
+        let place_of = |segment: usize| self.segments.changes.get(segment).map_or(u32::MAX, |c| c.position);
+        let mut next_segment = place_of(segment);
+        let (mut actions, mut numbers) = (events.action.reader(), self.event_allocation.reader());
+        let Allocations { begin, freed, end, .. } = &self.allocations;
+        let (begins, freed, ends) = (&mut begin.reader(), &mut freed.reader(), &mut end.reader());
+        for position in from.saturating_add(1)..=to {
+            let i = position as usize - 1;
+            // A missing free comes before the `alloc` that shows it.
+            while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
+                unrecorded += 1;
+                // A recorded state freed it, and this event ends it: both are visited once, below.
+                if self.event_allocation.get(i) == Some(number)
+                    && events.action.get(i).map(Action::from_code) == Some(Action::FreeCompleted)
+                {
+                    continue;
+                }
+                self.unrecorded_changes(number, position, &mut |change| visit(position, change));
+            }
+            // Each kind of change is visited in one place only, as the visitor is inlined there.
+            let number = numbers.get(i).unwrap_or(Self::NONE);
+            let (is_freed, change) = match actions.get(i).map_or(Action::Other, Action::from_code) {
+                _ if number == Self::NONE => (false, None),
+                // With a free that no event records, it was visited above.
+                Action::Alloc => {
+                    let is_active = position < last || !reads(ends, number, position);
+                    (false, (is_active && !reads(freed, number, position)).then_some(Change::Begin(number)))
+                }
+                // An allocation of a recorded state begins with the event behind it, which may free it.
+                Action::FreeRequested => {
+                    let gone_or_begun = reads(ends, number, position) || reads(begins, number, position);
+                    (!gone_or_begun && reads(freed, number, position), None)
+                }
+                Action::FreeCompleted if reads(ends, number, position) && !reads(begins, number, position) => {
+                    (reads(freed, number, position), Some(Change::End(number)))
+                }
+                _ => (false, None),
+            };
+            if is_freed {
+                visit(position, Change::Freed(number));
+            }
+            if let Some(change) = change {
+                visit(position, change);
+            }
+            while next_segment == position {
+                if let Some(change) = self.segments.changes.get(segment) {
+                    visit(position, Change::Reserved(change.bytes()));
+                }
+                segment += 1;
+                next_segment = place_of(segment);
+            }
+        }
+    }
+
+    /// Returns the changes of the reserved bytes from position `from` to position `to` in order, each with the position
+    /// that it leads to. They are the [`Change::Reserved`] of [`Self::changes`], found without reading events.
+    pub fn reserved_changes(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, i64)> + '_ {
+        let (to, changes) = (to.min(self.positions()), &self.segments.changes);
+        let first = changes.partition_point(|change| change.position <= from);
+        let changes = changes.get(first..).unwrap_or(&[]).iter().take_while(move |change| change.position <= to);
+        changes.map(|change| (change.position, change.bytes()))
+    }
+
+    /// Returns the number of changes of the reserved ranges.
+    pub fn segment_changes(&self) -> usize {
+        self.segments.changes.len()
+    }
+
+    /// Returns the ranges that were reserved from a change of the reserved ranges on, in order; with `None`, those at
+    /// the start come first. Memory that is reserved twice comes twice.
+    pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = Range> + '_ {
+        let at_start = if change.is_none() { self.segments.at(0).to_vec() } else { Vec::new() };
+        let changes = self.segments.changes.get(change.unwrap_or(0)..).unwrap_or(&[]);
+        let reserved = changes.iter().filter(|change| change.is_reserved);
+        at_start.into_iter().chain(reserved.map(|change| Range { since: change.position, ..change.range }))
+    }
+
+    /// Visits the changes of an allocation that no event records. They are rare, so this is not inlined.
+    #[cold]
+    #[inline(never)]
+    fn unrecorded_changes(&self, number: u32, position: u32, visit: &mut dyn FnMut(Change)) {
+        let Allocations { begin, freed, end, .. } = &self.allocations;
+        let [begins, is_freed, ends] = [begin, freed, end].map(|column| is(column, number, position));
+        // Made by the last event and in no segment: it was never active.
+        if begins && ends {
+            return;
+        }
+        // It may have been active before, and only have been freed.
+        if is_freed && !begins {
+            visit(Change::Freed(number));
+        }
+        if ends {
+            visit(Change::End(number));
+        }
+        if begins {
+            visit(Change::Begin(number));
+            if is_freed {
+                visit(Change::Freed(number));
+            }
+        }
+    }
+
+    /// Returns the time of a position, in microseconds since the trace begins. It never falls.
+    pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
+        let Some(i) = position.min(self.positions()).checked_sub(1) else { return 0 };
+        let column = self.clock.as_ref().unwrap_or(&trace.events.time_us);
+        column.get(i as usize).map_or(0, |t| t.saturating_sub(trace.start_us()))
+    }
+
+    /// Returns the last position whose time is at most `time_us` (since the trace begins): the position at that time.
+    pub fn position_at_time(&self, trace: &DeviceTrace, time_us: f64) -> u32 {
+        let (mut low, mut high) = (0, self.positions());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.time_at(trace, middle + 1) as f64 <= time_us { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Returns whether an allocation's value in a column is this position.
+fn is(column: &Column<u32>, number: u32, position: u32) -> bool {
+    column.get(number as usize) == Some(position)
+}
+
+/// Returns whether a column has `position` at `number`. Faster than [`is`] in loops over neighbouring numbers.
+#[inline]
+fn reads(column: &mut ColumnReader<'_, u32>, number: u32, position: u32) -> bool {
+    column.get(number as usize) == Some(position)
+}
+
+/// Returns the latest time up to each event; `None` if times never fall.
+fn clock(trace: &DeviceTrace) -> Option<Column<i64>> {
+    let times = &trace.events.time_us;
+    if times.iter().is_sorted() {
+        return None;
+    }
+    let mut latest = times.get(0)?;
+    Some(
+        times
+            .iter()
+            .map(|t| {
+                latest = latest.max(t);
+                latest
+            })
+            .collect(),
+    )
+}

@@ -1,0 +1,99 @@
+//! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
+
+use super::category::CategoryCache;
+use super::diagnosis::LastDiagnosis;
+use super::events::EventLists;
+use super::facts::Facts;
+use super::heatmap::Heatmaps;
+use super::lines::Windows;
+use super::search::Lists;
+use super::sorted_events::SortedEvents;
+use super::states::States;
+use super::terms::Terms;
+use super::timeline::Drawings;
+use analysis::lod::RunningMeasures;
+use analysis::missing_stack::StackCoverage;
+use analysis::usage::Usage;
+use replay::index::{Index, Recorded};
+use replay::{Replay, Replayed};
+use trace::{DeviceTrace, Tags};
+
+/// What is built over one device's trace.
+#[derive(Debug, Default)]
+pub(super) struct Device {
+    pub(super) replay: Replay,
+    pub(super) indexes: Indexes,
+    pub(super) caches: Caches,
+}
+
+/// The indexes that every device has. A new one is a field, and a line in each of two functions.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    pub(super) usage: Usage,
+    pub(super) facts: Facts,
+}
+
+/// What was built for earlier questions about one device. All of it can be built again.
+#[derive(Debug, Default)]
+pub struct Caches {
+    /// Search terms.
+    pub terms: Terms,
+    /// States at positions.
+    pub states: States,
+    /// Where stacks are, for what has none.
+    pub coverage: StackCoverage,
+    pub(super) lists: EventLists,
+    pub(super) sorted: SortedEvents,
+    pub(super) found: Lists,
+    pub(super) drawings: Drawings,
+    pub(super) diagnosis: LastDiagnosis,
+    pub(super) windows: Windows,
+    pub(super) heatmaps: Heatmaps,
+    pub(super) told: CategoryCache,
+    pub(super) measures: RunningMeasures,
+}
+
+impl Device {
+    /// Builds the other indexes of a replay.
+    pub(super) fn of_replay(replay: Replay, trace: &DeviceTrace, tags: &Tags) -> Self {
+        let indexes = Indexes::build(Replayed { trace, tags, replay: &replay });
+        Self { replay, indexes, caches: Caches::default() }
+    }
+}
+
+impl Index<Recorded<'_>> for Device {
+    fn extend(&mut self, Recorded { trace, tags, settings, states }: Recorded<'_>) {
+        // Without events, the start may still change.
+        if self.replay.positions() == 0 {
+            (self.indexes, self.caches) = (Indexes::default(), Caches::default());
+        }
+        self.replay.extend(Recorded { trace, tags: &mut *tags, settings, states });
+        self.indexes.extend(Replayed { trace, tags, replay: &self.replay });
+    }
+
+    fn bytes(&self) -> usize {
+        self.replay.bytes() + self.indexes.bytes() + self.caches.bytes()
+    }
+}
+
+impl Index<Replayed<'_>> for Indexes {
+    fn extend(&mut self, input: Replayed<'_>) {
+        let Self { usage, facts } = self;
+        usage.extend(input);
+        facts.extend(input);
+    }
+
+    fn bytes(&self) -> usize {
+        let Self { usage, facts } = self;
+        usage.bytes() + facts.bytes()
+    }
+}
+
+impl Caches {
+    /// Returns the approximate memory use in bytes, without the few states and ranges.
+    fn bytes(&self) -> usize {
+        let Self { terms, lists, sorted, found, drawings, heatmaps, measures, told, .. } = self;
+        let listed = lists.bytes() + sorted.bytes() + found.bytes();
+        terms.bytes() + listed + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
+    }
+}
