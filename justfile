@@ -25,13 +25,13 @@ e2e:
 
 # Random tests with other cases than `tests/run` has, and more of them: kills, damage, garbage, a load. just soak minutes=30
 soak minutes="10" cases="2000":
-    VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package shared --no-fail-fast
+    VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package session --package allocator --no-fail-fast
     VRAMSCOPE_PAGE=skip VRAMSCOPE_SOAK_SECONDS=$(( {{ trim_start_match(minutes, "minutes=") }} * 10 )) \
         cargo test --package tests --no-fail-fast --test ingest --test publish --test shares soak:: -- --nocapture --test-threads 1
 
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:
-    cargo bench --package shared
+    cargo bench --package session --package allocator
     cargo bench --package vramscope
     cargo build --release
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}

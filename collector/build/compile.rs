@@ -41,12 +41,12 @@ pub(crate) const PAGE: Group =
 /// 128-bit SIMD: Chrome 91, Firefox 89 and Safari 16.4 were the first with it. (Bulk memory operations are on by default:
 /// Chrome 75, Firefox 79, Safari 15.)
 pub(crate) const WORKERS: Group = Group {
-    modules: &[Module { package: "engine", name: "engine" }, Module { package: "whatif", name: "whatif" }],
+    modules: &[Module { package: "engine", name: "engine" }, Module { package: "whatif-worker", name: "whatif" }],
     profile: "workers",
     flags: &["-C", "target-feature=+simd128"],
 };
 
-/// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`.
+/// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`, with `_` for `-`.
 pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
     let profile = if is_release()? { group.profile } else { "web-dev" };
     let folder = web_target()?;

@@ -10,14 +10,20 @@ use wasm_bindgen_cli_support::Bindgen;
 use crate::compile::{self, Group, Module, compile};
 use crate::{is_release, names, target, variable, workspace};
 
-/// What the page is built from, in the workspace's folder.
-const INPUTS: [&str; 5] = ["web", "shared/src", "shared/Cargo.toml", "Cargo.toml", "Cargo.lock"];
+/// What the page is built from, in the workspace's folder, beside the crates of `shared`.
+const INPUTS: [&str; 3] = ["web", "Cargo.toml", "Cargo.lock"];
 
 /// Builds the page. Returns the folder that holds it.
 pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     let workspace = workspace()?;
-    for input in INPUTS {
-        println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    let mut inputs: Vec<PathBuf> = INPUTS.iter().map(|input| workspace.join(input)).collect();
+    for entry in fs::read_dir(workspace.join("shared")).context("reading the folder shared")? {
+        let folder = entry?.path();
+        // Their tests and benches are no part of the page.
+        inputs.extend(["src", "Cargo.toml"].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()));
+    }
+    for input in inputs {
+        println!("cargo::rerun-if-changed={}", input.display());
     }
     target::ensure(&variable("RUSTC")?)?;
 
@@ -27,7 +33,7 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     for (group, folder) in compile_all(&[compile::PAGE, compile::WORKERS]) {
         let folder = folder?;
         for module in group.modules {
-            bind(module, &folder.join(module.package).with_extension("wasm"), &parts)?;
+            bind(module, &folder.join(module.package.replace('-', "_")).with_extension("wasm"), &parts)?;
         }
     }
     copy(&workspace.join("web/static"), &parts)?;

@@ -9,8 +9,8 @@ const DOCUMENTS: [&str; 11] = [
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",
     "shared/README.md",
-    "shared/src/whatif/TRUTH.md",
-    "shared/src/whatif/WHATIF.md",
+    "shared/whatif/src/TRUTH.md",
+    "shared/whatif/src/WHATIF.md",
     "collector/README.md",
     "web/README.md",
     "tests/README.md",
@@ -48,6 +48,7 @@ fn every_file_that_a_document_names_exists() -> Result<()> {
 
 #[test]
 fn paths_are_found_in_backticks() {
-    let text = "`shared/src/lib.rs`, `tests/NAME.rs`, `tests/run lint`, `Tab::ALL`\n```\n`web/a`\n```\n`web/static`";
-    assert_eq!(paths(text).collect::<Vec<_>>(), ["shared/src/lib.rs", "web/static"]);
+    let text =
+        "`shared/trace/src/lib.rs`, `tests/NAME.rs`, `tests/run lint`, `Tab::ALL`\n```\n`web/a`\n```\n`web/static`";
+    assert_eq!(paths(text).collect::<Vec<_>>(), ["shared/trace/src/lib.rs", "web/static"]);
 }

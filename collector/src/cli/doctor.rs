@@ -4,11 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use query::own_rules::OwnRules;
 use clap::Args;
 use doctor::pasted::{self, Explanation, WANTED};
 use format::import::{Imported, unpacked};
 use query::finding::FindingCode;
+use query::own_rules::OwnRules;
 use report::{DiagnosisReport, FileDiagnosis, FindingReport};
 use serde::Serialize;
 use trace::limits::PASTED_BYTES;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use query::own_rules::OwnRules;
 use clap::Args;
+use query::own_rules::OwnRules;
 use report::FileReport;
 
 use super::gate::{self, FailOn, GATE_STATUS};

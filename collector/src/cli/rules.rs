@@ -1,8 +1,8 @@
 //! The options for rules of the user's own.
 
-use query::own_rules::UserRule;
-use query::own_rules::OwnRules;
 use clap::Args;
+use query::own_rules::OwnRules;
+use query::own_rules::UserRule;
 
 /// Rules that count before those that Vramscope has.
 #[derive(Args, Clone, Debug, Default)]

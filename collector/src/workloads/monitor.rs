@@ -10,14 +10,14 @@ use replay::{FreeSums, unusable_share};
 use trace::units::{Bytes, Count};
 
 /// The share of the device's memory that must be cached before the unusable share matters.
-pub const LEAST_SHARE: f64 = 0.05;
+pub(super) const LEAST_SHARE: f64 = 0.05;
 
 /// The cached bytes from which on the unusable share matters on a device of unknown size.
-pub const LEAST_BYTES: u64 = 256 << 20;
+pub(super) const LEAST_BYTES: u64 = 256 << 20;
 
 /// Tells when the unusable share of a device's cached memory passes a threshold.
 #[derive(Clone, Debug)]
-pub struct Monitor {
+pub(super) struct Monitor {
     threshold: f64,
     least: u64,
     is_over: bool,
@@ -26,7 +26,7 @@ pub struct Monitor {
 
 impl Monitor {
     /// Creates a monitor for a device with so many bytes of memory; 0 if that is unknown.
-    pub fn new(threshold: f64, capacity: u64) -> Self {
+    pub(super) fn new(threshold: f64, capacity: u64) -> Self {
         let least = if capacity == 0 { LEAST_BYTES } else { (capacity as f64 * LEAST_SHARE) as u64 };
         Self { threshold, least, is_over: false, times: 0 }
     }
@@ -34,7 +34,7 @@ impl Monitor {
     /// Looks at the cached bytes and the largest request that can be served. Returns how many times the share has passed
     /// the threshold if it passes it now and that is worth a line: the first, second, fourth, eighth time and so on, as a
     /// share that rises in every step would fill the terminal. Before it can pass again, it must have fallen below.
-    pub fn look(&mut self, cached: u64, largest_servable: u64) -> Option<u64> {
+    pub(super) fn look(&mut self, cached: u64, largest_servable: u64) -> Option<u64> {
         let is_over = cached >= self.least.max(1) && unusable_share(largest_servable, cached) >= self.threshold;
         let passes = is_over && !self.is_over;
         self.is_over = is_over;
@@ -45,7 +45,7 @@ impl Monitor {
 
 /// A line that says what was found, and what to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Warning<'a> {
+pub(super) struct Warning<'a> {
     /// The gaps.
     pub sums: FreeSums,
     /// Bytes taken from the driver.

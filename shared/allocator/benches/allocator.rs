@@ -1,4 +1,4 @@
-//! The cost of a request and a free: `cargo bench -p shared --bench allocator [-- SCRIPT.json]`.
+//! The cost of a request and a free: `cargo bench -p allocator --bench allocator [-- SCRIPT.json]`.
 //!
 //! Without a script, measures requests of random sizes where mostly the youngest block is freed, as in training. Then
 //! measures how the cost grows with the number of live blocks, and the memory of a block.

@@ -4,8 +4,8 @@
 //! file says how they were set, so this derives it from where stacks are. The reasons in the code that follows are those
 //! of PyTorch's allocator and of its unwinder.
 
-use query::folding::is_python;
 use query::finding::Integrity;
+use query::folding::is_python;
 use replay::{Allocation, Replay};
 use trace::DeviceTrace;
 use trace::event::Action;

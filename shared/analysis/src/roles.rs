@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::category::Categories;
-use query::own_rules::UserRules;
 use super::stack_traits::{StackTraits, Traits};
 use super::steps::Steps;
+use query::own_rules::UserRules;
 use replay::Replayed;
 use replay::index::Index;
 use trace::frames::Symbols;

@@ -15,9 +15,9 @@ use std::hash::Hasher;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::best_frames::BestFrames;
-use query::folding::{Overrides, short_location, short_name};
 use super::usage::Usage;
 use query::Paint;
+use query::folding::{Overrides, short_location, short_name};
 use replay::index::Index;
 use trace::frames::{Frame, Recorded, StackId, StrId, Symbols};
 

@@ -23,44 +23,54 @@ impl MapWriter {
         new
     }
 
+    /// Begins a map of `entries` entries inside the map.
     pub fn begin_map(&mut self, entries: u32) {
         let _ = encode::write_map_len(&mut self.bytes, entries);
     }
 
+    /// Begins an array of `items` items.
     pub fn begin_array(&mut self, items: usize) {
         let _ = encode::write_array_len(&mut self.bytes, u32::try_from(items).unwrap_or(u32::MAX));
     }
 
+    /// Writes a text.
     pub fn text(&mut self, text: &str) {
         let _ = encode::write_str(&mut self.bytes, text);
     }
 
+    /// Writes a number.
     pub fn number(&mut self, number: u64) {
         let _ = encode::write_uint(&mut self.bytes, number);
     }
 
+    /// Writes a number with a fraction.
     pub fn float(&mut self, number: f64) {
         let _ = encode::write_f64(&mut self.bytes, number);
     }
 
+    /// Writes a key. Its value must follow.
     pub fn key(&mut self, key: &str) -> &mut Self {
         self.text(key);
         self
     }
 
+    /// Writes a number that is not negative.
     pub fn unsigned(&mut self, key: &str, number: u64) {
         self.key(key).number(number);
     }
 
+    /// Writes a number.
     pub fn signed(&mut self, key: &str, number: i64) {
         self.text(key);
         let _ = encode::write_sint(&mut self.bytes, number);
     }
 
+    /// Writes a text.
     pub fn string(&mut self, key: &str, text: &str) {
         self.key(key).text(text);
     }
 
+    /// Writes `true` or `false`.
     pub fn flag(&mut self, key: &str, value: bool) {
         self.text(key);
         let _ = encode::write_bool(&mut self.bytes, value);
@@ -72,11 +82,13 @@ impl MapWriter {
         let _ = encode::write_u64(&mut self.bytes, number);
     }
 
+    /// Writes a column as one `bin` value.
     pub fn column(&mut self, key: &str, bytes: &[u8]) {
         self.text(key);
         let _ = encode::write_bin(&mut self.bytes, bytes);
     }
 
+    /// Returns what was written.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes.into_vec()
     }
@@ -89,6 +101,7 @@ pub struct MapReader<'a> {
 }
 
 impl<'a> MapReader<'a> {
+    /// Creates a reader of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -123,36 +136,44 @@ impl<'a> MapReader<'a> {
         self.with(decode::read_array_len)
     }
 
+    /// Reads a text. Errs, as all readers here, if the next value is of another type or out of range.
     pub fn str(&mut self) -> Checked<&'a str> {
         let length = self.with(decode::read_str_len)?;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
+    /// Reads a text into a string of its own.
     pub fn string(&mut self) -> Checked<String> {
         self.str().map(str::to_owned)
     }
 
+    /// Reads a column.
     pub fn column(&mut self) -> Checked<&'a [u8]> {
         let length = self.with(decode::read_bin_len)?;
         self.bytes(length)
     }
 
+    /// Reads a number that is not negative.
     pub fn unsigned(&mut self) -> Checked<u64> {
         self.with(decode::read_int)
     }
 
+    /// Reads a number.
     pub fn signed(&mut self) -> Checked<i64> {
         self.with(decode::read_int)
     }
 
+    /// Reads a number of 32 bits.
     pub fn number(&mut self) -> Checked<u32> {
         u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its field"))
     }
 
+    /// Reads a number with a fraction.
     pub fn float(&mut self) -> Checked<f64> {
         self.with(decode::read_f64)
     }
 
+    /// Reads `true` or `false`.
     pub fn flag(&mut self) -> Checked<bool> {
         self.with(decode::read_bool)
     }

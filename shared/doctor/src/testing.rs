@@ -14,8 +14,11 @@ use crate::{Case, diagnose};
 
 /// A trace with everything that the doctor looks at.
 pub struct Patient {
+    /// The snapshot, without the device.
     pub snapshot: Snapshot,
+    /// The device.
     pub trace: DeviceTrace,
+    /// The device's total memory in bytes, if it is known.
     pub capacity: Option<u64>,
     best_frames: BestFrames,
     replay: Replay,
@@ -24,6 +27,7 @@ pub struct Patient {
 }
 
 impl Patient {
+    /// Returns a patient with the trace of these lines (see [`trace::testing`]).
     pub fn new(lines: &str) -> Self {
         Self::of(snapshot(lines))
     }
@@ -37,10 +41,12 @@ impl Patient {
         Self { snapshot, trace, capacity: None, best_frames, replay, usage, roles: Roles::default() }
     }
 
+    /// Returns the doctor's answer.
     pub fn diagnosis(&self) -> Diagnosis {
         diagnose(&self.case())
     }
 
+    /// Returns what the doctor looks at.
     pub fn case(&self) -> Case<'_> {
         Case {
             roles: &self.roles,

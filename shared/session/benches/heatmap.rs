@@ -1,6 +1,6 @@
 //! Measures heatmaps: the first picture of a whole trace, zooming into it, panning, and single cells.
 //!
-//! `cargo bench -p shared --bench heatmap -- FILE...` prints a line for each kind of question: the median and the longest
+//! `cargo bench -p session --bench heatmap -- FILE...` prints a line for each kind of question: the median and the longest
 //! time.
 
 mod support;

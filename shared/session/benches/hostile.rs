@@ -1,7 +1,7 @@
 //! Measures traces that no allocator makes: very many segments or gaps at once, in the order that is worst for sorted
 //! lists, and segments that overlap.
 //!
-//! `cargo bench -p shared --bench hostile -- [COUNT...]` prints for each trace, at a quarter of the count and at the whole,
+//! `cargo bench -p session --bench hostile -- [COUNT...]` prints for each trace, at a quarter of the count and at the whole,
 //! how long each stage takes, and by what factor. Work that is proportional to the count has a factor of 4; a bit more is
 //! the logarithm and the cache.
 

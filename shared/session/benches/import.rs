@@ -1,6 +1,6 @@
 //! Measures the speed and the memory of imports.
 //!
-//! `cargo bench -p shared --bench import -- FILE...` prints a line for each file, pushed as it is read, 1 MiB at a
+//! `cargo bench -p session --bench import -- FILE...` prints a line for each file, pushed as it is read, 1 MiB at a
 //! time. The peak is that of the whole process: to measure a file's own peak, give only that file.
 
 use std::io::Read;
@@ -13,7 +13,7 @@ fn main() {
     // `cargo bench` adds an argument of its own.
     let files: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if files.is_empty() {
-        println!("usage: cargo bench -p shared --bench import -- FILE...");
+        println!("usage: cargo bench -p session --bench import -- FILE...");
         return;
     }
     println!(

@@ -1,4 +1,4 @@
-//! Measures the cost of following a running job: `cargo bench -p shared --bench live`.
+//! Measures the cost of following a running job: `cargo bench -p session --bench live`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Measures following the gaps of a trace, and all measures of fragmentation at every event.
 //!
-//! `cargo bench -p shared --bench measures -- [FILE...]` prints a line for each device, or for a made trace of five
+//! `cargo bench -p session --bench measures -- [FILE...]` prints a line for each device, or for a made trace of five
 //! million events if no file is given.
 
 mod support;

@@ -1,6 +1,6 @@
 //! Measures opening a file, and its answers at many positions and zooms.
 //!
-//! `cargo bench -p shared --bench session -- FILE...` prints a line for each stage and kind of query: the median and the
+//! `cargo bench -p session --bench session -- FILE...` prints a line for each stage and kind of query: the median and the
 //! longest time.
 
 mod support;

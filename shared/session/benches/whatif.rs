@@ -1,6 +1,6 @@
 //! Measures what-if: reading a trace's requests, the self-check, runs, the smallest capacity, and a search for settings.
 //!
-//! `cargo bench -p shared --bench whatif -- FILE...` prints a line for each part: its time, and what it comes to.
+//! `cargo bench -p session --bench whatif -- FILE...` prints a line for each part: its time, and what it comes to.
 
 mod support;
 

@@ -9,11 +9,11 @@
 use std::error::Error;
 
 use analysis::category::{Categories, Category};
-use query::own_rules::UserRules;
 use analysis::stack_traits::StackTraits;
 use analysis::steps::Steps;
 use analysis::usage::Usage;
 use format::import::Importer;
+use query::own_rules::UserRules;
 use replay::index::Index;
 use replay::{Allocation, Replay, Replayed};
 use serde_json::{Value, json};

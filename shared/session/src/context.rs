@@ -3,13 +3,13 @@
 use super::device::Caches;
 use analysis::actions::written_name;
 use analysis::category::Categories;
-use query::own_rules::UserRules;
 use analysis::missing_stack::{MissingStack, StackCoverage};
 use analysis::paint::Painter;
 use analysis::site::{Sites, name_of};
 use analysis::term_matches::Field;
 use analysis::usage::Usage;
 use query::finding::Integrity;
+use query::own_rules::UserRules;
 use query::{ColorBy, DeviceSummary, EventRow, FrameText, MissingText};
 use replay::{Replay, Replayed};
 use trace::frames::{FrameId, StackId, Symbols};

@@ -1,9 +1,9 @@
 //! The release and the settings that a trace was recorded under.
 
 use super::requests::Requests;
-use query::whatif::SelfCheck;
 use super::terms::Terms;
 use allocator::{AllocatorConfig, DriverError, Profile};
+use query::whatif::SelfCheck;
 
 /// What a trace was recorded under, as far as it tells, and how well its requests come out under it.
 #[derive(Clone, Debug)]

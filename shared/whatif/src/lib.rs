@@ -39,11 +39,11 @@ mod self_check;
 mod terms;
 pub mod tune;
 
-pub use query::whatif::{Bounds, CARDS, CONTEXT, Card, Difference, Outcome, SelfCheck, Why};
 pub use baseline::{Baseline, BaselineError};
 pub use calls::Call;
 pub use capacity::{CapacitySearch, GRANULE};
 pub use course::Course;
+pub use query::whatif::{Bounds, CARDS, CONTEXT, Card, Difference, Outcome, SelfCheck, Why};
 pub use requests::Requests;
 pub use run_trace::RunTrace;
 pub use terms::{AMPLE, Terms};

@@ -1,7 +1,6 @@
 //! Checks on a trace what a verdict advises.
 
 use super::baseline::Baseline;
-use query::whatif::{Goal, Outcome};
 use super::requests::Requests;
 use super::terms::Terms;
 use super::tune::goal::rank;
@@ -10,6 +9,7 @@ use allocator::AllocatorConfig;
 use query::diagnosis::{Cause, Verdict};
 use query::finding::Remedy;
 use query::setting::{left_out, merged};
+use query::whatif::{Goal, Outcome};
 use trace::text::Shown;
 use trace::units::{Bytes, compared, counted_as};
 

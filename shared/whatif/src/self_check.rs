@@ -4,8 +4,8 @@ use super::device::{Answers, Device};
 use super::requests::{Act, Recorded, Requests, Step};
 use super::runner::Runner;
 use super::terms::{AMPLE, Terms};
-use query::whatif::{Difference, SelfCheck};
 use allocator::{DriverError, TraceEntry};
+use query::whatif::{Difference, SelfCheck};
 use trace::event::Action;
 use trace::units::{Address, Bytes};
 

@@ -3,14 +3,14 @@
 
 use std::cell::{Cell, RefCell};
 
-use query::own_rules::OwnRules;
 use format::import::{ImportError, Importer};
 use format::sweep;
-use query::sweep::Shown;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
 use query::Summary;
+use query::own_rules::OwnRules;
+use query::sweep::Shown;
 use session::Session;
 use trace::limits::{ImportLimits, SWEEP_BYTES};
 use wasm_bindgen::prelude::*;

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 
 use format::redaction::compare;
-use query::redaction::Redaction;
 use js_sys::{Array, Promise, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, encode};
-use session::preview;
 use query::copy::Named;
+use query::redaction::Redaction;
 use session::Session;
+use session::preview;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, BlobPropertyBag};

@@ -6,14 +6,14 @@
 //! The first message to a worker is a JavaScript `File` (passed by reference, not copied), [`ToWorker::Watch`],
 //! [`ToWorker::Fetch`] or [`ToWorker::FetchElsewhere`]. The string [`WARM_UP`] may come before it. Everything else is one of the types below.
 
+use query::copy::{Moved, Named};
+use query::link::FileHash;
 use query::own_rules::OwnRules;
 use query::redaction::{Comparison, Redaction};
 use query::sweep::Shown;
-use query::link::FileHash;
 use query::{Answer, Query, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use query::copy::{Moved, Named};
 use wire::SessionState;
 
 /// Tells a worker that it has no file yet and may use the time to warm up.

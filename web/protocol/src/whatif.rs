@@ -7,10 +7,10 @@
 
 use query::diagnosis::Verdict;
 use query::finding::Remedy;
+use query::whatif::{Bounds, Outcome, SelfCheck};
+use query::whatif::{Goal, Tuning};
 use query::{Axis, Packed, Window};
 use serde::{Deserialize, Serialize};
-use query::whatif::{Goal, Tuning};
-use query::whatif::{Bounds, Outcome, SelfCheck};
 
 /// The run under the settings of the recording.
 pub const RECORDED: u32 = 0;

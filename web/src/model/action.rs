@@ -3,9 +3,9 @@
 use query::diagnosis::Diagnosis;
 use std::rc::Rc;
 
+use query::link::{FileHash, Read};
 use query::own_rules::OwnRules;
 use query::sweep::Shown;
-use query::link::{FileHash, Read};
 use query::{
     Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
     SegmentOrder, Summary, Transform, Window,

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use query::own_rules::OwnRules;
-use query::sweep::Shown;
 use query::diagnosis::{Cause, Diagnosis, FailedRequest};
 use query::finding::Integrity;
 use query::link::{FileHash, Link, Read};
+use query::own_rules::OwnRules;
+use query::sweep::Shown;
 use query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::history::History;

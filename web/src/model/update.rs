@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use query::own_rules::OwnRules;
 use query::Axis;
 use query::diagnosis::Diagnosis;
+use query::own_rules::OwnRules;
 use trace::units::counted;
 
 #[path = "update_live.rs"]

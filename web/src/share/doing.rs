@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use query::link::Link;
 use query::copy::Moved;
+use query::link::Link;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::Blob;
 use yew::prelude::*;

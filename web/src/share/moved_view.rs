@@ -1,8 +1,8 @@
 //! The link to the view of a copy, from the view of the original.
 
+use query::copy::Moved;
 use query::link::{Link, Pin, Selection};
 use query::{Axis, DeviceSummary, Window};
-use query::copy::Moved;
 
 use super::origin::Shown;
 use crate::model::View;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use js_sys::{Function, Promise};
+use query::copy::Named;
 use query::finding::FindingCode;
 use query::{Answer, Axis, DeviceSummary, Query, Summary};
-use query::copy::Named;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use yew::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use query::redaction::{Comparison, Redaction};
 use query::copy::Moved;
+use query::redaction::{Comparison, Redaction};
 use web_sys::Blob;
 use yew::prelude::*;
 

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use query::own_rules::OwnRules;
-use query::redaction::Comparison;
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
-use query::{Answer, Query};
 use query::copy::Moved;
+use query::own_rules::OwnRules;
+use query::redaction::Comparison;
+use query::{Answer, Query};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;

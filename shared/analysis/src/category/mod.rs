@@ -16,8 +16,8 @@ mod rule;
 mod stays;
 mod user;
 
-pub use rule::Rule;
 use query::own_rules::UserRules;
+pub use rule::Rule;
 
 use phase::{Phase, Phases};
 

@@ -16,7 +16,9 @@ const VERSION: u32 = 2;
 pub struct Answered {
     /// The device, as an index into the summary.
     pub device: u32,
+    /// The question.
     pub query: Query,
+    /// Its answer.
     pub answer: Answer,
 }
 
@@ -40,8 +42,11 @@ pub struct Place {
 /// The contents of one preview.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
+    /// The summary; the first part has it.
     pub summary: Option<Summary>,
+    /// What the answers refer to by number.
     pub places: Vec<Place>,
+    /// The answers.
     pub answers: Vec<Answered>,
 }
 

@@ -24,13 +24,19 @@ pub struct Moment {
 /// What was read of one device since the last [`Track::drain`]. Positions count from there.
 #[derive(Debug, Default)]
 pub struct DeviceUpdate {
+    /// The events.
     pub events: Events,
+    /// The annotations.
     pub annotations: Vec<Annotation>,
+    /// The samples of statistics.
     pub samples: Vec<Sample>,
+    /// The samples of memory outside the allocator.
     pub outside: Vec<OutsideSample>,
+    /// Events that are missing, by position.
     pub losses: Vec<Loss>,
     /// The position of each single loss, in order; `losses` joins those at one position.
     pub loss_positions: Vec<u32>,
+    /// The segments at some positions.
     pub moments: Vec<Moment>,
 }
 

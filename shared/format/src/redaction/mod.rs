@@ -13,9 +13,9 @@ mod rewriter;
 mod who;
 
 pub use comparison::compare;
-pub use query::redaction::{Comparison, Entries, Outcome, Part, Paths, Redaction};
 pub use contents::Contents;
 pub use header::{header_of, note_faults};
+pub use query::redaction::{Comparison, Entries, Outcome, Part, Paths, Redaction};
 pub use renamed::Renamed;
 
 use crate::{Fault, Header};

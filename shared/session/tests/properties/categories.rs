@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use analysis::category::{Categories, Category};
-use query::own_rules::UserRules;
 use analysis::stack_traits::StackTraits;
 use analysis::steps::{StepSource, Steps};
 use analysis::usage::Usage;
 use format::import::Importer;
+use query::own_rules::UserRules;
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::limits::ImportLimits;

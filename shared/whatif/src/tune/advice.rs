@@ -1,8 +1,8 @@
 //! What a search recommends.
 
-use query::whatif::{Advice, Bounds, Goal, Outcome};
 use crate::AMPLE;
 use query::setting::left_out;
+use query::whatif::{Advice, Bounds, Goal, Outcome};
 use trace::text::Shown;
 use trace::units::{Bytes, Count, compared, counted, counted_as, told_apart};
 

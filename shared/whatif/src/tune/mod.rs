@@ -13,6 +13,6 @@ mod search;
 mod tuning;
 
 pub use candidate::Candidate;
-pub use search::{Search, Tried};
 pub use query::whatif::{Advice, Goal, Group, Tuning};
+pub use search::{Search, Tried};
 pub use tuning::tuning;

@@ -130,8 +130,7 @@ mod tests {
             let found = tuning(goal, &all, (conf, &recorded), (&bounds, 20 * GIB));
             assert_eq!(found.advice.conf.as_deref(), want, "{goal:?}");
             assert!(found.advice.text.contains(text), "{goal:?}: {}", found.advice.text);
-            let left_out =
-                found.advice.cost.ends_with(" It leaves out max_split_size_mb:64 of the recorded settings.");
+            let left_out = found.advice.cost.ends_with(" It leaves out max_split_size_mb:64 of the recorded settings.");
             assert_eq!(left_out, !conf.is_empty(), "{}", found.advice.cost);
             assert_eq!(found.groups.len(), 5);
             assert_eq!(found.groups.iter().filter(|group| group.is_recorded).count(), 1);

@@ -14,8 +14,8 @@ mod socket;
 use std::cell::RefCell;
 
 use ::session::RecordedRequests;
-use query::own_rules::OwnRules;
 use js_sys::{Date, Math};
+use query::own_rules::OwnRules;
 use query::{Answer, Query};
 use trace::limits::LiveLimits;
 use wire::SessionState;

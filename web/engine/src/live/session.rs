@@ -1,7 +1,7 @@
 //! The session that is being watched. Finds the selected allocation again when the oldest events are dropped.
 
-use query::own_rules::OwnRules;
 use format::import::ImportError;
+use query::own_rules::OwnRules;
 use query::{Answer, EventFilter, Query};
 use session::{LiveSession, RecordedRequests};
 use trace::limits::LiveLimits;

@@ -1,7 +1,7 @@
 //! The items of the context menu. Pure functions from what is known about its subject to the items that apply.
 
-use query::folding::best_frame;
 use query::FrameText;
+use query::folding::best_frame;
 use trace::units::{Address, Count};
 
 use crate::model::{Action, Pin, Selection};

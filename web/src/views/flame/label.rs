@@ -1,7 +1,7 @@
 //! The labels of boxes: the function, then file and line, then bytes.
 
-use query::folding::short_name;
 use query::FlameBox;
+use query::folding::short_name;
 use trace::units::Bytes;
 
 use crate::widgets::format::share;

@@ -9,10 +9,10 @@ pub mod transforms;
 
 use std::rc::Rc;
 
-use query::folding::{fold, short_name};
 use canvas::FlameCanvas;
 use label::change;
 use layout::Tree;
+use query::folding::{fold, short_name};
 use query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query, Sandwich};
 use table::FlameTable;
 use trace::units::{Bytes, Count};

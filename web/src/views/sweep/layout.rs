@@ -1,7 +1,7 @@
 //! Where the parts of the plot are: numbers to scale, words at equal distances.
 
-use query::sweep::{Row, Shown};
 use query::Window;
+use query::sweep::{Row, Shown};
 
 use crate::render::scale::Scale;
 use crate::render::surface::Area;

@@ -1,7 +1,7 @@
 //! Whether the runs would fit on other cards.
 
-use trace::units::{Bytes, Count};
 use query::whatif::CARDS;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::model::{Run, WhatIf};

@@ -1,9 +1,9 @@
 //! What the next run is under: as the line to paste, and as controls that write it.
 
 use query::setting::{self, ALLOC_CONF, option, with_option};
+use query::whatif::CARDS;
 use trace::units::Bytes;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
-use query::whatif::CARDS;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};

@@ -1,8 +1,8 @@
 //! The table of runs, that of the recording first.
 
 use query::Paint;
-use trace::units::Count;
 use query::whatif::{Card, Outcome, Why};
+use trace::units::Count;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, palette, remove_run};

@@ -1,10 +1,10 @@
 //! The search for better settings: what for, how far it is, what it found.
 
 use query::setting;
-use trace::units::{Count, counted};
-use web_sys::HtmlSelectElement;
 use query::whatif::CARDS;
 use query::whatif::{Advice, Tuning};
+use trace::units::{Count, counted};
+use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use super::plot::plot;

@@ -1,7 +1,7 @@
 //! The text of a stack's frames, shown and copied.
 
-use query::folding::{Part, run_text};
 use query::FrameText;
+use query::folding::{Part, run_text};
 use trace::text::separators;
 
 /// Splits a path into its last part and the rest, so that a narrow column can show the file name first.
