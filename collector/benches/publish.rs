@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use allocator::{TraceEntry, TraceSink};
+use recorder::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 use trace::frames::StackId;
 use trace::limits::{PublishLimits, RecorderLimits, WireLimits};
 use tungstenite::Message as WsMessage;
-use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 use wire::{Ack, Decoder, Message, PROTOCOL, Welcome};
 
 /// Starts a server that acknowledges everything, stores nothing, and counts bytes.

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use allocator::{TraceEntry, TraceSink};
 use format::EventColumns;
 use format::import::Importer;
+use recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
 use trace::frames::StackId;
 use trace::limits::ImportLimits;
 use trace::units::Address;
 use trace::{Event, TagId};
-use vramscope::recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
 
 /// Records the entries in bursts with pauses, like a job. Returns the nanoseconds for each event, and the statistics.
 fn hot(entries: &[TraceEntry], burst: usize, pause: Duration) -> (f64, RecorderStats) {

@@ -32,10 +32,6 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let out = PathBuf::from(variable("OUT_DIR")?);
-    if std::env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
-        // Without the program there is no server for the page.
-        return Ok(());
-    }
     let dist = match std::env::var(PAGE_VARIABLE) {
         Ok(choice) if choice == "skip" => None,
         Ok(choice) if !choice.is_empty() => {
@@ -56,6 +52,11 @@ fn variable(name: &str) -> Result<String> {
 /// Returns whether this is a release build.
 fn is_release() -> Result<bool> {
     Ok(variable("PROFILE")? == "release")
+}
+
+/// Returns whether this is the program as users install it: the profile `wheel`, the only one that is compiled for size.
+fn is_published() -> Result<bool> {
+    Ok(variable("OPT_LEVEL")? == "s")
 }
 
 /// Returns the folder that holds everything about the page that outlives one build: a target folder of its own, since

@@ -17,13 +17,13 @@ use format::import::{Imported, Importer};
 use format::{Device, Header};
 use query::finding::FindingCode;
 use query::{Answer, Axis, EventFilter, LOST, ListRow, Query};
+use recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
 use session::Session;
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::limits::{ImportLimits, RecorderLimits};
 use trace::units::{PoolId, Stream};
 use trace::{DeviceTrace, Settings, Snapshot};
-use vramscope::recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
 use vramscope::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
 /// Where the output blocks, as fractions of the trace: start and end.

@@ -9,11 +9,11 @@ use std::ptr;
 
 use anyhow::{Result, ensure};
 use format::import::Importer;
+use recorder::cuda::Device;
 use tests::Folder;
 use tests::fakecuda::{Control, FakeFolder, on_fake, test_name};
 use trace::Snapshot;
 use trace::limits::ImportLimits;
-use vramscope::driver::cuda::Device;
 use vramscope_pluggable::agent::{vramscope_error, vramscope_finish};
 use vramscope_pluggable::allocator::*;
 

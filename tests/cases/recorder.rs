@@ -14,15 +14,13 @@ use format::import::{Encoding, Imported, Importer};
 use format::recording::Decoder;
 use format::{Device, Header};
 use query::finding::FindingCode;
+use recorder::{Capture, DeviceSegments, FileOutput, ManualClock, Output, Recorder, RecorderStats, WhenFull};
 use tests::{Folder, program};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::limits::{ImportLimits, RecorderLimits};
 use trace::units::{Address, PoolId, Stream};
 use trace::{Block, BlockState, Sample, Segment, Snapshot, Stage};
-use vramscope::recorder::{
-    Capture, DeviceSegments, FileOutput, ManualClock, Output, Recorder, RecorderStats, WhenFull,
-};
 
 const BASE: u64 = 0x7f00_0000_0000;
 

@@ -2,10 +2,10 @@
 
 use allocator::TraceEntry;
 use format::{Device, Header};
+use recorder::RecorderHandle;
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::units::{PoolId, Stream};
-use vramscope::recorder::RecorderHandle;
 
 /// The number of stacks. Entries have stacks from 1 on.
 const STACKS: u32 = 2_000;

@@ -6,12 +6,12 @@ use std::ptr;
 use std::time::Duration;
 
 use allocator::TraceEntry;
+use recorder::publish::Destination;
 use serde_json::json;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StrId};
 use trace::units::{PoolId, Stream};
 use trace::{OutsideSample, Sample, Stage};
-use vramscope::publish::Destination;
 
 use crate::columns::{self, Column, EventPointers, SegmentPointers};
 use crate::config::Config;

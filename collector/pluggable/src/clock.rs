@@ -1,6 +1,6 @@
 //! The machine's clock with the processor's counter beside it, which takes half the time to read.
 
-use vramscope::recorder::{Clock, MonotonicClock};
+use recorder::{Clock, MonotonicClock};
 
 /// A monotonic clock that has the processor's counter, where that can be trusted.
 #[derive(Debug)]

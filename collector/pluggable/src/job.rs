@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use allocator::TraceEntry;
+use recorder::disk;
+use recorder::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use recorder::{
+    Capture, Clock, DeviceSegments, DualOutput, FileCondition, FileOutput, Output, Recorder, RecorderHandle,
+    RecorderSink, RecorderStats, Stacks,
+};
 use trace::Segment;
 use trace::event::Action;
 use trace::frames::StrId;
 use trace::limits::PublishLimits;
-use vramscope::disk;
-use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{
-    Capture, Clock, DeviceSegments, DualOutput, FileCondition, FileOutput, Output, Recorder, RecorderHandle,
-    RecorderSink, RecorderStats, Stacks,
-};
 use wire::Ask;
 
 use crate::clock::CountingClock;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::read::{self, name_of};
 use crate::announcement::token_at;
-use crate::publish::Destination;
+use recorder::publish::Destination;
 
 /// The variable that holds the server's token if no file is named.
 pub(super) const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";

@@ -12,10 +12,10 @@ use wire::Code;
 
 use super::destination::{TOKEN_VARIABLE, destination};
 use super::message::{note, warn};
-use crate::publish::{Cause, Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
-use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
 use crate::workloads::{Pacer, StopSignal};
+use recorder::RecorderStats;
+use recorder::publish::{Cause, Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 
 /// The longest time to wait for the server before the run begins.
 const GREETING: Duration = Duration::from_secs(2);

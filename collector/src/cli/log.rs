@@ -7,10 +7,11 @@ use anstyle::Style;
 use clap::{Args, ValueEnum};
 use trace::text::shown;
 use tracing::field::Field;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::streams::Sealed;
 
@@ -50,21 +51,22 @@ impl LogOptions {
     /// Returns a sentence for people if the level or the format is invalid.
     pub(super) fn install(&self) -> Result<(), String> {
         let filter = self.filter()?;
-        let builder = tracing_subscriber::fmt().with_env_filter(filter);
+        let builder = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
         let installed = match self.format()? {
             LogFormat::Text => {
                 let fields = debug_fn(write_field).delimited(" ");
-                builder.with_writer(io::stderr).with_ansi(is_colored()).fmt_fields(fields).try_init()
+                let builder = builder.with_writer(io::stderr).with_ansi(is_colored()).fmt_fields(fields);
+                builder.finish().with(filter).try_init()
             }
             LogFormat::Json => {
                 let builder = builder.with_writer(|| Sealed(io::stderr()));
-                builder.json().flatten_event(true).with_span_list(false).try_init()
+                builder.json().flatten_event(true).with_span_list(false).finish().with(filter).try_init()
             }
         };
         installed.map_err(|error| format!("The log could not be set up: {error}."))
     }
 
-    fn filter(&self) -> Result<EnvFilter, String> {
+    fn filter(&self) -> Result<Targets, String> {
         let (source, text) = match (&self.log, variable(LEVEL_VARIABLE)) {
             (Some(text), _) => ("--log", text.clone()),
             (None, Some(text)) => (LEVEL_VARIABLE, text),
@@ -105,7 +107,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::R
 }
 
 /// Reads a filter. A level alone applies to this program and its audit log; its libraries are limited to warnings.
-fn filter(text: &str) -> Option<EnvFilter> {
+fn filter(text: &str) -> Option<Targets> {
     let text = text.trim();
     if text.is_empty() {
         // `LevelFilter` would read it as `error`.
@@ -113,10 +115,10 @@ fn filter(text: &str) -> Option<EnvFilter> {
     }
     if let Ok(level) = text.parse::<LevelFilter>() {
         let others = level.min(LevelFilter::WARN);
-        return EnvFilter::try_new(format!("{others},vramscope={level},{AUDIT}={level}")).ok();
+        return Some(Targets::new().with_default(others).with_targets([("vramscope", level), (AUDIT, level)]));
     }
-    // `EnvFilter` would read a misspelt level as the name of a module.
-    text.contains('=').then(|| EnvFilter::try_new(text).ok()).flatten()
+    // `Targets` would read a misspelt level as the name of a module.
+    text.contains('=').then(|| text.parse().ok()).flatten()
 }
 
 /// The value of an environment variable, unless it is empty.

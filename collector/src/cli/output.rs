@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::disk;
+use recorder::disk;
 
 /// Whether an existing file is replaced.
 #[derive(Args, Clone, Copy, Debug, Default)]

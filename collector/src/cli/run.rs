@@ -25,11 +25,11 @@ use super::tune::GoalName;
 use super::tuned_run::TunedRun;
 use super::{UNUSABLE, refuse, show_as};
 use crate::announcement::host;
-use crate::driver::cuda::CudaDriver;
-use crate::publish::PublisherHandle;
-use crate::recorder::{DualOutput, FileCondition, FileOutput, Output, RecorderStats};
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, Watch, Workload};
+use recorder::cuda::CudaDriver;
+use recorder::publish::PublisherHandle;
+use recorder::{DualOutput, FileCondition, FileOutput, Output, RecorderStats};
 
 /// The time between two updates of the progress line.
 const LOOK: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@ use clap::ValueEnum;
 
 use super::conf;
 use super::message::{one_line, warn};
-use crate::allocator::Release;
 use crate::size;
+use recorder::allocator::Release;
 
 /// The most memory of a simulated device: it has that many addresses.
 const MOST_CAPACITY: u64 = 1 << 40;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use trace::text::sealed;
 
 use super::{refuse, width};
-use crate::disk;
+use recorder::disk;
 
 /// A stream to which everything is written as [`sealed`] returns it. A call must not end within a character.
 pub(super) struct Sealed<W>(pub(super) W);

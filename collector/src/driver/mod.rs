@@ -1,9 +1,6 @@
-//! Real devices: the caching allocator's `Driver` trait over CUDA, and memory usage from NVML.
+//! What a GPU says of its memory, from NVML and from CUDA.
 //!
-//! Imports go one way: `outside` → `cuda` and `nvml`.
+//! Imports go one way: `outside` → `nvml`.
 
-pub mod cuda;
-#[cfg(feature = "program")]
 pub mod nvml;
-#[cfg(feature = "program")]
 pub mod outside;

@@ -71,7 +71,7 @@ impl NvmlLibrary {
         }
     }
 
-    /// Returns the memory of the device with this UUID, from [`crate::driver::cuda::Device::uuid`]: NVML numbers devices
+    /// Returns the memory of the device with this UUID, from [`recorder::cuda::Device::uuid`]: NVML numbers devices
     /// in another order than CUDA.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use allocator::{Driver, DriverError};
 use serde::Serialize;
 use trace::units::Bytes;
 
-use super::cuda::CudaDriver;
 use super::nvml::{DeviceMemory, NvmlError, NvmlLibrary, ProcessMemory};
+use recorder::cuda::CudaDriver;
 
 /// Device memory that an allocator did not allocate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

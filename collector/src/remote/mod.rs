@@ -18,8 +18,8 @@ pub use address::LinkAddress;
 use request::Failure;
 pub use sessions::Listed;
 
-use crate::publish::Destination;
 use crate::store::{Hash, Hasher};
+use recorder::publish::Destination;
 
 /// Attempts of one request while the network fails.
 const ATTEMPTS: u32 = 6;

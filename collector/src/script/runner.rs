@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use trace::frames::StackId;
 use trace::units::{Address, PoolId, Stream};
 
-use crate::allocator::out_of_memory;
+use recorder::allocator::out_of_memory;
 
 use super::objects::{Graph, MemPool, Objects};
 use super::op::{Name, Op, Script, ScriptError, Size};

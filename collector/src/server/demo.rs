@@ -10,9 +10,9 @@ use rustls::pki_types::CertificateDer;
 use trace::limits::PublishLimits;
 
 use crate::brief_lock::BriefLock;
-use crate::publish::{Destination, Publisher, PublisherHandle};
 use crate::workloads::{Choices, ClockedSim, Device, JobClock, Pacer, RecordingHeading, RecordingOutput};
 use crate::workloads::{RunControl, Setup, StopSignal, Workload};
+use recorder::publish::{Destination, Publisher, PublisherHandle};
 
 /// The workload that runs.
 const WORKLOAD: &str = "transformer";

@@ -45,7 +45,7 @@ impl Monitor {
 
 /// A line that says what was found, and what to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Warning<'a> {
+pub struct Warning<'a> {
     /// The gaps.
     pub sums: FreeSums,
     /// Bytes taken from the driver.

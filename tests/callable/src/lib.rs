@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use allocator::sim::{Placement, SimDriver};
 use allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, parse};
 use format::{Device, Header};
+use recorder::{Recorder, RecorderHandle, RecorderSink};
 use trace::frames::StackId;
 use trace::units::{Address, Stream};
-use vramscope::recorder::{Recorder, RecorderHandle, RecorderSink};
 use vramscope_pluggable::clock::CountingClock;
 
 /// The result of a failed [`callable_open`].

@@ -2,9 +2,9 @@
 
 use allocator::Driver;
 use anyhow::{Context, Result};
+use recorder::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 use tests::fakecuda::Control;
 use trace::units::Stream;
-use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 
 use crate::{CAPACITY, MIB, on_fake};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use allocator::Driver;
 use anyhow::{Context, Result, bail, ensure};
+use recorder::cuda::{CudaDriver, CudaError, Device, PoolSettings, StreamOrderedPool};
 use tests::fakecuda::{FakeFolder, test_name, within};
-use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, StreamOrderedPool};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 
 use crate::MIB;

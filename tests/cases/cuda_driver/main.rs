@@ -13,8 +13,8 @@ mod streams;
 
 use allocator::DriverError;
 use anyhow::Result;
+use recorder::cuda::Device;
 use trace::units::Address;
-use vramscope::driver::cuda::Device;
 
 const MIB: u64 = 1 << 20;
 /// The device's capacity in most tests.

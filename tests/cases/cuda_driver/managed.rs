@@ -2,9 +2,9 @@
 
 use allocator::{Driver, DriverError};
 use anyhow::{Context, Result};
+use recorder::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
 use tests::fakecuda::Control;
 use trace::units::Stream;
-use vramscope::driver::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
 
 use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};
 

@@ -2,9 +2,9 @@
 
 use allocator::DriverError;
 use anyhow::Result;
+use recorder::cuda::{Device, PoolError, PoolSettings, StreamOrderedPool, Watermark};
 use tests::fakecuda::Control;
 use trace::units::{Address, Stream};
-use vramscope::driver::cuda::{Device, PoolError, PoolSettings, StreamOrderedPool, Watermark};
 
 use crate::{CAPACITY, MIB, on_fake, pattern};
 

@@ -2,9 +2,9 @@
 
 use allocator::Driver;
 use anyhow::Result;
+use recorder::cuda::CudaDriver;
 use tests::fakecuda::Control;
 use trace::units::Stream;
-use vramscope::driver::cuda::CudaDriver;
 
 use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use allocator::sim::{Placement, SimDriver};
 use allocator::{AllocError, AllocatorConfig, DeviceAllocator, Driver, Profile, Request, TORCH_2_15, TraceEntry};
 use anyhow::{Context, Result, bail, ensure};
+use recorder::cuda::{CudaDriver, Device};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::units::{Address, Bytes, Stream};
-use vramscope::driver::cuda::{CudaDriver, Device};
 
 use crate::places::Places;
 use crate::{MIB, budget, ensure_holds, plain};

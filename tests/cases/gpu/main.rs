@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use ::allocator::Driver;
 use anyhow::{Context, Result, bail, ensure};
+use recorder::cuda::{CudaDriver, Device, Source};
 use trace::units::{Address, Bytes};
-use vramscope::driver::cuda::{CudaDriver, Device, Source};
 
 const MIB: u64 = 1 << 20;
 

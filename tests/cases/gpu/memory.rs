@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use allocator::{Driver, DriverError};
 use anyhow::{Result, ensure};
+use recorder::cuda::Device;
 use trace::units::{Address, Bytes};
-use vramscope::driver::cuda::Device;
 
 use crate::{MIB, budget, ensure_holds, pattern, plain};
 

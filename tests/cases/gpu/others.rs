@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use allocator::{Driver, DriverError};
 use anyhow::{Context, Result, ensure};
-use trace::units::{Bytes, Stream};
-use vramscope::driver::cuda::{
+use recorder::cuda::{
     Advice, CudaDriver, CudaError, Device, Place, PoolError, PoolSettings, Source, StreamOrderedPool,
 };
+use trace::units::{Bytes, Stream};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 
 use crate::{MIB, budget, ensure_holds, pattern, plain};

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use allocator::Driver;
 use anyhow::Result;
+use recorder::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 use trace::units::{Bytes, Stream};
-use vramscope::driver::cuda::{CudaDriver, CudaError, Device, PoolSettings, Source, StreamOrderedPool};
 
 use crate::{MIB, budget, plain};
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use format::recording::Decoder;
+use recorder::WhenFull;
 use tests::Folder;
 use trace::Sample;
 use trace::limits::ImportLimits;
-use vramscope::recorder::WhenFull;
 use wire::Code;
 
 use crate::scripted::{self, Act, Scripted};

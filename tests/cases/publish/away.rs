@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use format::recording::Decoder;
+use recorder::WhenFull;
 use tests::Folder;
 use trace::event::Action;
 use trace::limits::{ImportLimits, PublishLimits};
-use vramscope::recorder::WhenFull;
 
 use crate::scripted::{Act, Scripted, Serve};
 use crate::session::{LONG, Session, check, entry, limits};

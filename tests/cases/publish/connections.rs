@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use format::Header;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use recorder::publish::{Destination, Publisher};
+use recorder::{Recorder, WhenFull};
 use tests::Folder;
 use tests::server::Server;
 use trace::limits::PublishLimits;
-use vramscope::publish::{Destination, Publisher};
-use vramscope::recorder::{Recorder, WhenFull};
 use wire::Code;
 
 use crate::scripted::{Act, Scripted, Serve};

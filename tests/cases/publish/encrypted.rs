@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use recorder::WhenFull;
+use recorder::publish::{Cause, Destination, PublisherStats};
 use tests::proxy::{Network, Proxy};
 use tests::tls::{Authority, Middlebox, Pair, Sockets};
 use tests::{Folder, tls};
-use vramscope::publish::{Cause, Destination, PublisherStats};
-use vramscope::recorder::WhenFull;
 use wire::Code;
 
 use crate::scripted::{Act, Scripted, Serve};

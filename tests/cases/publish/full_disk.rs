@@ -9,10 +9,10 @@ use allocator::TraceSink;
 use anyhow::{Context, Result, ensure};
 use format::recording::Decoder;
 use query::finding::FindingCode;
+use recorder::{FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 use tests::{Folder, program};
 use trace::Stage;
 use trace::limits::{ImportLimits, PublishLimits, RecorderLimits};
-use vramscope::recorder::{FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
 use super::scripted::Scripted;
 use super::session::{LONG, Session, check, entry, header, limits};

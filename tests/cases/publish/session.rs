@@ -8,16 +8,16 @@ use allocator::{TraceEntry, TraceSink};
 use anyhow::{Context, Result};
 use format::recording::Decoder;
 use format::{Device, Header};
+use recorder::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use recorder::{
+    DualOutput, FileCondition, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull,
+};
 use tests::Folder;
 use trace::Stage;
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::limits::{ImportLimits, PublishLimits, RecorderLimits};
 use trace::units::{PoolId, Stream};
-use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{
-    DualOutput, FileCondition, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull,
-};
 
 use crate::scripted::{Act, Scripted};
 

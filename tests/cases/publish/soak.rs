@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use recorder::WhenFull;
 use tests::server::Server;
 use tests::stream::Random;
 use tests::{Folder, soak};
 use trace::limits::PublishLimits;
-use vramscope::recorder::WhenFull;
 
 use crate::session::{LONG, Session, limits};
 

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use allocator::{TraceEntry, TraceSink};
 use anyhow::{Context, Result, ensure};
 use format::{Device, Header};
+use recorder::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use recorder::{DualOutput, FileOutput, Recorder, RecorderHandle, RecorderSink};
 use tests::server::Server;
 use tests::stream::Stream;
 use tests::tls::{self, Authority, Middlebox, Pair, Sockets};
@@ -17,8 +19,6 @@ use trace::event::Action;
 use trace::frames::StackId;
 use trace::limits::{PublishLimits, RecorderLimits, WireLimits};
 use trace::units::{PoolId, Stream as CudaStream};
-use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{DualOutput, FileOutput, Recorder, RecorderHandle, RecorderSink};
 use wire::{Batch, Decoder, Goodbye, Message};
 
 /// The longest wait for anything.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use allocator::{AllocatorConfig, DeviceAllocator, Profile};
+use recorder::allocator::{EventSink, Fault, History, LockedAllocator};
+use recorder::cuda::CudaDriver;
+use recorder::{Capture, Clock, Stacks};
 use trace::units::Stream;
-use vramscope::allocator::{EventSink, Fault, History, LockedAllocator};
-use vramscope::driver::cuda::CudaDriver;
-use vramscope::recorder::{Capture, Clock, Stacks};
 
 use super::recording::AllocatorRecording;
 use crate::clock::CountingClock;

@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
 
 use allocator::{FreeError, MisuseError, Request};
+use recorder::allocator::Refusal;
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::units::{Address, Stream};
-use vramscope::allocator::Refusal;
 
 use super::devices::{Allocators, Slot, adopt, thread_number};
 use super::errors::print_error;

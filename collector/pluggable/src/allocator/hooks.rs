@@ -5,9 +5,9 @@ use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
 
 use allocator::MisuseError;
+use recorder::allocator::Refusal;
 use trace::event::Action;
 use trace::units::{Address, Stream};
-use vramscope::allocator::Refusal;
 
 use super::devices::{Allocators, adopt};
 use super::entry::stack_for;

@@ -15,7 +15,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
-use vramscope::allocator::Refusal;
+use recorder::allocator::Refusal;
 
 use super::library::Library;
 

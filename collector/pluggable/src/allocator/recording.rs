@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use recorder::cuda;
+use recorder::{Capture, RecorderSink, Stacks};
 use trace::Settings;
 use trace::limits::RecorderLimits;
-use vramscope::driver::cuda;
-use vramscope::recorder::{Capture, RecorderSink, Stacks};
 
 use crate::config::{Config, DeviceConfig};
 use crate::job;

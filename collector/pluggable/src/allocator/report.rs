@@ -8,8 +8,8 @@ use std::ptr;
 
 use allocator::{DeviceAllocator, Driver, Stats};
 use format::export;
+use recorder::allocator::{DeviceState, snapshot};
 use serde_json::{Map, Value};
-use vramscope::allocator::{DeviceState, snapshot};
 
 use super::devices::Allocators;
 use super::start::copy_out;

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int};
 use std::panic::catch_unwind;
 
 use allocator::AllocatorConfig;
-use vramscope::allocator::Release;
-use vramscope::recorder::Capture;
+use recorder::Capture;
+use recorder::allocator::Release;
 
 use super::devices::Allocators;
 use super::raise;

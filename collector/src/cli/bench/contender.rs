@@ -7,7 +7,7 @@ use trace::frames::StackId;
 use trace::units::{Address, Stream};
 
 use super::measured::Allocator;
-use crate::driver::cuda::{CudaDriver, Device, PoolError, PoolSettings, Source, StreamOrderedPool};
+use recorder::cuda::{CudaDriver, Device, PoolError, PoolSettings, Source, StreamOrderedPool};
 
 /// An allocator under test.
 pub(super) trait Contender {

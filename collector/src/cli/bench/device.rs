@@ -14,7 +14,7 @@ use whatif::Call;
 use super::contender::{Contender, create};
 use super::measured::{Allocator, Calls, Durations, Measured};
 use crate::cli::progress::Progress;
-use crate::driver::cuda::Device;
+use recorder::cuda::Device;
 
 /// The streams of the recording on a device, and one for uses by others. They are destroyed with the value.
 struct Streams {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::announcement::{Announcement, state_folder};
-use crate::disk;
+use recorder::disk;
 
 /// The longest time in which a new server has to answer.
 const START: Duration = Duration::from_secs(10);

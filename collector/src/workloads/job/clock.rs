@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::recorder::{Clock, ManualClock, MonotonicClock};
+use recorder::{Clock, ManualClock, MonotonicClock};
 
 /// When a job's own time begins: 3 March 2026, 09:12:04 UTC. Every run makes the same trace, byte for byte.
 const BEGINNING_US: i64 = 1_772_529_124_000_000;

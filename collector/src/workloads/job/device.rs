@@ -5,8 +5,8 @@ use allocator::{Driver, DriverError, MemoryInfo};
 use trace::units::{Address, Stream};
 
 use super::rng::Rng;
-use crate::driver::cuda::CudaDriver;
 use crate::driver::outside::Outside;
+use recorder::cuda::CudaDriver;
 
 /// A driver, with the operations that a program needs apart from the allocator.
 pub trait Device: Driver {

@@ -10,7 +10,7 @@ use trace::{Event, Events, Tag, TagId, Tags};
 
 use super::clock::JobClock;
 use super::recording_output::RecordingOutput;
-use crate::recorder::Clock;
+use recorder::Clock;
 
 /// The events of a job so far.
 pub(in crate::workloads) struct EventLog {

@@ -43,7 +43,7 @@ use self::parts::Parts;
 use self::rng::Rng;
 pub(super) use super::call_site::{Call, Site, at};
 use super::sites;
-use crate::recorder::RecorderStats;
+use recorder::RecorderStats;
 
 /// Bytes that the device's memory moves in a microsecond: the rate of a kernel that fills a tensor.
 const BYTES_PER_US: u64 = 160_000;

@@ -8,8 +8,8 @@ use trace::limits::RecorderLimits;
 use trace::{OutsideSample, Segment, Stage};
 
 use super::clock::JobClock;
-use crate::recorder::{DeviceSegments, Output, Recorder, RecorderError};
-use crate::recorder::{RecorderHandle, RecorderSink, RecorderStats, WhenFull};
+use recorder::{DeviceSegments, Output, Recorder, RecorderError};
+use recorder::{RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
 /// The number of the only device.
 const DEVICE: i64 = 0;

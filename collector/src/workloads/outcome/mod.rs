@@ -15,7 +15,7 @@ use super::programs;
 use super::setup::Setup;
 use super::workload::Workload;
 use crate::driver::outside::Outside;
-use crate::recorder::RecorderStats;
+use recorder::RecorderStats;
 
 /// A run that has ended.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use recorder::Stacks;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::frames::{FrameId, StackId};
-use vramscope::recorder::Stacks;
 
 use super::api::{Api, Object};
 

@@ -7,7 +7,7 @@ use format::{ChunkReader, Kind, PRELUDE_BYTES};
 use trace::limits::ImportLimits;
 
 use super::state::SharedState;
-use crate::recorder::Output;
+use crate::Output;
 
 /// An [`Output`] that queues chunks for the server. It never waits for the network. While it moves batches to the
 /// spool, it waits for that disk as a file would.

@@ -1,4 +1,5 @@
-//! Writes the allocator's events as a recording, without making an allocation wait.
+//! What goes into a training job: the allocator with its locks over CUDA, the recorder that writes its events without making an
+//! allocation wait, and the publisher that sends them to a server.
 //!
 //! ```text
 //! allocator, under its device's lock        a thread of the recorder
@@ -14,15 +15,19 @@
 //! `backpressure` → `sink` → `side_channel`, `sink` → `event_clock` → `clock`, and `handle` → `sink`. `dual_output` →
 //! `file_output` → `output`. `output`, `clock` and `capture` import no sibling.
 
+pub mod allocator;
 mod backpressure;
 mod capture;
 mod chunk_writer;
 mod clock;
+pub mod cuda;
+pub mod disk;
 mod dual_output;
 mod event_clock;
 mod file_output;
 mod handle;
 mod output;
+pub mod publish;
 mod side_channel;
 mod sink;
 mod stacks;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use allocator::{TraceEntry, TraceSink};
 use trace::frames::StackId;
 
-use crate::recorder::{Clock, RecorderSink};
+use crate::{Clock, RecorderSink};
 
 /// The newest entries of a device, as `torch.cuda.memory._record_memory_history` keeps them.
 pub struct History {
@@ -79,7 +79,7 @@ mod tests {
     use trace::units::{PoolId, Stream};
 
     use super::*;
-    use crate::recorder::ManualClock;
+    use crate::ManualClock;
 
     #[test]
     fn a_history_keeps_the_newest_entries() {

@@ -138,22 +138,19 @@ impl Destination {
     }
 
     /// Trusts exactly this certificate, whatever name it is for.
-    #[cfg(feature = "program")]
     #[must_use]
-    pub(crate) fn certificate(mut self, certificate: rustls::pki_types::CertificateDer<'static>) -> Self {
+    pub fn certificate(mut self, certificate: rustls::pki_types::CertificateDer<'static>) -> Self {
         self.trust = Trust::Exactly(certificate);
         self
     }
 
     /// Returns the server's access token, if there is one.
-    #[cfg(feature = "program")]
-    pub(crate) fn bearer(&self) -> Option<&str> {
+    pub fn bearer(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
     /// Returns the configuration of TLS connections. The error is a sentence for a person.
-    #[cfg(feature = "program")]
-    pub(crate) fn tls(&self) -> Result<std::sync::Arc<rustls::ClientConfig>, String> {
+    pub fn tls(&self) -> Result<std::sync::Arc<rustls::ClientConfig>, String> {
         self.trust.config()
     }
 

@@ -137,8 +137,8 @@ mod tests {
     use super::super::queue::Queue;
     use super::super::spool::Spool;
     use super::*;
+    use crate::Output;
     use crate::publish::PublisherOutput;
-    use crate::recorder::Output;
 
     /// Simulates the child of a fork: another process number, a lock that is never released, and no thread.
     #[test]

@@ -53,7 +53,7 @@ mod tests {
     use trace::frames::StackId;
 
     use super::*;
-    use crate::recorder::ManualClock;
+    use crate::ManualClock;
 
     #[test]
     fn a_snapshot_has_segments_and_history() {

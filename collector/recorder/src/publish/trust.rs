@@ -29,7 +29,6 @@ pub(super) enum Trust {
     /// The certificates of a file, and no others.
     File(PathBuf),
     /// Exactly this certificate, whatever name it is for.
-    #[cfg(feature = "program")]
     Exactly(CertificateDer<'static>),
 }
 
@@ -37,8 +36,8 @@ impl Trust {
     /// Returns the configuration of a TLS client. The error is a sentence for a person.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let provider = Arc::new(ring::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = match self {
-            Self::System => Arc::new(Verifier::new(system_roots()?, Vec::new(), &provider)?),
+        let verifier = match self {
+            Self::System => Verifier::new(system_roots()?, Vec::new(), &provider)?,
             Self::File(path) => {
                 let certificates = read(path)?;
                 let mut roots = RootCertStore::empty();
@@ -46,16 +45,13 @@ impl Trust {
                     let failed = |error| format!("{} contains an unusable certificate: {error}.", path.display());
                     roots.add(certificate.clone()).map_err(failed)?;
                 }
-                Arc::new(Verifier::new(roots, certificates, &provider)?)
+                Verifier::new(roots, certificates, &provider)?
             }
-            #[cfg(feature = "program")]
-            Self::Exactly(certificate) => {
-                Arc::new(ExactVerifier { certificate: certificate.clone(), provider: Arc::clone(&provider) })
-            }
+            Self::Exactly(certificate) => Verifier::exactly(certificate.clone(), &provider),
         };
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| format!("TLS cannot be used: {error}."))?;
-        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        let mut config = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
@@ -112,7 +108,6 @@ impl Trust {
                     path.display()
                 )
             }
-            #[cfg(feature = "program")]
             Self::Exactly(_) => "the server presented another certificate".to_owned(),
         }
     }
@@ -173,9 +168,11 @@ pub(super) fn unwrap(error: &io::Error) -> Option<&Error> {
 /// Verifies as rustls does, and accepts a certificate that signed itself if a person has named it.
 #[derive(Debug)]
 struct Verifier {
-    roots: Arc<WebPkiServerVerifier>,
+    /// The authorities; `None` if exactly the named certificate is accepted, whatever name it is for.
+    roots: Option<Arc<WebPkiServerVerifier>>,
     /// The certificates that a person has named.
     named: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl Verifier {
@@ -186,7 +183,13 @@ impl Verifier {
     ) -> Result<Self, String> {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         let roots = builder.build().map_err(|error| format!("The certificates cannot be used: {error}."))?;
-        Ok(Self { roots, named })
+        Ok(Self { roots: Some(roots), named, provider: Arc::clone(provider) })
+    }
+
+    /// Accepts one certificate and no other. A server's own demo uses it, since the server is reached at an address that its
+    /// certificate need not name.
+    fn exactly(certificate: CertificateDer<'static>, provider: &Arc<CryptoProvider>) -> Self {
+        Self { roots: None, named: vec![certificate], provider: Arc::clone(provider) }
     }
 }
 
@@ -199,63 +202,19 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
+        let is_named = self.named.contains(end_entity);
+        let Some(roots) = &self.roots else {
+            let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+            return if is_named { Ok(ServerCertVerified::assertion()) } else { Err(unknown) };
+        };
+        match roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // The period of validity is checked before; the name is checked here.
-            Err(Error::InvalidCertificate(error)) if is_authority(&error) && self.named.contains(end_entity) => {
+            Err(Error::InvalidCertificate(error)) if is_authority(&error) && is_named => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
             other => other,
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.roots.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.roots.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.roots.supported_verify_schemes()
-    }
-}
-
-/// Accepts one certificate and no other. A server's own demo uses it, since the server is reached at an address that its
-/// certificate need not name.
-#[cfg(feature = "program")]
-#[derive(Debug)]
-struct ExactVerifier {
-    certificate: CertificateDer<'static>,
-    provider: Arc<CryptoProvider>,
-}
-
-#[cfg(feature = "program")]
-impl ServerCertVerifier for ExactVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if *end_entity == self.certificate {
-            return Ok(ServerCertVerified::assertion());
-        }
-        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
     }
 
     fn verify_tls12_signature(
