@@ -23,11 +23,13 @@ test:
 e2e:
     tests/run journeys
 
-# Random tests with other cases than `tests/run` has, and more of them: kills, damage, garbage, a load. just soak minutes=30
+# What takes longer than `tests/run` may: other random cases, and more of them; kills, damage, garbage, a load; all golden pictures
+# and random gestures on all files. just soak minutes=30
 soak minutes="10" cases="2000":
     VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package session --package allocator --no-fail-fast
     VRAMSCOPE_PAGE=skip VRAMSCOPE_SOAK_SECONDS=$(( {{ trim_start_match(minutes, "minutes=") }} * 10 )) \
         cargo test --package tests --no-fail-fast --test ingest --test publish --test shares soak:: -- --nocapture --test-threads 1
+    VRAMSCOPE_SOAK=1 tests/run page journeys
 
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:

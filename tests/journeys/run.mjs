@@ -6,11 +6,13 @@
 // VRAMSCOPE_PROGRAM     the built program, for journeys that start servers and jobs of their own; set by cargo likewise
 // VRAMSCOPE_DRIVER      a folder with the fake CUDA driver, for jobs on a device; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
+// VRAMSCOPE_SOAK       anything: all golden pictures and all monkeys, which take minutes (`just soak`)
 // VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //
 // To add a journey: write NAME.journey.mjs with `test(...)` from node:test, and `openPage` from ./page.mjs. One file
 // covers one task of a person; it checks what that person sees, not how the page is built.
 import { readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -29,11 +31,13 @@ if (files.length === 0) {
 /** The most journeys that are run again after they failed. If more fail, a busy machine is not the cause. */
 const MOST_UNSTEADY = 2;
 
+/** The files that run at a time: on a small machine more browsers would only slow each other down. */
+const LANES = Math.min(2, availableParallelism());
+
 /** Runs journeys, prints how they go, and returns those that failed and the names of those that passed. */
-async function go(files, names) {
+async function go(files, { lanes, names }) {
   const [failed, passed] = [[], []];
-  // One after another: two browsers at once would slow each other on a small machine.
-  const events = run({ files, concurrency: 1, timeout: 300_000, testNamePatterns: names }).on('test:fail', ({ name, file, todo }) => {
+  const events = run({ files, concurrency: lanes, timeout: 300_000, testNamePatterns: names }).on('test:fail', ({ name, file, todo }) => {
     if (todo === undefined) failed.push({ name, file });
   });
   events.on('test:pass', ({ name }) => passed.push(name));
@@ -43,7 +47,7 @@ async function go(files, names) {
 
 const exactly = (name) => new RegExp(`^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`);
 
-const { failed } = await go(files.map((name) => folder + name));
+const { failed } = await go(files.map((name) => folder + name), { lanes: LANES });
 // A file that fails as a whole, such as by an exception after its tests, is reported by its path: no journey has that name.
 const isWholeFile = ({ name, file }) => file === undefined || name === file;
 if (failed.length > MOST_UNSTEADY || failed.some(isWholeFile)) {
@@ -51,7 +55,7 @@ if (failed.length > MOST_UNSTEADY || failed.some(isWholeFile)) {
 } else if (failed.length > 0) {
   const names = failed.map(({ name }) => name);
   console.log(`\nOnce more, alone: ${names.join('; ')}`);
-  const again = await go([...new Set(failed.map(({ file }) => file))], names.map(exactly));
+  const again = await go([...new Set(failed.map(({ file }) => file))], { lanes: 1, names: names.map(exactly) });
   if (again.failed.length > 0 || !names.every((name) => again.passed.includes(name))) process.exitCode = 1;
   else console.log(`\nUNSTEADY: failed, then passed when run again; mend them: ${names.join('; ')}`);
 }
