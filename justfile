@@ -34,7 +34,7 @@ soak minutes="10" cases="2000":
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:
     cargo bench --package session --package allocator
-    cargo bench --package vramscope
+    cargo bench --package collector --package vramscope
     cargo build --release
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
     node tests/measure/live.mjs

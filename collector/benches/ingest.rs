@@ -1,6 +1,6 @@
 //! How many events a second a server stores durably while it is watched.
 //!
-//! `cargo bench -p vramscope --bench ingest` starts a server as a separate process and sends it encoded streams, from one
+//! `cargo bench -p collector --bench ingest` starts a server as a separate process and sends it encoded streams, from one
 //! collector and from eight, with one viewer. It prints the events a second (until the last is acknowledged), the bytes
 //! for each event, and the server's peak memory; then the same with TLS. The optional argument is the server's folder.
 

@@ -1,6 +1,6 @@
 //! The cost of publishing.
 //!
-//! `cargo bench -p vramscope --bench publish` prints, for publishing, for writing a file and for no recording: the
+//! `cargo bench -p collector --bench publish` prints, for publishing, for writing a file and for no recording: the
 //! nanoseconds for each event on the allocating thread, and the processor time of all threads. It also prints how long an
 //! event takes to be acknowledged, the bytes for each event on the wire at a busy job's rate, and how many events a second
 //! reach a server that only acknowledges.

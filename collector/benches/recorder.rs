@@ -1,6 +1,6 @@
 //! The cost of recording, and the size of recordings.
 //!
-//! `cargo bench -p vramscope --bench recorder` prints the nanoseconds for each event on the allocating thread, the bytes for
+//! `cargo bench -p collector --bench recorder` prints the nanoseconds for each event on the allocating thread, the bytes for
 //! each event in the file, and the speed of reading the file.
 
 mod job;

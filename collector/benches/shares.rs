@@ -1,6 +1,6 @@
 //! How fast a trace is uploaded to be shared, beside a plain handler that copies the same body to the same disk.
 //!
-//! `cargo bench -p vramscope --bench shares [FILE.vramscope]` starts the server as a separate process. It sends a recording
+//! `cargo bench -p collector --bench shares [FILE.vramscope]` starts the server as a separate process. It sends a recording
 //! to a handler that only writes it to a file and syncs it, and to the routes of shares in parts and in one request; each is
 //! repeated, in turns, and the fastest of each counts. Then 64 clients upload different recordings at once. It prints MiB a
 //! second, the share of the plain handler's speed, and the server's peak memory. Without a file, it makes a recording of ten

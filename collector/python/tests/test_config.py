@@ -183,7 +183,7 @@ class PackageTest(unittest.TestCase):
             self.assertIn(f"{base}{member}/Cargo.toml", names)
         self.assertIn('backend-path = ["collector/python"]', pyproject)
         self.assertIn("\nName: vramscope\n", about)
-        for name in ("Cargo.lock", "LICENSE-MIT", "collector/build/main.rs", "web/static/index.html", "collector/python/README.md"):
+        for name in ("Cargo.lock", "LICENSE-MIT", "collector/program/build/main.rs", "web/static/index.html", "collector/python/README.md"):
             self.assertIn(base + name, names)
         self.assertFalse([name for name in names if "__pycache__" in name or "/tests/cases/" in name])
 

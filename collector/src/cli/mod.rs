@@ -46,6 +46,7 @@ mod watch;
 mod whatif;
 mod width;
 
+use crate::server::{Asset, set_page};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -125,7 +126,8 @@ enum Command {
 }
 
 /// Runs the program and returns its exit code.
-pub fn main() -> ExitCode {
+pub fn main(page: &'static [Asset]) -> ExitCode {
+    set_page(page);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

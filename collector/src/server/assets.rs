@@ -1,30 +1,31 @@
-//! The page's files, embedded in the program.
+//! The page's files, which the program embeds (`collector/program`).
 //!
 //! A file that gzip makes smaller is embedded in its compressed forms alone: nearly every client asks for those, and the
 //! plain forms would be a fifth of the program.
 
 use std::borrow::Cow;
 use std::io::Read as _;
+use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
 
 /// A file of the page.
 #[derive(Debug)]
-pub(crate) struct Asset {
+pub struct Asset {
     /// The path in a URL, without the leading slash.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// The value of `Content-Type`.
-    pub(crate) content_type: &'static str,
+    pub content_type: &'static str,
     /// The hash of the content, in hexadecimal digits.
-    pub(crate) hash: &'static str,
+    pub hash: &'static str,
     /// Whether the path contains the hash, so that the content at this path never changes.
-    pub(crate) is_immutable: bool,
+    pub is_immutable: bool,
     /// The content; `None` where only the compressed forms are embedded.
-    pub(crate) plain: Option<&'static [u8]>,
+    pub plain: Option<&'static [u8]>,
     /// The content in Brotli, where that is smaller. Release builds only.
-    pub(crate) brotli: Option<&'static [u8]>,
+    pub brotli: Option<&'static [u8]>,
     /// The content in gzip, where that is smaller. Release builds only.
-    pub(crate) gzip: Option<&'static [u8]>,
+    pub gzip: Option<&'static [u8]>,
 }
 
 impl Asset {
@@ -40,18 +41,27 @@ impl Asset {
     }
 }
 
-/// All files, sorted by path; the build script writes the table.
-static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+/// All files, sorted by path.
+static ASSETS: OnceLock<&[Asset]> = OnceLock::new();
 
-/// Returns whether this build contains the page.
+/// Sets the page: its files, sorted by path. The first call decides.
+pub fn set_page(assets: &'static [Asset]) {
+    let _ = ASSETS.set(assets);
+}
+
+fn assets() -> &'static [Asset] {
+    ASSETS.get().copied().unwrap_or_default()
+}
+
+/// Returns whether this program contains the page.
 pub fn has_page() -> bool {
-    !ASSETS.is_empty()
+    !assets().is_empty()
 }
 
 /// Returns the file at `path`; the empty path is `index.html`.
 pub(crate) fn find(path: &str) -> Option<&'static Asset> {
     let path = if path.is_empty() { "index.html" } else { path };
-    ASSETS.binary_search_by(|asset| asset.path.cmp(path)).ok().and_then(|i| ASSETS.get(i))
+    assets().binary_search_by(|asset| asset.path.cmp(path)).ok().and_then(|i| assets().get(i))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::App;
-pub use assets::has_page;
+pub use assets::{Asset, has_page, set_page};
 pub use connections::listen;
 pub use embedding::Embedding;
 pub use host::Hosts;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::pack::{Coding, Packer};
-use crate::{is_release, names, web_target};
+use crate::{is_published, is_release, names, web_target};
 
 /// Writes `assets.rs`, which the server includes: a slice of its `Asset`, sorted by path. The slice is empty without a
 /// page. Debug builds hold no compressed files: making them takes longer than the compiler. Release builds hold the plain form
@@ -18,8 +18,11 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
         list(dist, dist, &mut files)?;
     }
     files.sort();
-    let mut packer =
-        if dist.is_some() && is_release()? { Some(Packer::new(web_target()?.join("packed"))?) } else { None };
+    let mut packer = if dist.is_some() && is_release()? {
+        Some(Packer::new(web_target()?.join("packed"), is_published()?)?)
+    } else {
+        None
+    };
 
     let contents = files.iter().map(|(_, file)| {
         let plain = fs::read(file).with_context(|| format!("reading {}", file.display()))?;

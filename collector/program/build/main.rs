@@ -69,5 +69,5 @@ fn web_target() -> Result<PathBuf> {
 /// Returns the workspace's folder.
 fn workspace() -> Result<PathBuf> {
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    package.parent().map(Path::to_path_buf).ok_or_else(|| anyhow!("the workspace folder is missing"))
+    package.ancestors().nth(2).map(Path::to_path_buf).ok_or_else(|| anyhow!("the workspace folder is missing"))
 }

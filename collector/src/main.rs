@@ -1,7 +1,0 @@
-//! The `vramscope` program.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    vramscope::cli::main()
-}
