@@ -5,6 +5,7 @@
 //!
 //! One [`DeviceAllocator`] serves one device through a [`Driver`] and reports each event to a [`TraceSink`].
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod adopt;
 mod block;

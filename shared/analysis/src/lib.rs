@@ -1,6 +1,7 @@
 //! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, where requests failed,
 //! findings.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod actions;
 pub mod best_frames;

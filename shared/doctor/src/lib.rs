@@ -3,6 +3,7 @@
 //! There is one pipeline for the page, `report`, `doctor`, `run`, live sessions and tests: a [`Case`] goes in, and a
 //! [`Diagnosis`] comes out.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod blocking;
 mod cause;
@@ -105,8 +106,8 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
     };
     let mut verdict = verdict;
     let failed = positions.len() as u32;
-    let mut findings: Vec<Finding> = rules::check(case, verdict.cause);
-    verdict::add_growth(&mut verdict, &findings);
+    let (mut findings, step_growth) = rules::check(case, verdict.cause);
+    verdict::add_growth(&mut verdict, step_growth.as_ref());
     let subject = ooms.iter().find(|failed| Some(failed.position()) == verdict.position);
     if let Some(subject) = subject {
         remedies::add_rounding(&mut verdict, subject, &findings);

@@ -103,9 +103,9 @@ pub(super) fn add_rounding(verdict: &mut Verdict, failed: &FailedRequest, findin
     }
 }
 
-/// Puts what a finding about growth advises before the rest.
-pub(super) fn add_growth(verdict: &mut Verdict, finding: &Finding) {
-    verdict.remedies.splice(0..0, finding.remedies.iter().cloned());
+/// Puts a piece of advice before the rest.
+pub(super) fn put_first(verdict: &mut Verdict, remedy: Remedy) {
+    verdict.remedies.insert(0, remedy);
     verdict.remedies.truncate(MOST);
 }
 

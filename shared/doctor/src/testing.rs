@@ -1,4 +1,5 @@
 //! A trace that is written as text, with everything that the doctor looks at.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that is written wrongly fails")]
 
 use analysis::best_frames::BestFrames;
 use analysis::roles::Roles;

@@ -3,13 +3,13 @@
 use super::blocking::{self, Pins};
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
-use super::rules::GROWING;
+use super::rules::StepGrowth;
 use super::{Case, cause, remedies};
 use analysis::leak::{LeakCandidate, StepRise};
 use analysis::retries;
 use analysis::site::label;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
-use query::finding::{Finding, Integrity};
+use query::finding::Integrity;
 use replay::{AllocatorState, Range};
 use trace::frames::{Recorded, StackId};
 use trace::totals::Totals;
@@ -98,17 +98,14 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
 }
 
-/// Adds to the verdict on a failure that the steps before it needed more and more, as a finding tells: whatever made room for
-/// that request, a later one would have failed.
-pub(super) fn add_growth(verdict: &mut Verdict, findings: &[Finding]) {
+/// Adds to the verdict on a failure that the steps before it needed more and more: whatever made room for that request, a later one
+/// would have failed.
+pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
-    let told = findings.iter().find_map(|finding| Some((finding, finding.message.strip_prefix(GROWING)?)));
-    let Some((finding, told)) = told.filter(|_| is_about_room && verdict.position.is_some()) else { return };
-    // The rest is about lines.
-    let rise = told.split_once(". ").map_or(told, |(rise, _)| rise).trim_end_matches('.');
-    verdict.sentence = format!("Growing: {rise}. {}", verdict.sentence);
+    let Some(growth) = growth.filter(|_| is_about_room && verdict.position.is_some()) else { return };
+    verdict.sentence = format!("Growing: {growth}. {}", verdict.sentence);
     verdict.is_growing = true;
-    remedies::add_growth(verdict, finding);
+    remedies::put_first(verdict, StepGrowth::remedy());
 }
 
 /// What stood in the way of a request that failed, beyond the bare sizes.

@@ -7,6 +7,7 @@
 //! Axis::Time    microseconds since the trace's first event; the state after event e lasts until event e+1
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod axis;
 pub mod category;

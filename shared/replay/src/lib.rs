@@ -13,6 +13,7 @@
 //! A state consists of ranges and active blocks. All between is free, since the allocator always merges free
 //! neighbours.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod address_map;
 mod allocations;

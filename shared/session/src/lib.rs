@@ -5,6 +5,7 @@
 //! device and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still
 //! grows; devices, indexes, summary and answers are the same.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod category;
 mod compare_steps;

@@ -1,5 +1,6 @@
 //! The events of an allocator as columns, with what everything else shares: units, names, totals, limits and errors.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod column;
 pub mod decimal;

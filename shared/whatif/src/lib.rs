@@ -18,6 +18,7 @@
 //!   released.
 //! - A call of `empty_cache` that released nothing leaves no trace.
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod baseline;
 mod bounds;

@@ -1,5 +1,6 @@
 #![doc = include_str!("WIRE.md")]
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod body;
 mod decoder;

@@ -17,7 +17,9 @@ mod survey;
 mod thresholds;
 mod waiting;
 
-pub(super) use step_peaks::GROWING;
+pub(super) use step_peaks::StepGrowth;
+
+use std::cell::OnceCell;
 
 use moment::{Moment, Outcome};
 use survey::Survey;
@@ -59,11 +61,13 @@ const RULES: [Rule; 11] = [
     Rule { subject: "settings without effect", needs_history: true, check: ineffective_setting::check },
 ];
 
-/// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
-pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
+/// Returns what the rules find, in the order of the rules, and whether the steps need more and more. `cause` is that of the
+/// verdict.
+pub(super) fn check(case: &Case<'_>, cause: Cause) -> (Vec<Finding>, Option<StepGrowth>) {
     let ground = RuleContext::of(case, cause);
     let found = RULES.iter().flat_map(|rule| (rule.check)(&ground)).chain(contradictions(&ground));
-    found.map(|finding| finding.on_device(case.trace.device)).collect()
+    let found = found.map(|finding| finding.on_device(case.trace.device)).collect();
+    (found, ground.step_growth().cloned())
 }
 
 /// Returns a finding if gaps could not be followed to the end.
@@ -103,6 +107,7 @@ struct RuleContext<'a> {
     failed: Option<u32>,
     /// The lines that keep what they allocate.
     rising: Vec<LeakCandidate>,
+    step_growth: OnceCell<Option<StepGrowth>>,
 }
 
 impl<'a> RuleContext<'a> {
@@ -128,7 +133,13 @@ impl<'a> RuleContext<'a> {
             failures,
             failed,
             rising: LeakCandidate::all(case.leak_source(), end, usage.peak_bytes),
+            step_growth: OnceCell::new(),
         }
+    }
+
+    /// Returns how the peaks of the steps rise, if they do.
+    fn step_growth(&self) -> Option<&StepGrowth> {
+        self.step_growth.get_or_init(|| step_peaks::step_growth(self)).as_ref()
     }
 
     /// Returns the line that represents a stack.

@@ -2,6 +2,8 @@
 //!
 //! What a line keeps is a leak, which other rules find.
 
+use std::fmt;
+
 use super::RuleContext;
 use super::lines::by_line;
 use super::thresholds::{GROWTH_PERCENT, STEPS_OF_GROWTH, is_share};
@@ -16,9 +18,6 @@ const PARTS: usize = 32;
 /// The rise of each half of the steps is at least one part in this many of the whole: one that has ended is no trend.
 const LEAST_PART: u64 = 5;
 
-/// What the message begins with.
-pub(crate) const GROWING: &str = "Steps need more and more: ";
-
 /// The requested memory of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
@@ -32,8 +31,52 @@ struct Peak {
     at: u32,
 }
 
-/// Returns the finding that the peaks of the steps rise. The steps have to be known: what only repeats may be anything.
-pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
+/// Steps that need more and more.
+#[derive(Clone, Debug)]
+pub(crate) struct StepGrowth {
+    first: Peak,
+    last: Peak,
+    /// The steps from the first to the last.
+    steps: u64,
+}
+
+impl StepGrowth {
+    /// Returns by how many bytes the last peak is above the first.
+    fn rise(&self) -> u64 {
+        self.last.most.saturating_sub(self.first.most)
+    }
+
+    /// Returns by how many bytes the least of the last step is above that of the first.
+    fn kept(&self) -> u64 {
+        self.last.least.saturating_sub(self.first.least)
+    }
+
+    /// Returns what to do about it.
+    pub(crate) fn remedy() -> Remedy {
+        Remedy::advice(
+            "Look what grows with the steps, such as the length of sequences or the size of batches, and bound it.",
+        )
+    }
+}
+
+impl fmt::Display for StepGrowth {
+    /// Writes how the peak rose, without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last, steps } = self;
+        write!(
+            f,
+            "the peak of requested memory was {} in step {} and {} in step {}, {} more a step on average",
+            Bytes(first.most),
+            Count(first.number),
+            Bytes(last.most),
+            Count(last.number),
+            Bytes(self.rise() / (*steps).max(1)),
+        )
+    }
+}
+
+/// Returns how the peaks of the steps rise. The steps have to be known: what only repeats may be anything.
+pub(super) fn step_growth(ground: &RuleContext<'_>) -> Option<StepGrowth> {
     let case = ground.case;
     let end = ground.failed.unwrap_or_else(|| case.replay.positions());
     // What still grows is highest at the end.
@@ -45,23 +88,20 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
     // The first step also sets up: an optimizer makes its state.
     let peaks = peaks.get(1..)?;
     let (first, last) = (peaks.first()?, peaks.last()?);
-    let rise = last.most.saturating_sub(first.most);
+    let growth = StepGrowth { first: *first, last: *last, steps: peaks.len().saturating_sub(1) as u64 };
+    let rise = growth.rise();
     if peaks.len() < STEPS_OF_GROWTH || !is_share(rise, case.usage.peak_bytes, GROWTH_PERCENT) || !is_trend(peaks) {
         return None;
     }
-    let kept = last.least.saturating_sub(first.least);
-    if kept >= rise / 2 && !ground.rising.is_empty() {
-        return None;
-    }
-    let mut message = format!(
-        "{GROWING}the peak of requested memory was {} in step {} and {} in step {}, {} more a step on \
-         average.",
-        Bytes(first.most),
-        Count(first.number),
-        Bytes(last.most),
-        Count(last.number),
-        Bytes(rise / (peaks.len() as u64 - 1).max(1)),
-    );
+    (growth.kept() < rise / 2 || ground.rising.is_empty()).then_some(growth)
+}
+
+/// Returns the finding that the peaks of the steps rise.
+pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
+    let growth = ground.step_growth()?;
+    let StepGrowth { first, last, .. } = growth;
+    let (rise, kept) = (growth.rise(), growth.kept());
+    let mut message = format!("Steps need more and more: {growth}.");
     let grown = most_grown(ground, first.at, last.at);
     if let Some((line, before, after)) = &grown {
         message += &format!(" {line} grew most, from {} to {}.", Bytes(*before), Bytes(*after));
@@ -75,9 +115,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
         .at(last.at)
         .with_bytes(rise)
         .with_evidence(Evidence::Window(first.from, last.to))
-        .with_remedy(Remedy::advice(
-            "Look what grows with the steps, such as the length of sequences or the size of batches, and bound it.",
-        ));
+        .with_remedy(StepGrowth::remedy());
     Some(finding)
 }
 
