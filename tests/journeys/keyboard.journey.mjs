@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, movesFrom, openSample, press, says, standsAt, text, until } from './workbench.mjs';
+import { at, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Returns the test id of the focused element. */
 const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
@@ -152,16 +152,16 @@ test('the focus is visible on every element', async (t) => {
 
 test('a text describes the picture: the peak, the largest lines, the cursor', async (t) => {
   const page = await openPage(t);
-  const opened = await openSample(page);
+  await openSample(page);
   const words = await says(page, 'text-twin', /Peak: [\d.]+ GiB requested at event [\d,]+\./);
   const [, peak, event] = /Peak: ([\d.]+ GiB) requested at event ([\d,]+)\./.exec(words);
   const lines = await until('the largest lines', () => at(page, 'text-twin').getByRole('row').allInnerTexts(), (rows) => rows.length > 5);
   assert.ok(lines.slice(1).every((line) => /\d [KMG]?i?B$/.test(line.trim())), lines.join('\n'));
 
   await press(page, 'p');
-  const there = await movesFrom(page, opened.position);
-  const said = there.text.replace(/\s+/g, ' ');
-  assert.ok(said.includes(`event ${event} of`) && said.includes(`requested ${peak}`), said);
+  const flat = ({ text }) => text.replace(/\s+/g, ' ');
+  const isPeak = (now) => flat(now).includes(`event ${event} of`) && flat(now).includes(`requested ${peak}`);
+  const there = await until('the cursor is at the peak', () => status(page), isPeak);
   await says(page, 'text-twin', new RegExp(`Cursor at event ${event}: ${peak} requested`));
   await press(page, '.');
   await standsAt(page, there.position + 1);
