@@ -7,7 +7,7 @@ use tests::http;
 use tests::server::Server;
 
 /// Each WebAssembly module with its JavaScript glue, and the bytes of Brotli that it stays below, at the quality of what is
-/// published. What is published is a tenth smaller than this, since it is optimized as a whole (profiles `published-…`).
+/// published.
 ///
 /// - The page began with 350,000 for timeline, segments, flame graph and events. Heatmap, curves, ranges, verdicts, comparisons
 ///   of steps, rules, sharing and uploads brought it to 500,000; what-if and sweeps to 540,000. History, files opened lately,

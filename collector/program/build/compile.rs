@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{is_published, is_release, target, variable, web_target, workspace};
+use crate::{is_release, target, variable, web_target, workspace};
 
 /// Variables of the outer cargo that the inner one must still see: where its cache is, how it reaches the network, and
 /// how many jobs it may run.
@@ -48,11 +48,7 @@ pub(crate) const WORKERS: Group = Group {
 
 /// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`, with `_` for `-`.
 pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
-    let profile = match (is_release()?, is_published()?) {
-        (false, _) => "web-dev".to_owned(),
-        (true, false) => group.profile.to_owned(),
-        (true, true) => format!("published-{}", group.profile),
-    };
+    let profile = if is_release()? { group.profile } else { "web-dev" };
     let folder = web_target()?;
 
     let mut cargo = Command::new(variable("CARGO")?);
@@ -67,7 +63,7 @@ pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
     flags.extend(shorter_paths());
     let status = cargo
         .current_dir(workspace()?)
-        .args(["build", "--lib", "--target", target::WASM, "--profile", &profile])
+        .args(["build", "--lib", "--target", target::WASM, "--profile", profile])
         .args(group.modules.iter().flat_map(|module| ["--package", module.package]))
         .arg("--target-dir")
         .arg(&folder)
@@ -78,7 +74,7 @@ pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
         let names: Vec<&str> = group.modules.iter().map(|module| module.package).collect();
         bail!("{} did not build; the compiler's messages are below", names.join(" and "));
     }
-    Ok(folder.join(target::WASM).join(&profile))
+    Ok(folder.join(target::WASM).join(profile))
 }
 
 /// Returns flags that remove this machine's cargo folder from the paths of dependencies: each place in them that can
