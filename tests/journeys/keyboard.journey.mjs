@@ -153,8 +153,10 @@ test('the focus is visible on every element', async (t) => {
 test('a text describes the picture: the peak, the largest lines, the cursor', async (t) => {
   const page = await openPage(t);
   await openSample(page);
-  const words = await says(page, 'text-twin', /Peak: [\d.]+ GiB requested at event [\d,]+\./);
-  const [, peak, event] = /Peak: ([\d.]+ GiB) requested at event ([\d,]+)\./.exec(words);
+  // It still tells of the part that was shown before, until the picture of the whole trace has come.
+  const told = (words) => /Peak: ([\d.]+ GiB) requested at event ([\d,]+)\. .*peak \1 requested/.exec(words);
+  const words = await until('the text is of the whole trace', () => text(page, 'text-twin'), (words) => told(words.replace(/\s+/g, ' ')));
+  const [, peak, event] = told(words.replace(/\s+/g, ' '));
   const lines = await until('the largest lines', () => at(page, 'text-twin').getByRole('row').allInnerTexts(), (rows) => rows.length > 5);
   assert.ok(lines.slice(1).every((line) => /\d [KMG]?i?B$/.test(line.trim())), lines.join('\n'));
 
