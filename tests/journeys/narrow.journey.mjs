@@ -94,6 +94,8 @@ test('on a phone, the toolbar fades where there is more of it', async (t) => {
 const picture = (page) =>
   page.tab.evaluate(() => {
     const canvas = document.querySelector('.view-pane canvas');
+    // The tab has just been opened.
+    if (!canvas) return { height: 0, isDrawn: false };
     const { width, height } = canvas.getBoundingClientRect();
     const ratio = Math.min(Math.max(devicePixelRatio, 1), 2);
     const isDrawn = Math.abs(canvas.width - width * ratio) <= 1 && Math.abs(canvas.height - height * ratio) <= 1;
