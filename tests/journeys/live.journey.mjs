@@ -140,6 +140,8 @@ test('a command opens another job, and Back returns to the first', async (t) => 
   run();
   await press(page, 'Control+k');
   await at(page, 'palette-input').fill('another job');
+  const found = () => at(page, 'palette-row').first().innerText({ timeout: 1000 }).catch(() => '');
+  await until('the command is found', found, (row) => row.includes('Watch another job'));
   await press(page, 'Enter');
   const rows = at(page, 'jobs').getByTestId('session');
   await until('two jobs run', () => rows.count(), (count) => count === 2);
