@@ -1,6 +1,6 @@
 // Every view looks as it did. It is compared with its golden picture in `golden`, which a person has checked.
 //
-// VRAMSCOPE_SOAK           anything: all subjects, and not only the one that has every view
+// VRAMSCOPE_SOAK           anything: all subjects, and not only the run that was out of memory
 // VRAMSCOPE_GOLDEN=write   writes them anew instead; look at each one before it is committed
 // VRAMSCOPE_SCREENSHOTS    gets the whole picture of each view that differs
 //
@@ -71,7 +71,7 @@ function fontWidths() {
   });
 }
 
-/** A run that was out of memory: the only subject with something in every view. */
+/** The subject that is always compared: a run that was out of memory has a verdict as well. */
 const EVERY_VIEW = 'out-of-memory';
 const compared = writes || process.env.VRAMSCOPE_SOAK ? SUBJECTS : SUBJECTS.filter(([subject]) => subject === EVERY_VIEW);
 
