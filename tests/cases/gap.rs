@@ -16,7 +16,7 @@ use format::export;
 use format::import::{Imported, Importer};
 use format::{Device, Header};
 use query::finding::FindingCode;
-use query::{Answer, Axis, EventFilter, LOST, ListRow, Query};
+use query::{Answer, Axis, EventFilter, EventOrder, EventsQuery, LOST, ListRow, OverviewQuery, Query};
 use recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
 use session::Session;
 use trace::event::Action;
@@ -163,7 +163,8 @@ fn check(bytes: &[u8]) -> Result<()> {
     assert!(device.peak.requested <= device.capacity, "{} of {}", device.peak.requested, device.capacity);
 
     for axis in [Axis::Time, Axis::Event] {
-        let Answer::Overview(overview) = session.answer(0, &Query::Overview { axis, columns: 100 }) else {
+        let Answer::Overview(overview) = session.answer(0, &Query::Overview(OverviewQuery { axis, columns: 100 }))
+        else {
             anyhow::bail!("no overview")
         };
         assert_eq!(overview.losses.len(), device.losses as usize);
@@ -174,7 +175,13 @@ fn check(bytes: &[u8]) -> Result<()> {
 
     let ask = |actions: &[&str], first, count, locate| {
         let actions = actions.iter().map(|name| (*name).to_owned()).collect();
-        Query::Events { filter: EventFilter { actions, terms: Vec::new() }, first, count, locate }
+        Query::Events(EventsQuery {
+            order: EventOrder::default(),
+            filter: EventFilter { actions, terms: Vec::new() },
+            first,
+            count,
+            locate,
+        })
     };
     let mut list = |query: Query| match session.answer(0, &query) {
         Answer::Events(rows) => Ok(rows),

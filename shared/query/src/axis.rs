@@ -1,6 +1,8 @@
-//! Axes, and windows of them.
+//! Axes, windows of them, and the question which position is at a coordinate.
 
 use serde::{Deserialize, Serialize};
+
+use super::Question;
 
 /// The unit of the x axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,4 +28,17 @@ impl Window {
     pub fn length(self) -> f64 {
         self.end - self.start
     }
+}
+
+/// Asks for the position at a coordinate of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PositionAtQuery {
+    /// The axis.
+    pub axis: Axis,
+    /// The coordinate.
+    pub x: f64,
+}
+
+impl Question for PositionAtQuery {
+    type Answer = u32;
 }

@@ -2,8 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Category;
+use super::{Category, Question};
 use trace::totals::Amount;
+
+/// Asks for the rules that tell categories, and what they decided at the peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CategoryRulesQuery;
+
+impl Question for CategoryRulesQuery {
+    type Answer = CategoryRules;
+
+    fn needs_categories(&self) -> bool {
+        true
+    }
+}
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

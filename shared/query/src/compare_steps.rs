@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paint;
+use super::{Paint, Question};
 use trace::totals::{Amount, difference};
 
-/// The parameters of [`Query::CompareSteps`](super::Query::CompareSteps). Steps are places in the list of steps, from 0.
+/// Asks for one step over another, line by line. Steps are places in the list of steps, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompareStepsQuery {
     /// The step that is compared with.
@@ -16,6 +16,10 @@ pub struct CompareStepsQuery {
     pub by_peak: bool,
     /// The maximum number of lines.
     pub rows: u32,
+}
+
+impl Question for CompareStepsQuery {
+    type Answer = Box<StepComparison>;
 }
 
 /// The requested memory of some allocations in a step.

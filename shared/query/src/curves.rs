@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, Packed, Window};
+use super::{Axis, Packed, Question, Window};
 
 /// A measure of fragmentation. [`crate`] only names them; `measures::Measures` has their definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ impl Measure {
     ];
 }
 
-/// The parameters of [`Query::Curves`](super::Query::Curves).
+/// Asks for the curves of measures of fragmentation in a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvesQuery {
     /// The x axis.
@@ -71,6 +71,10 @@ pub struct CurvesQuery {
     pub columns: u32,
     /// The measures to draw.
     pub measures: Vec<Measure>,
+}
+
+impl Question for CurvesQuery {
+    type Answer = Curves;
 }
 
 /// The curves of some measures in a window.

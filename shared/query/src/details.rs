@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paint;
+use super::{Paint, Question};
 use trace::totals::Totals;
 use trace::units::{Address, PoolId, Stream};
 
@@ -29,6 +29,21 @@ pub struct MissingText {
     pub reason: String,
     /// What to do, as sentences.
     pub remedy: String,
+}
+
+/// Asks for the details of one allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllocationQuery {
+    /// Its number.
+    pub id: u32,
+}
+
+impl Question for AllocationQuery {
+    type Answer = Box<AllocationDetail>;
+
+    fn needs_categories(&self) -> bool {
+        true
+    }
 }
 
 /// The details of one allocation.
@@ -76,6 +91,19 @@ pub struct AllocationDetail {
     pub missing: Option<MissingText>,
     /// The stack that freed it, if it was recorded and differs.
     pub free_stack: Vec<FrameText>,
+}
+
+/// Asks for the details of one call site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteQuery {
+    /// The number of its stack.
+    pub stack: u32,
+    /// The position at which its active allocations are counted.
+    pub position: u32,
+}
+
+impl Question for SiteQuery {
+    type Answer = Box<SiteDetail>;
 }
 
 /// The details of one call site. A number is that of one stack, unless it says otherwise; others may have the same

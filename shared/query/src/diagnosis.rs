@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Question;
 use crate::category::Category;
 use crate::finding::{Finding, Remedy};
 use trace::units::{Address, PoolId, Stream};
@@ -248,4 +249,23 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// What was looked for, as a list for a sentence: `leaks, growth, …`.
     pub looked_for: String,
+}
+
+/// Asks why memory ran out, and what else is wrong with the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiagnosisQuery;
+
+impl Question for DiagnosisQuery {
+    type Answer = Box<Diagnosis>;
+}
+
+/// Asks why the request right before a position failed, as of that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureDiagnosisQuery {
+    /// The position right after the out-of-memory event.
+    pub position: u32,
+}
+
+impl Question for FailureDiagnosisQuery {
+    type Answer = Box<Diagnosis>;
 }

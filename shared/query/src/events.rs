@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paint;
+use super::{Paint, Question};
+use crate::term::is_any_category;
 use trace::units::{Address, Stream};
 
 /// The action name of rows for lost events, in a filter.
@@ -54,9 +55,9 @@ pub struct EventOrder {
     pub is_falling: bool,
 }
 
-/// The parameters of [`Query::SortedEvents`](super::Query::SortedEvents).
+/// Asks for rows of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SortedQuery {
+pub struct EventsQuery {
     /// The events to show; all of its conditions must hold.
     pub filter: EventFilter,
     /// The order. Lost events are listed only in the order of numbers or times.
@@ -67,6 +68,57 @@ pub struct SortedQuery {
     pub count: u32,
     /// A position. The answer has the row of the event right before it, if the list has that event.
     pub locate: u32,
+}
+
+impl Question for EventsQuery {
+    type Answer = EventRows;
+
+    fn needs_categories(&self) -> bool {
+        is_any_category(&self.filter.terms, None)
+    }
+}
+
+/// Asks for the nearest position before or after another whose event matches a filter. The answer is `None` if there is no
+/// such position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepEventQuery {
+    /// The events to step over.
+    pub filter: EventFilter,
+    /// The position to start from.
+    pub position: u32,
+    /// Whether to search forward in time, or backward.
+    pub forward: bool,
+}
+
+impl Question for StepEventQuery {
+    type Answer = Option<u32>;
+
+    fn needs_categories(&self) -> bool {
+        is_any_category(&self.filter.terms, None)
+    }
+}
+
+/// Asks for the position after the free that belongs to the `alloc` before a position, or after the `alloc` that belongs to
+/// the free before it. The answer is `None` if there is no such position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartnerQuery {
+    /// The position.
+    pub position: u32,
+}
+
+impl Question for PartnerQuery {
+    type Answer = Option<u32>;
+}
+
+/// Asks for an event as text, with all of its numbers and its stack. The answer is `None` if there is no such event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventTextQuery {
+    /// The event's index.
+    pub index: u32,
+}
+
+impl Question for EventTextQuery {
+    type Answer = Option<String>;
 }
 
 /// One row of the event list.

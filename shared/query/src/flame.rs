@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paint;
+use super::{Paint, Question};
+use crate::term::is_any_category;
 
-/// The parameters of [`Query::Flame`](super::Query::Flame).
+/// Asks for the active allocations at a position, by stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlameQuery {
     /// The position.
@@ -31,6 +32,14 @@ pub struct FlameQuery {
     pub filter: Vec<String>,
     /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
+}
+
+impl Question for FlameQuery {
+    type Answer = Flame;
+
+    fn needs_categories(&self) -> bool {
+        self.by_category || is_any_category(&self.filter, self.highlight.as_ref())
+    }
 }
 
 /// A change of the stacks of a flame graph. A function is given by the number of any of its frames: those of one name

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, Packed, SegmentRow, Window};
+use super::{Axis, Packed, Question, SegmentRow, Window};
 use trace::units::{Address, PoolId, Stream};
 
 /// The part of the memory that a heatmap shows.
@@ -75,7 +75,7 @@ pub struct HeatmapNeed {
     pub size: u64,
 }
 
-/// The parameters of [`Query::Heatmap`](super::Query::Heatmap).
+/// Asks for the fragmentation of memory over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeatmapQuery {
     /// The x axis.
@@ -90,6 +90,10 @@ pub struct HeatmapQuery {
     pub part: HeatmapPart,
     /// What gaps must hold to be usable; `None` if the requests that were served tell.
     pub needed: Option<HeatmapNeed>,
+}
+
+impl Question for HeatmapQuery {
+    type Answer = Heatmap;
 }
 
 /// A heatmap. Each cell stands for the states at all positions that are current somewhere in its column.
@@ -136,7 +140,7 @@ pub struct HeatmapGroup {
     pub is_small: bool,
 }
 
-/// The parameters of [`Query::HeatmapCell`](super::Query::HeatmapCell): a cell of a heatmap, with what is in it.
+/// Asks what is in a cell of a heatmap. The answer is `None` outside of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeatmapCellQuery {
     /// The x axis.
@@ -149,6 +153,10 @@ pub struct HeatmapCellQuery {
     pub part: HeatmapPart,
     /// What gaps must hold to be usable in the heatmap.
     pub needed: Option<HeatmapNeed>,
+}
+
+impl Question for HeatmapCellQuery {
+    type Answer = Option<HeatmapCell>;
 }
 
 /// A row of a heatmap.
@@ -250,7 +258,7 @@ pub struct SizeCell {
     pub least: (u64, u32, u32),
 }
 
-/// The parameters of [`Query::HeatmapFailure`](super::Query::HeatmapFailure): a request that failed.
+/// Asks where a failed request goes on a heatmap. The answer is `None` if the part has no memory for such a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeatmapFailureQuery {
     /// The part of the memory of the heatmap.
@@ -263,6 +271,10 @@ pub struct HeatmapFailureQuery {
     pub stream: Stream,
     /// The gap that came closest to it: its address and size.
     pub gap: Option<(Address, u64)>,
+}
+
+impl Question for HeatmapFailureQuery {
+    type Answer = Option<HeatmapFailure>;
 }
 
 /// Where a failed request goes on a heatmap.

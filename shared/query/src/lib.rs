@@ -30,6 +30,7 @@ pub mod own_rules;
 mod packed;
 mod paint;
 mod quads;
+mod question;
 mod range;
 pub mod redaction;
 mod search;
@@ -45,15 +46,16 @@ mod timeline;
 pub mod whatif;
 mod words;
 
-pub use axis::{Axis, Window};
-pub use category_rules::{CategoryRule, CategoryRules};
+pub use axis::{Axis, PositionAtQuery, Window};
+pub use category_rules::{CategoryRule, CategoryRules, CategoryRulesQuery};
 pub use compare_steps::{
     CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth, step_mark,
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
-pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
+pub use details::{AllocationDetail, AllocationQuery, FrameText, MissingText, SiteDetail, SiteQuery};
 pub use events::{
-    EventColumn, EventFilter, EventOrder, EventRow, EventRows, LOST, ListRow, LossRow, Related, SortedQuery,
+    EventColumn, EventFilter, EventOrder, EventRow, EventRows, EventTextQuery, EventsQuery, LOST, ListRow, LossRow,
+    PartnerQuery, Related, StepEventQuery,
 };
 pub use flame::{Flame, FlameBox, FlameQuery, Sandwich, Transform};
 pub use heatmap::{
@@ -69,215 +71,94 @@ pub use names::{pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
+pub use question::{Question, Registered};
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
-pub use search::{FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, SearchHelp, SearchResult};
+pub use search::{
+    FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, NextHitQuery, SearchHelp, SearchQuery,
+    SearchResult,
+};
 pub use segments::{
-    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentRow, Segments,
-    SegmentsQuery,
+    Label, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout, SegmentOrder, SegmentQuery, SegmentRow,
+    Segments, SegmentsQuery,
 };
 use serde::{Deserialize, Serialize};
 pub use sizes::parse_bytes;
-pub use state::StateAt;
-pub use steps::{StepList, StepSpan};
+pub use state::{StateAt, StateQuery};
+pub use steps::{StepList, StepSpan, StepsQuery};
 pub use summary::{DeviceSummary, Origin, Summary};
-pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
+pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, OverviewQuery, SampleAt, Timeline, TimelineQuery};
 
 pub use crate::category::Category;
-use crate::diagnosis::Diagnosis;
-use trace::units::Address;
+use crate::question::define_questions;
 
-/// A query about one device of one session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Query {
-    /// Totals over the whole run, with all peaks.
-    Overview {
-        /// The x axis.
-        axis: Axis,
-        /// Pixel columns.
-        columns: u32,
-    },
-    /// The stacked allocations in a window.
-    Timeline(TimelineQuery),
-    /// Totals and the event at a position.
-    State {
-        /// The position.
-        position: u32,
-    },
-    /// The layout of the segments and their blocks at a position.
-    Segments(SegmentsQuery),
-    /// Rows of the event list.
-    Events {
-        /// The events to show; all of its conditions must hold.
-        filter: EventFilter,
-        /// The first row, among those that match the filter.
-        first: u32,
-        /// The number of rows.
-        count: u32,
-        /// A position to find in the list: the answer has the row of its event.
-        locate: u32,
-    },
-    /// The nearest position before or after another whose event matches the filter.
-    StepEvent {
-        /// The events to step over.
-        filter: EventFilter,
-        /// The position to start from.
-        position: u32,
-        /// Whether to search forward in time, or backward.
-        forward: bool,
-    },
-    /// The active allocations at a position, by stack.
-    Flame(FlameQuery),
-    /// The allocations that a search term matches.
-    Search {
-        /// The term: see [`SearchHelp`].
-        term: String,
-    },
-    /// The next allocation that a term matches, in the order in which allocations were made.
-    NextHit {
-        /// The term.
-        term: String,
-        /// The allocation to start from; `None` finds the match nearest to `position`.
-        from: Option<u32>,
-        /// Without an allocation, where to begin: forward finds the first match made after this position, backward the last
-        /// one made up to it; where there is none in that direction, the nearest in the other.
-        position: u32,
-        /// Whether to search forward in time, or backward.
-        forward: bool,
-    },
-    /// The details of one allocation.
-    Allocation {
-        /// Its number.
-        id: u32,
-    },
-    /// The details of one call site.
-    Site {
-        /// The number of its stack.
-        stack: u32,
-        /// The position at which its active allocations are counted.
-        position: u32,
-    },
-    /// The active memory by line at a position, or its growth between two.
-    Lines(LinesQuery),
-    /// The details of one line of call sites.
-    Line(LineQuery),
-    /// The classes of a colouring with their memory at a position, or its growth between two.
-    Classes(ClassesQuery),
-    /// The sums over a range of positions, and those of its lines.
-    Range(RangeQuery),
-    /// The details of one segment.
-    Segment {
-        /// An address in it.
-        address: Address,
-        /// The position.
-        position: u32,
-    },
-    /// The curves of measures of fragmentation in a window.
-    Curves(CurvesQuery),
-    /// The position at a coordinate of an axis.
-    PositionAt {
-        /// The axis.
-        axis: Axis,
-        /// The coordinate.
-        x: f64,
-    },
-    /// Why memory ran out, and what else is wrong with the trace.
-    Diagnosis,
-    /// The fragmentation of memory over time.
-    Heatmap(HeatmapQuery),
-    /// What is in a cell of a heatmap.
-    HeatmapCell(HeatmapCellQuery),
-    /// Where a failed request goes on a heatmap.
-    HeatmapFailure(HeatmapFailureQuery),
-    /// The steps of the job.
-    Steps {
-        /// The x axis.
-        axis: Axis,
-    },
-    /// The rules that tell categories, and what they decided at the peak.
-    CategoryRules,
-    /// One step over another, line by line.
-    CompareSteps(CompareStepsQuery),
-    /// Why the request right before a position failed, as of that moment.
-    FailureDiagnosis {
-        /// The position right after the out-of-memory event.
-        position: u32,
-    },
-    /// The next allocation of a line of call sites, in the order in which allocations were made.
-    LineStep(LineStepQuery),
-    /// A list of what a search term finds.
-    Find(FindQuery),
-    /// Rows of the event list in another order.
-    SortedEvents(SortedQuery),
-    /// The position after the free that belongs to the `alloc` before a position, or after the `alloc` that belongs to the
-    /// free before it.
-    Partner {
-        /// The position.
-        position: u32,
-    },
-    /// An event as text, with all of its numbers and its stack.
-    EventText {
-        /// The event's index.
-        index: u32,
-    },
+/// Calls a macro with the table of all questions: for each its documentation, its name in [`Query`] and [`Answer`], and its
+/// type. The order is that of the encoding: new rows go to the end.
+#[macro_export]
+macro_rules! for_each_question {
+    ($callback:ident) => {
+        $callback! {
+            /// Totals over the whole run, with all peaks.
+            Overview($crate::OverviewQuery),
+            /// The stacked allocations in a window.
+            Timeline($crate::TimelineQuery),
+            /// Totals and the event at a position.
+            State($crate::StateQuery),
+            /// The layout of the segments and their blocks at a position.
+            Segments($crate::SegmentsQuery),
+            /// Rows of the event list.
+            Events($crate::EventsQuery),
+            /// The nearest position before or after another whose event matches a filter.
+            StepEvent($crate::StepEventQuery),
+            /// The active allocations at a position, by stack.
+            Flame($crate::FlameQuery),
+            /// The allocations that a search term matches.
+            Search($crate::SearchQuery),
+            /// The next allocation that a term matches.
+            NextHit($crate::NextHitQuery),
+            /// A list of what a search term finds.
+            Find($crate::FindQuery),
+            /// The details of one allocation.
+            Allocation($crate::AllocationQuery),
+            /// The details of one call site.
+            Site($crate::SiteQuery),
+            /// The active memory by line at a position, or its growth between two.
+            Lines($crate::LinesQuery),
+            /// The details of one line of call sites.
+            Line($crate::LineQuery),
+            /// The next allocation of a line of call sites.
+            LineStep($crate::LineStepQuery),
+            /// The classes of a colouring with their memory at a position, or its growth between two.
+            Classes($crate::ClassesQuery),
+            /// The sums over a range of positions, and those of its lines.
+            Range($crate::RangeQuery),
+            /// The details of one segment.
+            Segment($crate::SegmentQuery),
+            /// The curves of measures of fragmentation in a window.
+            Curves($crate::CurvesQuery),
+            /// The position at a coordinate of an axis.
+            PositionAt($crate::PositionAtQuery),
+            /// Why memory ran out, and what else is wrong with the trace.
+            Diagnosis($crate::diagnosis::DiagnosisQuery),
+            /// Why the request right before a position failed, as of that moment.
+            FailureDiagnosis($crate::diagnosis::FailureDiagnosisQuery),
+            /// The fragmentation of memory over time.
+            Heatmap($crate::HeatmapQuery),
+            /// What is in a cell of a heatmap.
+            HeatmapCell($crate::HeatmapCellQuery),
+            /// Where a failed request goes on a heatmap.
+            HeatmapFailure($crate::HeatmapFailureQuery),
+            /// The steps of the job.
+            Steps($crate::StepsQuery),
+            /// One step over another, line by line.
+            CompareSteps($crate::CompareStepsQuery),
+            /// The rules that tell categories, and what they decided at the peak.
+            CategoryRules($crate::CategoryRulesQuery),
+            /// The other end of the allocation that an event begins or ends.
+            Partner($crate::PartnerQuery),
+            /// An event as text, with all of its numbers and its stack.
+            EventText($crate::EventTextQuery),
+        }
+    };
 }
 
-/// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
-    /// Answers [`Query::Overview`].
-    Overview(Overview),
-    /// Answers [`Query::Timeline`].
-    Timeline(Timeline),
-    /// Answers [`Query::State`].
-    State(StateAt),
-    /// Answers [`Query::Segments`].
-    Segments(Box<Segments>),
-    /// Answers [`Query::Events`] and [`Query::SortedEvents`].
-    Events(EventRows),
-    /// Answers [`Query::StepEvent`], [`Query::PositionAt`] and [`Query::Partner`]; `None` if there is no such position.
-    Position(Option<u32>),
-    /// Answers [`Query::Flame`].
-    Flame(Flame),
-    /// Answers [`Query::Search`].
-    Search(SearchResult),
-    /// Answers [`Query::NextHit`]; `None` if nothing matches.
-    Hit(Option<Hit>),
-    /// Answers [`Query::Allocation`].
-    Allocation(Box<AllocationDetail>),
-    /// Answers [`Query::Site`].
-    Site(Box<SiteDetail>),
-    /// Answers [`Query::Lines`].
-    Lines(Lines),
-    /// Answers [`Query::Line`].
-    Line(Box<LineDetail>),
-    /// Answers [`Query::Classes`].
-    Classes(Classes),
-    /// Answers [`Query::Range`].
-    Range(Box<RangeSums>),
-    /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
-    Segment(Option<Box<SegmentDetail>>),
-    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
-    Diagnosis(Box<Diagnosis>),
-    /// Answers [`Query::Heatmap`].
-    Heatmap(Heatmap),
-    /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
-    HeatmapCell(Option<HeatmapCell>),
-    /// Answers [`Query::HeatmapFailure`]; `None` if the part has no memory for such a request.
-    HeatmapFailure(Option<HeatmapFailure>),
-    /// Answers [`Query::Steps`].
-    Steps(StepList),
-    /// Answers [`Query::Curves`].
-    Curves(Curves),
-    /// Answers [`Query::CategoryRules`].
-    CategoryRules(CategoryRules),
-    /// Answers [`Query::CompareSteps`].
-    StepComparison(Box<StepComparison>),
-    /// The query can't be answered for this trace: a sentence for the user.
-    Refused(String),
-    /// Answers [`Query::LineStep`]; `None` if the line has no allocation.
-    LineStep(Option<LineStep>),
-    /// Answers [`Query::Find`].
-    Found(Box<Found>),
-    /// Answers [`Query::EventText`]; `None` if there is no such event.
-    Text(Option<String>),
-}
+for_each_question!(define_questions);

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Class, ColorBy, FrameText, MissingText, Paint, RangeAmounts};
+use super::{Class, ColorBy, FrameText, MissingText, Paint, Question, RangeAmounts};
+use crate::term::is_any_category;
 use trace::totals::{Amount, difference};
 
 /// The moment that memory is listed for, or the two moments between which its growth is.
@@ -47,7 +48,7 @@ impl Memory {
     }
 }
 
-/// The parameters of [`Query::Lines`](super::Query::Lines).
+/// Asks for the active memory by line at a position, or its growth between two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinesQuery {
     /// When.
@@ -56,6 +57,14 @@ pub struct LinesQuery {
     pub rows: u32,
     /// Search terms, all of which an allocation must match to be counted.
     pub filter: Vec<String>,
+}
+
+impl Question for LinesQuery {
+    type Answer = Lines;
+
+    fn needs_categories(&self) -> bool {
+        is_any_category(&self.filter, None)
+    }
 }
 
 /// A line of the program with its memory.
@@ -88,7 +97,7 @@ pub struct Lines {
     pub total: Memory,
 }
 
-/// The parameters of [`Query::Line`](super::Query::Line).
+/// Asks for the details of one line of call sites.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineQuery {
     /// The number of any of its stacks.
@@ -100,6 +109,14 @@ pub struct LineQuery {
     /// Search terms, all of which an allocation must match to be counted in [`LineDetail::memory`] and
     /// [`LineDetail::stacks`].
     pub filter: Vec<String>,
+}
+
+impl Question for LineQuery {
+    type Answer = Box<LineDetail>;
+
+    fn needs_categories(&self) -> bool {
+        is_any_category(&self.filter, None)
+    }
 }
 
 /// One stack of a line.
@@ -146,7 +163,8 @@ pub struct LineDetail {
     pub missing: Option<MissingText>,
 }
 
-/// The parameters of [`Query::LineStep`](super::Query::LineStep).
+/// Asks for the next allocation of a line of call sites, in the order in which allocations were made. The answer is `None` if
+/// the line has no allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineStepQuery {
     /// The line, by one of its stacks.
@@ -157,6 +175,10 @@ pub struct LineStepQuery {
     pub position: u32,
     /// Whether to search forward in time, or backward.
     pub forward: bool,
+}
+
+impl Question for LineStepQuery {
+    type Answer = Option<LineStep>;
 }
 
 /// An allocation of a line of call sites.
@@ -174,7 +196,7 @@ pub struct LineStep {
     pub life: (u32, u32),
 }
 
-/// The parameters of [`Query::Classes`](super::Query::Classes).
+/// Asks for the classes of a colouring with their memory at a position, or its growth between two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassesQuery {
     /// When.
@@ -185,6 +207,14 @@ pub struct ClassesQuery {
     pub filter: Vec<String>,
     /// A search term. What it does not match has classes of its own.
     pub highlight: Option<String>,
+}
+
+impl Question for ClassesQuery {
+    type Answer = Classes;
+
+    fn needs_categories(&self) -> bool {
+        self.color_by == ColorBy::Category || is_any_category(&self.filter, self.highlight.as_ref())
+    }
 }
 
 /// The classes of a colouring with their memory at a moment, or its growth between two.

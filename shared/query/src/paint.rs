@@ -20,6 +20,11 @@ pub enum ColorBy {
     Category,
 }
 
+impl ColorBy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Site, Self::Size, Self::Stream, Self::Pool, Self::Lifetime, Self::Category];
+}
+
 /// A code that each theme maps to a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]

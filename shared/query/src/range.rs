@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paint;
+use super::{Paint, Question};
 use trace::totals::{Amount, Totals, difference};
 
 /// What the lines of a range are ordered by.
@@ -23,7 +23,7 @@ pub enum RangeOrder {
     Waiting,
 }
 
-/// The parameters of [`Query::Range`](super::Query::Range).
+/// Asks for the sums over a range of positions, and those of its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeQuery {
     /// The position at which it begins.
@@ -34,6 +34,10 @@ pub struct RangeQuery {
     pub order: RangeOrder,
     /// The maximum number of lines.
     pub rows: u32,
+}
+
+impl Question for RangeQuery {
+    type Answer = Box<RangeSums>;
 }
 
 /// The sums over some allocations in a range.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Paint, SegmentRow};
+use super::{Paint, Question, SegmentRow};
+use crate::term::is_category;
 
 /// The help that is shown beside the search box.
 pub struct SearchHelp;
@@ -28,6 +29,44 @@ impl SearchHelp {
         (">100MiB attention", "what all of the words match, in any order"),
         ("\"void at::native\"", "text with spaces"),
     ];
+}
+
+/// Asks for the allocations that a search term matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchQuery {
+    /// The term: see [`SearchHelp`].
+    pub term: String,
+}
+
+impl Question for SearchQuery {
+    type Answer = SearchResult;
+
+    fn needs_categories(&self) -> bool {
+        is_category(&self.term)
+    }
+}
+
+/// Asks for the next allocation that a term matches, in the order in which allocations were made. The answer is `None` if
+/// nothing matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextHitQuery {
+    /// The term.
+    pub term: String,
+    /// The allocation to start from; `None` finds the match nearest to `position`.
+    pub from: Option<u32>,
+    /// Without an allocation, where to begin: forward finds the first match made after this position, backward the last one
+    /// made up to it; where there is none in that direction, the nearest in the other.
+    pub position: u32,
+    /// Whether to search forward in time, or backward.
+    pub forward: bool,
+}
+
+impl Question for NextHitQuery {
+    type Answer = Option<Hit>;
+
+    fn needs_categories(&self) -> bool {
+        is_category(&self.term)
+    }
 }
 
 /// The allocations that a search term matches.
@@ -62,7 +101,7 @@ pub struct Hit {
     pub of: u32,
 }
 
-/// The parameters of [`Query::Find`](super::Query::Find).
+/// Asks for a list of what a search term finds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindQuery {
     /// The term.
@@ -75,12 +114,20 @@ pub struct FindQuery {
     pub rows: u32,
 }
 
+impl Question for FindQuery {
+    type Answer = Box<Found>;
+
+    fn needs_categories(&self) -> bool {
+        is_category(&self.term)
+    }
+}
+
 /// Where a list of matching allocations begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListStart {
     /// At a match, by its number, from 0.
     At(u32),
-    /// Some rows before the match that [`Query::NextHit`](super::Query::NextHit) goes to, forward from a selected allocation,
+    /// Some rows before the match that [`NextHitQuery`] goes to, forward from a selected allocation,
     /// if there is one, otherwise from the position.
     BeforeNext(Option<u32>),
 }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColorBy, FrameText, MissingText, Pin, Quads, Window};
+use super::{ColorBy, FrameText, MissingText, Pin, Quads, Question, Window};
+use crate::term::is_any_category;
 use trace::totals::Totals;
 use trace::units::{Address, PoolId, Stream};
 
-/// The parameters of [`Query::Segments`](super::Query::Segments).
+/// Asks for the layout of the segments and their blocks at a position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SegmentsQuery {
     /// The position.
@@ -33,6 +34,27 @@ pub struct SegmentsQuery {
     pub highlight: Option<String>,
     /// The number of a stack. The blocks of other lines are painted faint.
     pub line: Option<u32>,
+}
+
+impl Question for SegmentsQuery {
+    type Answer = Box<Segments>;
+
+    fn needs_categories(&self) -> bool {
+        self.color_by == ColorBy::Category || is_any_category(&self.filter, self.highlight.as_ref())
+    }
+}
+
+/// Asks for the details of one segment. The answer is `None` if nothing is reserved there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentQuery {
+    /// An address in it.
+    pub address: Address,
+    /// The position.
+    pub position: u32,
+}
+
+impl Question for SegmentQuery {
+    type Answer = Option<Box<SegmentDetail>>;
 }
 
 /// A layout of the segment map.

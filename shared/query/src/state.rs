@@ -2,8 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EventRow;
+use super::{EventRow, Question};
 use trace::totals::Totals;
+
+/// Asks for the totals at a position, and the event that leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateQuery {
+    /// The position.
+    pub position: u32,
+}
+
+impl Question for StateQuery {
+    type Answer = StateAt;
+}
 
 /// The totals at a position, and the event that leads to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

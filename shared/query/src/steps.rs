@@ -1,8 +1,19 @@
-//! The steps of a job: answer.
+//! The steps of a job.
 
 use serde::{Deserialize, Serialize};
 
-use super::Window;
+use super::{Axis, Question, Window};
+
+/// Asks for the steps of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepsQuery {
+    /// The x axis.
+    pub axis: Axis,
+}
+
+impl Question for StepsQuery {
+    type Answer = StepList;
+}
 
 /// One step of a training job, or one request of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

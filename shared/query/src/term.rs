@@ -336,6 +336,11 @@ pub fn is_category(text: &str) -> bool {
     words::split(text.trim()).is_ok_and(|terms| terms.into_iter().any(names))
 }
 
+/// Returns whether one of the terms of a filter, or the highlighted term, is about categories.
+pub fn is_any_category(filter: &[String], highlight: Option<&String>) -> bool {
+    filter.iter().chain(highlight).any(|term| is_category(term))
+}
+
 /// Returns whether a text is written as a regular expression.
 pub(super) fn is_regex(text: &str) -> bool {
     regex_parts(text).is_some()

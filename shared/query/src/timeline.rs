@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, ColorBy, Packed, Paint, Quads, Window};
+use super::{Axis, ColorBy, Packed, Paint, Quads, Question, Window};
+use crate::term::is_any_category;
 
-/// The parameters of [`Query::Timeline`](super::Query::Timeline).
+/// Asks for the stacked allocations in a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineQuery {
     /// The x axis.
@@ -23,6 +24,27 @@ pub struct TimelineQuery {
     pub filter: Vec<String>,
     /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
+}
+
+impl Question for TimelineQuery {
+    type Answer = Timeline;
+
+    fn needs_categories(&self) -> bool {
+        self.color_by == ColorBy::Category || is_any_category(&self.filter, self.highlight.as_ref())
+    }
+}
+
+/// Asks for the totals over the whole run, with all peaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverviewQuery {
+    /// The x axis.
+    pub axis: Axis,
+    /// Pixel columns.
+    pub columns: u32,
+}
+
+impl Question for OverviewQuery {
+    type Answer = Overview;
 }
 
 /// The largest totals in each pixel column.

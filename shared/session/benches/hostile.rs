@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use analysis::lod::RunningMeasures;
 use analysis::measures::Measuring;
+use query::diagnosis::DiagnosisQuery;
 use query::{Axis, ColorBy, HeatmapPart, HeatmapQuery, HeatmapRows, Query, SegmentLayout, SegmentsQuery, Window};
 use replay::index::Index;
 use replay::{Replay, Replayed};
@@ -145,7 +146,7 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
         ..SegmentsQuery::default()
     };
     for (name, query) in [
-        ("diagnosis", Query::Diagnosis),
+        ("diagnosis", Query::Diagnosis(DiagnosisQuery)),
         ("map", Query::Segments(map)),
         (
             "heatmap",

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use allocator::sim::{Placement, SimDriver};
 use allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
 use format::{ChunkReader, EventColumns, Header, Writer};
-use query::{Axis, ColorBy, Query, TimelineQuery, Window};
+use query::diagnosis::DiagnosisQuery;
+use query::{Axis, ColorBy, OverviewQuery, Query, TimelineQuery, Window};
 use replay::Forward;
 use session::LiveSession;
 use trace::event::Action;
@@ -207,7 +208,7 @@ fn diagnose(held: usize) {
     let (mut ingest, mut findings, mut longest, mut seconds) = (0.0, 0.0, 0.0_f64, 0.0);
     for _ in 0..LOOKS {
         let start = Instant::now();
-        black_box(live.answer(0, &Query::Diagnosis));
+        black_box(live.answer(0, &Query::Diagnosis(DiagnosisQuery)));
         let took_ms = start.elapsed().as_secs_f64() * 1e3;
         let rest_ms = live_diagnosis_rest_ms(took_ms);
         // Until the next one, the job goes on. The session is measured as if it stayed as long as it is.
@@ -338,7 +339,7 @@ fn ask(live: &mut LiveSession) -> Duration {
         filter: Vec::new(),
         highlight: None,
     };
-    black_box(live.answer(0, &Query::Overview { axis: Axis::Time, columns: 1600 }));
+    black_box(live.answer(0, &Query::Overview(OverviewQuery { axis: Axis::Time, columns: 1600 })));
     let overview = start.elapsed();
     black_box(live.answer(0, &Query::Timeline(timeline)));
     overview

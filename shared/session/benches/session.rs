@@ -8,7 +8,10 @@ mod support;
 use std::time::Instant;
 
 use format::import::Imported;
-use query::{Axis, ColorBy, EventFilter, FlameQuery, Query, SegmentLayout, SegmentsQuery, TimelineQuery, Window};
+use query::{
+    Axis, ColorBy, EventFilter, EventOrder, EventsQuery, FlameQuery, OverviewQuery, Query, SearchQuery, SegmentLayout,
+    SegmentsQuery, StateQuery, TimelineQuery, Window,
+};
 use session::Session;
 
 /// The number of positions, spread over the trace.
@@ -73,11 +76,11 @@ fn measure(imported: Imported) {
     let positions: Vec<u32> = (0..POSITIONS)
         .map(|i| (u64::from(i * 7919 % POSITIONS) * u64::from(end) / u64::from(POSITIONS)) as u32)
         .collect();
-    ask("first overview", vec![Query::Overview { axis: Axis::Time, columns: 1600 }]);
+    ask("first overview", vec![Query::Overview(OverviewQuery { axis: Axis::Time, columns: 1600 })]);
     ask("first timeline", vec![timeline(Axis::Time, time, ColorBy::Site)]);
     ask("first timeline by size", vec![timeline(Axis::Time, time, ColorBy::Size)]);
-    ask("state", positions.iter().map(|&position| Query::State { position }).collect());
-    let steps = (0..POSITIONS).map(|i| Query::State { position: (end / 2).saturating_add(i).min(end) });
+    ask("state", positions.iter().map(|&position| Query::State(StateQuery { position })).collect());
+    let steps = (0..POSITIONS).map(|i| Query::State(StateQuery { position: (end / 2).saturating_add(i).min(end) }));
     ask("state, step by step", steps.collect());
     let segments = |position, layout| {
         let visible = Window { start: 0.0, end: 700.0 };
@@ -97,7 +100,15 @@ fn measure(imported: Imported) {
     };
     ask("segments to scale", positions.iter().map(|&p| segments(p, SegmentLayout::ToScale)).collect());
     ask("segments packed", positions.iter().map(|&p| segments(p, SegmentLayout::Packed)).collect());
-    let rows = |first| Query::Events { filter: EventFilter::default(), first, count: 60, locate: first };
+    let rows = |first| {
+        Query::Events(EventsQuery {
+            order: EventOrder::default(),
+            filter: EventFilter::default(),
+            first,
+            count: 60,
+            locate: first,
+        })
+    };
     ask("event rows", positions.iter().map(|&p| rows(p)).collect());
     let flame = |position| {
         let (zoom, filter) = (Vec::new(), Vec::new());
@@ -123,6 +134,6 @@ fn measure(imported: Imported) {
         });
         ask(&format!("timeline of {share} of it"), windows.collect());
     }
-    ask("search by frame", vec![Query::Search { term: "forward".to_owned() }]);
-    ask("search by size", vec![Query::Search { term: ">100MiB".to_owned() }]);
+    ask("search by frame", vec![Query::Search(SearchQuery { term: "forward".to_owned() })]);
+    ask("search by size", vec![Query::Search(SearchQuery { term: ">100MiB".to_owned() })]);
 }

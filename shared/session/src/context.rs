@@ -1,9 +1,8 @@
 //! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
-use super::device::Caches;
 use analysis::actions::written_name;
 use analysis::category::Categories;
-use analysis::missing_stack::{MissingStack, StackCoverage};
+use analysis::missing_stack::MissingStack;
 use analysis::paint::Painter;
 use analysis::site::{Sites, name_of};
 use analysis::term_matches::Field;
@@ -17,48 +16,40 @@ use trace::{DeviceTrace, Snapshot};
 
 /// One device of a session.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub(super) struct Context<'a> {
     /// The file.
-    pub snapshot: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
     /// The device's trace.
-    pub trace: &'a DeviceTrace,
+    pub(super) trace: &'a DeviceTrace,
     /// Its replay.
-    pub replay: &'a Replay,
+    pub(super) replay: &'a Replay,
     /// Its memory use by call site.
-    pub usage: &'a Usage,
+    pub(super) usage: &'a Usage,
     /// Lines and colours of call sites.
-    pub sites: &'a Sites,
+    pub(super) sites: &'a Sites,
     /// Its summary.
-    pub summary: &'a DeviceSummary,
+    pub(super) summary: &'a DeviceSummary,
     /// What the file lacks.
-    pub integrity: Integrity,
+    pub(super) integrity: Integrity,
     /// The categories of its allocations; `None` for a question that does not need them.
-    pub categories: Option<&'a Categories>,
+    pub(super) categories: Option<&'a Categories>,
     /// The user's own rules of categories.
-    pub category_rules: &'a UserRules,
-}
-
-impl Caches {
-    /// Returns where the stacks of a device are.
-    pub(super) fn coverage(&mut self, context: Context<'_>) -> StackCoverage {
-        self.coverage.extend(context.trace, context.symbols(), context.integrity);
-        self.coverage
-    }
+    pub(super) category_rules: &'a UserRules,
 }
 
 impl<'a> Context<'a> {
     /// Returns the strings, frames and stacks.
-    pub fn symbols(&self) -> &'a Symbols {
+    pub(super) fn symbols(&self) -> &'a Symbols {
         &self.snapshot.symbols
     }
 
     /// Returns the trace with its replay.
-    pub fn replayed(&self) -> Replayed<'a> {
+    pub(super) fn replayed(&self) -> Replayed<'a> {
         Replayed { trace: self.trace, tags: &self.snapshot.tags, replay: self.replay }
     }
 
     /// Returns where search terms are searched.
-    pub fn field(&self) -> Field<'a> {
+    pub(super) fn field(&self) -> Field<'a> {
         Field {
             symbols: &self.snapshot.symbols,
             tags: &self.snapshot.tags,
@@ -68,7 +59,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the colours of allocations.
-    pub fn painter(&self, color_by: ColorBy) -> Painter<'a> {
+    pub(super) fn painter(&self, color_by: ColorBy) -> Painter<'a> {
         Painter {
             color_by,
             trace: self.trace,
@@ -81,12 +72,12 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the time of a position, in microseconds since the trace begins.
-    pub fn time_us(&self, position: u32) -> f64 {
+    pub(super) fn time_us(&self, position: u32) -> f64 {
         self.replay.time_at(self.trace, position) as f64
     }
 
     /// Returns the frames of a stack as text, innermost first.
-    pub fn frames(&self, stack: StackId) -> Vec<FrameText> {
+    pub(super) fn frames(&self, stack: StackId) -> Vec<FrameText> {
         let (symbols, best) = (self.symbols(), self.sites.best_frames());
         let ids = symbols.stack(stack);
         let call_site = best.index(ids);
@@ -104,18 +95,12 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the texts of why there is no stack.
-    pub fn missing_text(&self, why: MissingStack) -> MissingText {
+    pub(super) fn missing_text(&self, why: MissingStack) -> MissingText {
         MissingText { reason: why.reason().to_owned(), remedy: why.remedy().to_owned() }
     }
 
-    /// Returns why most of the bytes of some allocations have no stack, if they have none.
-    pub(super) fn missing_of(&self, caches: &mut Caches, ids: impl Iterator<Item = u32>) -> Option<MissingText> {
-        let sums = caches.coverage(*self).sums(self.symbols(), self.replay, ids);
-        sums.first().map(|(why, ..)| self.missing_text(*why))
-    }
-
     /// Returns the row of an event in the event list, if there is such an event.
-    pub fn event_row(&self, index: u32) -> Option<EventRow> {
+    pub(super) fn event_row(&self, index: u32) -> Option<EventRow> {
         let event = self.trace.events.get(index as usize)?;
         let allocation = self.replay.event_allocation.get(index as usize).filter(|id| *id != Replay::NONE);
         // A free has the stack that freed, or none; its colour is that of its allocation.

@@ -1,6 +1,6 @@
 //! A copy of a session's trace for somebody else, and where in it a view is that was made of the original.
 
-use super::Session;
+use super::session::Session;
 use format::Header;
 use format::redaction::{Contents, Part, Redaction, Renamed, header_of, note_faults, redact};
 use query::copy::{Moved, Named};

@@ -1,18 +1,7 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
-use super::category::CategoryCache;
-use super::diagnosis::LastDiagnosis;
-use super::events::EventLists;
+use super::caches::Caches;
 use super::facts::Facts;
-use super::heatmap::Heatmaps;
-use super::lines::Windows;
-use super::search::Lists;
-use super::sorted_events::SortedEvents;
-use super::states::States;
-use super::terms::Terms;
-use super::timeline::Drawings;
-use analysis::lod::RunningMeasures;
-use analysis::missing_stack::StackCoverage;
 use analysis::usage::Usage;
 use replay::index::{Index, Recorded};
 use replay::{Replay, Replayed};
@@ -31,26 +20,6 @@ pub(super) struct Device {
 pub(super) struct Indexes {
     pub(super) usage: Usage,
     pub(super) facts: Facts,
-}
-
-/// What was built for earlier questions about one device. All of it can be built again.
-#[derive(Debug, Default)]
-pub struct Caches {
-    /// Search terms.
-    pub terms: Terms,
-    /// States at positions.
-    pub states: States,
-    /// Where stacks are, for what has none.
-    pub coverage: StackCoverage,
-    pub(super) lists: EventLists,
-    pub(super) sorted: SortedEvents,
-    pub(super) found: Lists,
-    pub(super) drawings: Drawings,
-    pub(super) diagnosis: LastDiagnosis,
-    pub(super) windows: Windows,
-    pub(super) heatmaps: Heatmaps,
-    pub(super) told: CategoryCache,
-    pub(super) measures: RunningMeasures,
 }
 
 impl Device {
@@ -86,14 +55,5 @@ impl Index<Replayed<'_>> for Indexes {
     fn bytes(&self) -> usize {
         let Self { usage, facts } = self;
         usage.bytes() + facts.bytes()
-    }
-}
-
-impl Caches {
-    /// Returns the approximate memory use in bytes, without the few states and ranges.
-    fn bytes(&self) -> usize {
-        let Self { terms, lists, sorted, found, drawings, heatmaps, measures, told, .. } = self;
-        let listed = lists.bytes() + sorted.bytes() + found.bytes();
-        terms.bytes() + listed + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
     }
 }

@@ -8,15 +8,16 @@
 //! the state at the cut becomes the start, and positions count from there. The copy that replaces a device is prepared
 //! before, a part at each refresh, so that no refresh takes long.
 
-use super::Session;
 use super::device::Device;
-use super::live_device::{Capacity, LiveDevice};
+use super::live_device::{Capacity, LiveDevice, Trim};
+use super::origin::tell_origin;
 use super::requests::RecordedRequests;
-use crate::origin::tell_origin;
+use super::session::Session;
 use analysis::oom;
 use format::import::{Encoding, Format, ImportError};
 use format::recording::{Recording, findings};
 use format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
+use query::diagnosis::FailureDiagnosisQuery;
 use query::{Answer, Query, Summary};
 use replay::index::Index;
 use trace::limits::LiveLimits;
@@ -36,17 +37,6 @@ pub struct Update {
     /// The first request that failed since the last refresh: the device, by its index in the summary, and the position
     /// right after the request.
     pub oom: Option<(usize, u32)>,
-}
-
-/// The removal of events from the front of a device's trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trim {
-    /// The device, by its index in the summary.
-    pub device: usize,
-    /// The number of removed events.
-    pub events: u32,
-    /// Microseconds from the trace's former beginning to its new one.
-    pub span_us: i64,
 }
 
 /// A session whose recording is pushed as it arrives.
@@ -211,10 +201,8 @@ impl LiveSession {
 
     /// Returns the verdict on the request right before a position, as of that moment; empty if none failed there.
     pub fn why_out_of_memory(&mut self, device: usize, position: u32) -> String {
-        match self.answer(device, &Query::FailureDiagnosis { position }) {
-            Answer::Diagnosis(diagnosis) => diagnosis.verdict.sentence,
-            _ => String::new(),
-        }
+        let found = self.stream.session.ask(device, &FailureDiagnosisQuery { position });
+        found.map(|diagnosis| diagnosis.verdict.sentence).unwrap_or_default()
     }
 
     /// Returns whether a request failed on a device and nothing was allocated there after it: what a program that ends of

@@ -1,12 +1,22 @@
 //! One device of a running job: adds what was recorded of it, and trims it when there are too many events.
 
 use super::device::Device;
-use super::live::Trim;
-use super::{Notes, Session};
+use super::session::{Notes, Session};
 use format::recording::{DeviceUpdate, findings};
 use replay::index::{Index, KnownState, Recorded, TrimmedCopy};
 use replay::{Replayed, rewind_state};
 use trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
+
+/// The removal of events from the front of a device's trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// The device, by its index in the summary.
+    pub device: usize,
+    /// The number of removed events.
+    pub events: u32,
+    /// Microseconds from the trace's former beginning to its new one.
+    pub span_us: i64,
+}
 
 /// How many events all devices have together, and how many they may have.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Session;
+use super::session::Session;
 use format::Header;
 use query::Packed;
 use trace::{Marks, Settings, Snapshot};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::caches::Cache;
 use replay::index::Kept;
 use replay::{AllocatorState, Replay};
 
@@ -10,15 +11,23 @@ const KEPT: usize = 6;
 
 /// The states of one device by position.
 #[derive(Debug, Default)]
-pub struct States {
+pub(super) struct States {
     kept: Kept<u32, Arc<AllocatorState>, KEPT>,
 }
 
 impl States {
     /// Returns the state at a position (at the last one, if there are fewer).
-    pub fn at(&mut self, replay: &Replay, position: u32) -> Arc<AllocatorState> {
+    pub(super) fn at(&mut self, replay: &Replay, position: u32) -> Arc<AllocatorState> {
         let position = position.min(replay.positions());
         let state = self.kept.remove(&position).unwrap_or_else(|| Arc::new(replay.state_at(position)));
         Arc::clone(self.kept.insert(position, state))
     }
+}
+
+impl Cache for States {
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn forget_categories(&mut self) {}
 }

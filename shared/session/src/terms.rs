@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::caches::Cache;
 use super::context::Context;
 use analysis::matches::Matches;
 use analysis::term_matches::{TermMatches, is_permanent};
@@ -23,7 +24,7 @@ struct Evaluated {
 
 /// The terms of one device.
 #[derive(Debug, Default)]
-pub struct Terms {
+pub(super) struct Terms {
     kept: Kept<String, Evaluated, KEPT>,
 }
 
@@ -34,23 +35,27 @@ pub(super) fn is_permanent_text(term: &str) -> bool {
 
 impl Terms {
     /// Returns the allocations that a term matches, or a sentence if it can't be parsed.
-    pub fn matches(&mut self, context: Context<'_>, term: &str) -> Result<Arc<Matches>, String> {
+    pub(super) fn matches(&mut self, context: Context<'_>, term: &str) -> Result<Arc<Matches>, String> {
         Ok(Arc::clone(self.evaluate(context, term)?.matches.matches()))
     }
 
     /// Returns the largest sum of requested bytes, of the allocations that a term matches, that was active at once.
-    pub fn peak_bytes(&mut self, context: Context<'_>, term: &str) -> Result<u64, String> {
+    pub(super) fn peak_bytes(&mut self, context: Context<'_>, term: &str) -> Result<u64, String> {
         let Evaluated { matches, peak_bytes, .. } = self.evaluate(context, term)?;
         Ok(*peak_bytes.get_or_insert_with(|| matches.matches().peak_bytes(context.trace, context.replay)))
     }
 
     /// Returns what a highlighted term matches; `None` if there is no term, or an empty one.
-    pub fn highlight(&mut self, context: Context<'_>, term: Option<&str>) -> Result<Option<Arc<Matches>>, String> {
+    pub(super) fn highlight(
+        &mut self,
+        context: Context<'_>,
+        term: Option<&str>,
+    ) -> Result<Option<Arc<Matches>>, String> {
         term.filter(|term| !term.trim().is_empty()).map(|term| self.matches(context, term)).transpose()
     }
 
     /// Returns the allocations that all of some terms match; `None` without terms, when all match.
-    pub fn all(&mut self, context: Context<'_>, terms: &[String]) -> Result<Option<Arc<Matches>>, String> {
+    pub(super) fn all(&mut self, context: Context<'_>, terms: &[String]) -> Result<Option<Arc<Matches>>, String> {
         let mut all: Option<Arc<Matches>> = None;
         for term in terms {
             let next = self.matches(context, term)?;
@@ -63,20 +68,15 @@ impl Terms {
     }
 
     /// Returns whether each frame matches a term; `None` if the term is invalid, or not one for frames.
-    pub fn frames(&mut self, context: Context<'_>, term: &str) -> Option<Vec<bool>> {
+    pub(super) fn frames(&mut self, context: Context<'_>, term: &str) -> Option<Vec<bool>> {
         let Evaluated { term, matches, .. } = self.evaluate(context, term).ok()?;
         matches.frames(term)
     }
 
     /// Returns the first of several terms that matches nothing by itself; `None` if all do, and of a single term.
-    pub fn first_empty(&mut self, context: Context<'_>, term: &str) -> Option<Term> {
+    pub(super) fn first_empty(&mut self, context: Context<'_>, term: &str) -> Option<Term> {
         let Evaluated { term, matches, .. } = self.evaluate(context, term).ok()?;
         matches.first_empty(term).cloned()
-    }
-
-    /// Returns the approximate memory use in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.kept.values().map(|evaluated| evaluated.matches.bytes()).sum()
     }
 
     fn evaluate(&mut self, context: Context<'_>, text: &str) -> Result<&mut Evaluated, String> {
@@ -90,5 +90,15 @@ impl Terms {
             evaluated.peak_bytes = None;
         }
         Ok(self.kept.insert(text.to_owned(), evaluated))
+    }
+}
+
+impl Cache for Terms {
+    fn bytes(&self) -> usize {
+        self.kept.values().map(|evaluated| evaluated.matches.bytes()).sum()
+    }
+
+    fn forget_categories(&mut self) {
+        *self = Self::default();
     }
 }

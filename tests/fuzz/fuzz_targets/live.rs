@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use format::{ChunkReader, Header, Writer, seal};
 use trace::limits::{ImportLimits, LiveLimits};
-use query::{Axis, Query};
+use query::{Axis, Query, AllocationQuery, OverviewQuery, StateQuery};
 use tracker::Tracker;
 use session::LiveSession;
 
@@ -52,11 +52,11 @@ fuzz_target!(|data: &[u8]| {
         for device in 0..devices.min(3) {
             let end = live.summary().devices[device].events;
             for query in [
-                Query::State { position: end },
-                Query::State { position: end / 2 },
-                Query::Overview { axis: Axis::Time, columns: 16 },
-                Query::Overview { axis: Axis::Event, columns: 16 },
-                Query::Allocation { id: 0 },
+                Query::State(StateQuery { position: end }),
+                Query::State(StateQuery { position: end / 2 }),
+                Query::Overview(OverviewQuery { axis: Axis::Time, columns: 16 }),
+                Query::Overview(OverviewQuery { axis: Axis::Event, columns: 16 }),
+                Query::Allocation(AllocationQuery { id: 0 }),
             ] {
                 live.answer(device, &query);
             }

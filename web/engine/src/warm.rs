@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use format::import::Importer;
 use js_sys::{ArrayBuffer, Promise, Uint8Array};
-use query::{Axis, ColorBy, Query, TimelineQuery, Window};
+use query::{Axis, ColorBy, OverviewQuery, Query, TimelineQuery, Window};
 use session::Session;
 use trace::limits::ImportLimits;
 use wasm_bindgen::prelude::*;
@@ -51,7 +51,7 @@ async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
     let bytes = Window { start: 0.0, end: device.peak_reserved as f64 };
     let (color_by, rows) = (ColorBy::Site, 500);
     let query = TimelineQuery { axis, window, columns, bytes, rows, color_by, filter: Vec::new(), highlight: None };
-    for query in [Query::Overview { axis, columns }, Query::Timeline(query)] {
+    for query in [Query::Overview(OverviewQuery { axis, columns }), Query::Timeline(query)] {
         still_wanted(scope).await?;
         session.answer(0, &query);
     }

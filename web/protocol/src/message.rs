@@ -337,7 +337,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
 #[cfg(test)]
 mod tests {
     use query::finding::{Finding, FindingCode};
-    use query::{Axis, DeviceSummary, Overview};
+    use query::{Axis, DeviceSummary, Overview, PositionAtQuery};
     use trace::units::Stream;
 
     use super::*;
@@ -348,7 +348,8 @@ mod tests {
 
     #[test]
     fn messages_cross_unchanged() {
-        let ask = ToWorker::Ask { id: 7, device: 1, query: Query::PositionAt { axis: Axis::Event, x: 0.5 } };
+        let ask =
+            ToWorker::Ask { id: 7, device: 1, query: Query::PositionAt(PositionAtQuery { axis: Axis::Event, x: 0.5 }) };
         assert_eq!(decode::<ToWorker>(&encode(&ask).unwrap()).unwrap(), ask);
         let overview = Overview { reserved: vec![u64::MAX, 0, 3].into(), ..Overview::default() };
         let answer = FromWorker::Answer { id: 7, answer: Box::new(Answer::Overview(overview)) };

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use query::diagnosis::DiagnosisQuery;
 use query::{Answer, Query};
 use trace::limits::live_diagnosis_rest_ms;
 use yew::prelude::*;
@@ -98,7 +99,7 @@ pub fn use_diagnosis() {
                 redraw.force_update();
             }
         });
-        model.workers().ask(subject.key, subject.device, Query::Diagnosis, reply);
+        model.workers().ask(subject.key, subject.device, Query::Diagnosis(DiagnosisQuery), reply);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Hooks that react to changes of the model with a question to the worker.
 
-use query::{Answer, Axis, Query, Window};
+use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
 use super::{ask, use_answer, use_model};
@@ -26,11 +26,11 @@ fn use_axis_follower() {
             let Some(axis) = *wanted else { return };
             let (first, last) = match axis {
                 Axis::Event => {
-                    let at = |x| Query::PositionAt { axis: Axis::Time, x };
+                    let at = |x| Query::PositionAt(PositionAtQuery { axis: Axis::Time, x });
                     (at(window.start), at(window.end))
                 }
                 Axis::Time => {
-                    let at = |x: f64| Query::State { position: (x.max(0.0) as u32).min(events) };
+                    let at = |x: f64| Query::State(StateQuery { position: (x.max(0.0) as u32).min(events) });
                     (at(window.start), at(window.end.ceil()))
                 }
             };
@@ -54,7 +54,7 @@ fn use_axis_follower() {
 /// Returns the coordinate in an answer.
 fn coordinate(answer: &Answer) -> Option<f64> {
     match answer {
-        Answer::Position(position) => position.map(f64::from),
+        Answer::PositionAt(position) => Some(f64::from(*position)),
         Answer::State(state) => Some(state.time_us),
         _ => None,
     }
@@ -65,7 +65,7 @@ fn coordinate(answer: &Answer) -> Option<f64> {
 fn use_cursor_follower() {
     let model = use_model();
     let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
-    let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State { position: cursor }));
+    let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State(StateQuery { position: cursor })));
     use_effect_with((follows, axis, cursor, answer), move |(follows, axis, cursor, answer)| {
         if !follows {
             return;

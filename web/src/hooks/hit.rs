@@ -1,6 +1,6 @@
 //! Goes from match to match of the search.
 
-use query::{Answer, Hit, Query};
+use query::{Answer, Hit, NextHitQuery, Query};
 use yew::Callback;
 
 use super::{ModelHandle, ask};
@@ -21,9 +21,9 @@ pub fn to_hit(model: &ModelHandle, forward: bool, found: Callback<Option<Hit>>) 
     let handle = model.clone();
     ask(
         model,
-        Query::NextHit { term, from, position: now.view.cursor, forward },
+        Query::NextHit(NextHitQuery { term, from, position: now.view.cursor, forward }),
         Callback::from(move |answer| {
-            let Answer::Hit(hit) = answer else { return };
+            let Answer::NextHit(hit) = answer else { return };
             found.emit(hit);
             if let Some(hit) = hit {
                 handle.dispatch(Action::Select(Selection::Allocation(hit.allocation)));

@@ -1,7 +1,7 @@
 //! The cursor of a trace of which only previews are here. They hold the exact totals at few positions, and the largest totals
 //! in each column of their pictures.
 
-use query::{Answer, Axis, ColorBy, Query, Timeline, TimelineQuery, Window};
+use query::{Answer, Axis, ColorBy, Query, StateQuery, Timeline, TimelineQuery, Window};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_answer};
@@ -29,7 +29,7 @@ pub struct Near {
 #[hook]
 pub fn use_near(model: &ModelHandle) -> Option<Near> {
     let (axis, cursor, extent) = (model.view.axis, model.view.cursor, model.extent());
-    let state = use_answer(model.is_preview().then_some(Query::State { position: cursor }));
+    let state = use_answer(model.is_preview().then_some(Query::State(StateQuery { position: cursor })));
     let is_refused = model.is_preview() && matches!(state.as_deref(), Some(Answer::Refused(_)));
     let part = match axis {
         Axis::Event => part_of(cursor, extent),
@@ -48,7 +48,7 @@ pub fn use_near(model: &ModelHandle) -> Option<Near> {
 #[hook]
 pub fn use_cursor_x(model: &ModelHandle) -> Option<f64> {
     let (axis, cursor) = (model.view.axis, model.view.cursor);
-    let state = use_answer(Some(Query::State { position: cursor }));
+    let state = use_answer(Some(Query::State(StateQuery { position: cursor })));
     let near = use_near(model);
     match (state.as_deref(), axis) {
         (Some(Answer::State(state)), Axis::Time) => Some(state.time_us),
@@ -199,7 +199,9 @@ mod tests {
         let answer = session.answer(0, &Query::Timeline(TimelineQuery { columns, ..asked }));
         let Answer::Timeline(picture) = answer else { unreachable!() };
         for position in (0..=device.events).step_by((device.events / 200).max(1) as usize) {
-            let Answer::State(state) = session.answer(0, &Query::State { position }) else { unreachable!() };
+            let Answer::State(state) = session.answer(0, &Query::State(StateQuery { position })) else {
+                unreachable!()
+            };
             let (near, totals) = (near(&picture, position, extent).unwrap(), state.totals);
             let what = format!("{name}, {axis:?}, {columns} columns, {position}: {near:?}, {totals:?}");
             assert!(totals.requested <= near.requested && totals.reserved <= near.reserved, "{what}");

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use query::{Answer, Axis, Query, StateAt};
+use query::{Answer, Axis, Query, StateAt, StateQuery};
 use trace::limits::LINK_PINS;
 use yew::prelude::*;
 
@@ -23,7 +23,7 @@ pub struct PinFlag {
 #[hook]
 pub fn use_pin_states(model: &ModelHandle) -> [Option<Rc<Answer>>; LINK_PINS] {
     let pins = &model.view.pins;
-    let query = |i: usize| pins.get(i).map(|pin| Query::State { position: pin.position });
+    let query = |i: usize| pins.get(i).map(|pin| Query::State(StateQuery { position: pin.position }));
     // Every render must call the same number of hooks.
     let answers =
         [use_answer(query(0)), use_answer(query(1)), use_answer(query(2)), use_answer(query(3)), use_answer(query(4))];

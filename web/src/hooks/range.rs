@@ -1,6 +1,6 @@
 //! The selected range on the x axis: where it is, and how a part of the axis becomes a range of positions.
 
-use query::{Answer, Axis, Query, Window};
+use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
 use super::{ModelHandle, ask, use_answer};
@@ -10,7 +10,7 @@ use crate::model::Action;
 #[hook]
 pub fn use_range(model: &ModelHandle) -> Option<Window> {
     let (axis, range) = (model.view.axis, model.view.range);
-    let on_time = |position| (axis == Axis::Time).then_some(Query::State { position });
+    let on_time = |position| (axis == Axis::Time).then_some(Query::State(StateQuery { position }));
     let from = use_answer(range.and_then(|(from, _)| on_time(from)));
     let to = use_answer(range.and_then(|(_, to)| on_time(to)));
     let (start, end) = range?;
@@ -32,16 +32,16 @@ pub fn select_range(model: &ModelHandle, part: Window) {
         axis @ Axis::Time => {
             let handle = model.clone();
             let on_start = Callback::from(move |answer| {
-                let Answer::Position(Some(from)) = answer else { return };
+                let Answer::PositionAt(from) = answer else { return };
                 let model = handle.clone();
                 let on_end = Callback::from(move |answer| {
-                    if let Answer::Position(Some(to)) = answer {
+                    if let Answer::PositionAt(to) = answer {
                         select(&model, from, to);
                     }
                 });
-                ask(&handle, Query::PositionAt { axis, x: part.end }, on_end);
+                ask(&handle, Query::PositionAt(PositionAtQuery { axis, x: part.end }), on_end);
             });
-            ask(model, Query::PositionAt { axis, x: part.start }, on_start);
+            ask(model, Query::PositionAt(PositionAtQuery { axis, x: part.start }), on_start);
         }
     }
 }
@@ -75,7 +75,7 @@ pub fn window_between(model: &ModelHandle, from: u32, to: u32, then: Callback<Wi
                 then.emit(Window { start: start.time_us, end: end.time_us });
             }
         });
-        ask(&handle, Query::State { position: to }, on_end);
+        ask(&handle, Query::State(StateQuery { position: to }), on_end);
     });
-    ask(model, Query::State { position: from }, on_start);
+    ask(model, Query::State(StateQuery { position: from }), on_start);
 }

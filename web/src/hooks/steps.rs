@@ -1,6 +1,6 @@
 //! Steps that views refer to: two to compare, and the first finished one.
 
-use query::{Answer, Axis, Query};
+use query::{Answer, Axis, Query, StepsQuery};
 use yew::prelude::*;
 
 use super::{ModelHandle, ask, use_answer};
@@ -17,14 +17,14 @@ pub fn compare_steps(model: &ModelHandle) {
             _ => Action::Notify("This trace has too few steps to compare.".to_owned()),
         });
     });
-    ask(model, Query::Steps { axis: Axis::Event }, on_list);
+    ask(model, Query::Steps(StepsQuery { axis: Axis::Event }), on_list);
 }
 
 /// Looks for the first finished step while growth is listed: what a program sets up before is none.
 #[hook]
 pub fn use_baseline(model: &ModelHandle) {
     let is_wanted = model.view.listing == Listing::Growth && model.device().is_some_and(|device| device.events > 0);
-    let answer = use_answer(is_wanted.then_some(Query::Steps { axis: Axis::Event }));
+    let answer = use_answer(is_wanted.then_some(Query::Steps(StepsQuery { axis: Axis::Event })));
     let found = match answer.as_deref() {
         Some(Answer::Steps(list)) => list.steps.iter().find(|step| step.is_whole).map(|step| (step.number, step.to)),
         _ => model.view.baseline,

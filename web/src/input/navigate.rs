@@ -1,6 +1,9 @@
 //! Commands that need more than one action.
 
-use query::{Answer, Axis, EventFilter, LineStep, LineStepQuery, Query, Window};
+use query::{
+    AllocationQuery, Answer, Axis, EventFilter, LineStep, LineStepQuery, PositionAtQuery, Query, StateQuery,
+    StepEventQuery, Window,
+};
 use yew::Callback;
 
 use crate::browser;
@@ -22,7 +25,7 @@ pub fn fit(model: &ModelHandle) {
                 let now = handle.now();
                 show_or_all(&handle, window_of(&detail, now.view.axis, now.extent()));
             });
-            ask(model, Query::Allocation { id }, reply);
+            ask(model, Query::Allocation(AllocationQuery { id }), reply);
         }
         Selection::Line(stack) | Selection::Site(stack) => {
             let query = LineStepQuery { stack, from: None, position: 0, forward: true };
@@ -77,7 +80,7 @@ pub fn step_line(model: &ModelHandle, forward: bool) {
                     go(detail.stack, Some(id));
                 }
             });
-            ask(model, Query::Allocation { id }, reply);
+            ask(model, Query::Allocation(AllocationQuery { id }), reply);
         }
         _ => {}
     }
@@ -88,8 +91,8 @@ pub fn toggle_pin(model: &ModelHandle) {
     let view = &model.now().view;
     let handle = model.clone();
     let query = match view.selection {
-        Selection::Allocation(id) => Query::Allocation { id },
-        _ => Query::State { position: view.cursor },
+        Selection::Allocation(id) => Query::Allocation(AllocationQuery { id }),
+        _ => Query::State(StateQuery { position: view.cursor }),
     };
     let reply = Callback::from(move |answer| {
         let pin = match answer {
@@ -120,9 +123,9 @@ pub fn step(model: &ModelHandle, forward: bool) {
     let handle = model.clone();
     ask(
         model,
-        Query::StepEvent { filter, position: now.view.cursor, forward },
+        Query::StepEvent(StepEventQuery { filter, position: now.view.cursor, forward }),
         Callback::from(move |answer| {
-            if let Answer::Position(Some(position)) = answer {
+            if let Answer::StepEvent(Some(position)) = answer {
                 handle.dispatch(Action::SetCursor(position));
             }
         }),
@@ -140,7 +143,7 @@ pub fn mark_range(model: &ModelHandle) {
     let handle = model.clone();
     ask(
         model,
-        Query::Allocation { id },
+        Query::Allocation(AllocationQuery { id }),
         Callback::from(move |answer| {
             if let Answer::Allocation(detail) = answer {
                 // Its own `alloc` is the first event of the range.
@@ -172,14 +175,18 @@ pub fn extend_range(model: &ModelHandle, forward: bool) {
         let Answer::State(state) = answer else { return };
         let model = handle.clone();
         let on_position = Callback::from(move |answer| match answer {
-            Answer::Position(Some(position)) if (position > cursor) == forward && position != cursor => {
+            Answer::PositionAt(position) if (position > cursor) == forward && position != cursor => {
                 model.dispatch(Action::ExtendRange(position));
             }
             _ => extend_by(&model, if forward { 1 } else { -1 }),
         });
-        ask(&handle, Query::PositionAt { axis: Axis::Time, x: (state.time_us + by).max(0.0) }, on_position);
+        ask(
+            &handle,
+            Query::PositionAt(PositionAtQuery { axis: Axis::Time, x: (state.time_us + by).max(0.0) }),
+            on_position,
+        );
     });
-    ask(model, Query::State { position: cursor }, on_state);
+    ask(model, Query::State(StateQuery { position: cursor }), on_state);
 }
 
 /// Lists the memory of the next moment: the cursor's, the peak's, growth.

@@ -40,7 +40,7 @@ pub fn CommandPalette() -> Html {
             Query::Find(FindQuery { term: ANY_LINE.to_owned(), position, start: ListStart::At(0), rows: LINES })
         }));
     let lines: &[FoundLine] = match answer.as_deref() {
-        Some(Answer::Found(found)) => &found.by_line,
+        Some(Answer::Find(found)) => &found.by_line,
         _ => &[],
     };
     let groups = found(&model, &typed, &jobs, lines);

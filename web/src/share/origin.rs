@@ -8,7 +8,7 @@ use std::rc::Rc;
 use js_sys::{Function, Promise};
 use query::copy::Named;
 use query::finding::FindingCode;
-use query::{Answer, Axis, DeviceSummary, Query, Summary};
+use query::{Answer, Axis, DeviceSummary, PositionAtQuery, Query, StateQuery, Summary};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use yew::prelude::*;
@@ -262,15 +262,15 @@ struct Asker {
 impl Asker {
     /// Returns the position at a time.
     async fn position(&self, us: f64) -> Option<u32> {
-        match self.answer(Query::PositionAt { axis: Axis::Time, x: us.max(0.0) }).await? {
-            Answer::Position(position) => position,
+        match self.answer(Query::PositionAt(PositionAtQuery { axis: Axis::Time, x: us.max(0.0) })).await? {
+            Answer::PositionAt(position) => Some(position),
             _ => None,
         }
     }
 
     /// Returns the time of a position.
     async fn time(&self, position: u32) -> Option<f64> {
-        match self.answer(Query::State { position }).await? {
+        match self.answer(Query::State(StateQuery { position })).await? {
             Answer::State(state) => Some(state.time_us),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! The rules that tell what memory is used for: what each decided, and rules of one's own.
 
-use query::{Answer, Category, CategoryRule, Query};
+use query::{Answer, Category, CategoryRule, CategoryRulesQuery, Query};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
@@ -27,7 +27,7 @@ pub fn CategoryDialog() -> Html {
     let (part, category) = (use_node_ref(), use_node_ref());
     // Why the last rule was refused.
     let wrong = use_state_eq(String::new);
-    let answer = use_answer(Some(Query::CategoryRules));
+    let answer = use_answer(Some(Query::CategoryRules(CategoryRulesQuery)));
     let on_add = {
         let (model, part, category, wrong) = (model.clone(), part.clone(), category.clone(), wrong.clone());
         Callback::from(move |event: SubmitEvent| {

@@ -1,7 +1,7 @@
 //! The status line: the cursor's position and the totals there.
 
 use query::finding::Integrity;
-use query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
+use query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt, StateQuery};
 use trace::totals::difference;
 use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
@@ -16,7 +16,7 @@ use crate::widgets::format::{counted, moment, seconds, wall_clock};
 #[component]
 pub fn Status() -> Html {
     let model = use_model();
-    let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let answer = use_answer(Some(Query::State(StateQuery { position: model.view.cursor })));
     let near = use_near(&model);
     let sums = use_answer(model.view.extended_range().map(range_query));
     let Some(device) = model.device() else { return html! {} };

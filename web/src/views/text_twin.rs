@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use query::{
-    Answer, Axis, Classes, DeviceSummary, EventFilter, Flame, FlameBox, FlameQuery, HeatmapCell, HeatmapCellQuery,
-    Query, Window,
+    Answer, Axis, Classes, DeviceSummary, EventFilter, EventOrder, EventsQuery, Flame, FlameBox, FlameQuery,
+    HeatmapCell, HeatmapCellQuery, Query, StateQuery, Window,
 };
 use trace::totals::Totals;
 use trace::units::{Bytes, Count, Micros};
@@ -67,7 +67,7 @@ pub fn TextTwin() -> Html {
     let beside = other.and_then(|tab| question(&model, tab, axis, window, cursor)).filter(|_| has_rested);
     let is_beside_asked = beside.is_some();
     let beside = use_exact_answer(beside);
-    let state = use_exact_answer(has_rested.then_some(Query::State { position: cursor }));
+    let state = use_exact_answer(has_rested.then_some(Query::State(StateQuery { position: cursor })));
     let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
     let curves = use_answer(curves);
@@ -155,12 +155,13 @@ fn question(model: &Model, tab: Tab, axis: Axis, window: Window, position: u32) 
             filter,
             ..FlameQuery::default()
         })),
-        Tab::Events => Some(Query::Events {
+        Tab::Events => Some(Query::Events(EventsQuery {
+            order: EventOrder::default(),
             filter: EventFilter { actions: view.event_actions.clone(), terms: filter },
             first: 0,
             count: 0,
             locate: position,
-        }),
+        })),
         // All addresses at the cursor.
         Tab::Heatmap => Some(Query::HeatmapCell(HeatmapCellQuery {
             window: Window { start: position.into(), end: f64::from(position) + 1.0 },

@@ -1,6 +1,7 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
 use query::category::Category;
+use query::diagnosis::FailureDiagnosisQuery;
 use query::diagnosis::{Cause, FailedRequest, Verdict};
 use query::finding::{FindingCode, Remedy};
 use query::{Answer, Query};
@@ -28,7 +29,11 @@ pub fn VerdictCard() -> Html {
     let position = failure.map(|failure| failure.event + 1);
     let whole = model.diagnosis().filter(|whole| whole.verdict.position == position);
     // A diagnosis is about the failure that matters most. Those of others are made when one is looked at.
-    let other = use_answer(position.filter(|_| whole.is_none()).map(|position| Query::FailureDiagnosis { position }));
+    let other = use_answer(
+        position
+            .filter(|_| whole.is_none())
+            .map(|position| Query::FailureDiagnosis(FailureDiagnosisQuery { position })),
+    );
     let verdict = match (whole, other.as_deref()) {
         (Some(whole), _) => Some(&whole.verdict),
         (None, Some(Answer::Diagnosis(other))) => Some(&other.verdict),

@@ -39,6 +39,7 @@ fn trace() -> Snapshot {
 mod tests {
     use format::import::{Encoding, Format, Imported};
     use query::diagnosis::Cause;
+    use query::diagnosis::DiagnosisQuery;
     use query::{Answer, Query};
     use session::Session;
 
@@ -49,7 +50,9 @@ mod tests {
         let format = Format { encoding: Encoding::Pickle, compression: None };
         let imported = Imported { format, protocol: Some(4), snapshot: trace(), findings: Vec::new(), header: None };
         let mut session = Session::build(imported, &mut |_| {});
-        let Answer::Diagnosis(found) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
+        let Answer::Diagnosis(found) = session.answer(0, &Query::Diagnosis(DiagnosisQuery)) else {
+            panic!("no diagnosis")
+        };
         let [failed] = &found.ooms[..] else { panic!("one request fails") };
         assert_eq!(found.verdict.cause, Cause::Leak, "{}", found.verdict.sentence);
         assert!(failed.requested < failed.cached && failed.fits_if_packed(), "{failed:?}");

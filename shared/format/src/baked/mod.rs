@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use self::columns::{restore, take};
-use query::{Answer, Axis, Query, Summary, Window};
+use query::diagnosis::DiagnosisQuery;
+use query::{Answer, Axis, OverviewQuery, Query, StateQuery, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +118,7 @@ impl Answered {
                     && is_real(asked.window)
                     && is_real(asked.bytes)
             }
-            (Query::Overview { columns, .. }, Answer::Overview(found)) => {
+            (Query::Overview(OverviewQuery { columns, .. }), Answer::Overview(found)) => {
                 let is_full = |length: usize| length == *columns as usize;
                 is_full(found.reserved.len())
                     && is_full(found.active.len())
@@ -126,12 +127,12 @@ impl Answered {
                     && found.outside.iter().all(|curve| is_full(curve.bytes.len()))
                     && is_real(found.window)
             }
-            (Query::State { position }, Answer::State(found)) => found.position == *position,
+            (Query::State(StateQuery { position }), Answer::State(found)) => found.position == *position,
             (Query::Classes(asked), Answer::Classes(found)) => {
                 found.query == *asked && found.classes.len() == found.memory.len()
             }
             (Query::Lines(asked), Answer::Lines(found)) => found.query == *asked,
-            (Query::Steps { .. }, Answer::Steps(_)) | (Query::Diagnosis, Answer::Diagnosis(_)) => true,
+            (Query::Steps(_), Answer::Steps(_)) | (Query::Diagnosis(DiagnosisQuery), Answer::Diagnosis(_)) => true,
             _ => false,
         }
     }

@@ -4,7 +4,11 @@ use crate::Session;
 use format::baked::{Answered, Part, Place};
 use format::import::Importer;
 use format::{Header, Kind};
-use query::{Axis, ClassesQuery, ColorBy, LinesQuery, Moments, Query, TimelineQuery, Window};
+use query::diagnosis::DiagnosisQuery;
+use query::{
+    Axis, ClassesQuery, ColorBy, LinesQuery, Moments, OverviewQuery, Query, StateQuery, StepsQuery, TimelineQuery,
+    Window,
+};
 use trace::Snapshot;
 use trace::limits::{
     ImportLimits, PREVIEW_COLUMNS, PREVIEW_FIRST_SHARE, PREVIEW_LEAST_BYTES, PREVIEW_PART_BYTES, PREVIEW_PLACES,
@@ -106,13 +110,13 @@ fn whole(session: &mut Session, device: u32, axis: Axis, mut room: usize) -> Vec
     let one = |query: Query| vec![query];
     let mut wanted = Vec::new();
     if axis == Axis::Event {
-        wanted.push(one(Query::Diagnosis));
-        wanted.push(one(Query::State { position: cursor }));
-        wanted.push(one(Query::State { position: peak }));
+        wanted.push(one(Query::Diagnosis(DiagnosisQuery)));
+        wanted.push(one(Query::State(StateQuery { position: cursor })));
+        wanted.push(one(Query::State(StateQuery { position: peak })));
     }
-    wanted.push([1, 2, 4].map(|by| Query::Overview { axis, columns: PREVIEW_COLUMNS / by }).into());
+    wanted.push([1, 2, 4].map(|by| Query::Overview(OverviewQuery { axis, columns: PREVIEW_COLUMNS / by })).into());
     if has_events {
-        wanted.push(one(Query::Steps { axis }));
+        wanted.push(one(Query::Steps(StepsQuery { axis })));
         // The description for a screen reader: the largest totals of the window.
         wanted.push(one(Query::Timeline(TimelineQuery {
             axis,

@@ -20,7 +20,8 @@ pub use headline::Headline;
 
 pub use format::baked::Place;
 use format::baked::{Answered, Part};
-use query::{Answer, Axis, ColorBy, Query, Summary, TimelineQuery, Window};
+use query::diagnosis::DiagnosisQuery;
+use query::{Answer, Axis, ColorBy, OverviewQuery, PositionAtQuery, Query, StepsQuery, Summary, TimelineQuery, Window};
 use trace::limits::{PREVIEW_PLACES, PREVIEWS_BYTES};
 
 /// Questions for fewer columns are about numbers, not for a picture: only an exact answer will do.
@@ -101,9 +102,8 @@ impl Preview {
                 pictures.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
             }
             // The marks of an overview are the same for any number of columns.
-            Query::Overview { axis: asked, .. } => {
-                of_device().find(|known| matches!(known.query, Query::Overview { axis, .. } if axis == *asked))
-            }
+            Query::Overview(OverviewQuery { axis: asked, .. }) => of_device()
+                .find(|known| matches!(known.query, Query::Overview(OverviewQuery { axis, .. }) if axis == *asked)),
             _ => None,
         };
         exact.or_else(picture).map(|known| known.answer.clone()).or_else(|| self.position(device, query))
@@ -111,10 +111,10 @@ impl Preview {
 
     /// Returns the position at a coordinate, on the axis whose coordinates are positions.
     fn position(&self, device: u32, query: &Query) -> Option<Answer> {
-        let Query::PositionAt { axis: Axis::Event, x } = *query else { return None };
+        let Query::PositionAt(PositionAtQuery { axis: Axis::Event, x }) = *query else { return None };
         let events = self.summary.devices.get(device as usize)?.events;
         // Casts of floats saturate.
-        Some(Answer::Position(Some((x.max(0.0) as u32).min(events))))
+        Some(Answer::PositionAt((x.max(0.0) as u32).min(events)))
     }
 
     /// Returns the bytes of the preview that answers a question better than those that have been added.
@@ -122,8 +122,10 @@ impl Preview {
         let (axis, window) = match query {
             Query::Timeline(asked) if is_plain_picture(asked) => (asked.axis, asked.window),
             Query::Timeline(asked) => return self.whole(device, asked.axis),
-            Query::Overview { axis, .. } | Query::Steps { axis } => return self.whole(device, *axis),
-            Query::State { .. } | Query::Diagnosis | Query::Classes(_) | Query::Lines(_) => {
+            Query::Overview(OverviewQuery { axis, .. }) | Query::Steps(StepsQuery { axis }) => {
+                return self.whole(device, *axis);
+            }
+            Query::State(_) | Query::Diagnosis(DiagnosisQuery) | Query::Classes(_) | Query::Lines(_) => {
                 return self.whole(device, Axis::Event);
             }
             _ => return None,
@@ -157,7 +159,7 @@ impl Preview {
     /// Returns one or two lines about the trace, for a link to it.
     pub fn headline(&self) -> Headline {
         let device = self.summary.telling_device();
-        let diagnosis = match self.answer(device.unwrap_or(0), &Query::Diagnosis) {
+        let diagnosis = match self.answer(device.unwrap_or(0), &Query::Diagnosis(DiagnosisQuery)) {
             Some(Answer::Diagnosis(diagnosis)) => Some(diagnosis),
             _ => None,
         };

@@ -1,7 +1,7 @@
 //! A person's own rules change the lines, colours and folded boxes of a session.
 
 use query::folding::{Overrides, fold, run_text};
-use query::{Answer, FlameQuery, Query};
+use query::{AllocationQuery, Answer, FlameQuery, Query, SiteQuery};
 use session::Session;
 use trace::event::Action;
 use trace::frames::{Frame, FrameId, Symbols};
@@ -44,7 +44,9 @@ fn session() -> Session {
 /// Returns the rows of the folded stack of an allocation.
 fn rows(session: &mut Session, id: u32) -> Vec<String> {
     use query::folding::Part;
-    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation { id }) else { panic!("no allocation") };
+    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation(AllocationQuery { id })) else {
+        panic!("no allocation")
+    };
     let frames = &detail.alloc_stack;
     let row = |part| match part {
         Part::Frame(i) => frames[i].name.clone(),
@@ -73,7 +75,9 @@ fn boxes(session: &mut Session, bottom_up: bool) -> Vec<String> {
 }
 
 fn line(session: &mut Session) -> String {
-    let Answer::Site(site) = session.answer(0, &Query::Site { stack: 1, position: 3 }) else { panic!("no call site") };
+    let Answer::Site(site) = session.answer(0, &Query::Site(SiteQuery { stack: 1, position: 3 })) else {
+        panic!("no call site")
+    };
     site.label
 }
 
@@ -108,9 +112,13 @@ fn a_persons_own_rules_change_every_answer() {
 #[test]
 fn a_missing_stack_has_a_reason_and_a_remedy() {
     let mut session = session();
-    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation { id: 1 }) else { panic!("no allocation") };
+    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation(AllocationQuery { id: 1 })) else {
+        panic!("no allocation")
+    };
     let missing = detail.missing.expect("a reason");
     assert!(missing.reason.contains("no Python code") && missing.remedy.contains("stacks=\"all\""), "{missing:?}");
-    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation { id: 0 }) else { panic!("no allocation") };
+    let Answer::Allocation(detail) = session.answer(0, &Query::Allocation(AllocationQuery { id: 0 })) else {
+        panic!("no allocation")
+    };
     assert_eq!(detail.missing, None);
 }

@@ -8,7 +8,7 @@ use format::redaction::Redaction;
 use format::{ChunkReader, Device, End, EventColumns, Header, Kind, PRELUDE_BYTES, Writer};
 use query::copy::Named;
 use query::finding::FindingCode;
-use query::{Answer, Query};
+use query::{AllocationQuery, Answer, Query};
 use report::FileReport;
 use session::Session;
 use trace::event::Action;
@@ -116,7 +116,7 @@ fn damaged(bytes: &[u8], place: usize) -> Imported {
 /// The category of each allocation.
 fn categories(imported: Imported) -> Vec<String> {
     let mut session = Session::build(imported, &mut |_| {});
-    let of = |session: &mut Session, id| match session.answer(0, &Query::Allocation { id }) {
+    let of = |session: &mut Session, id| match session.answer(0, &Query::Allocation(AllocationQuery { id })) {
         Answer::Allocation(detail) => Some(detail.contexts[0].1.split(':').next().unwrap().to_owned()),
         _ => None,
     };

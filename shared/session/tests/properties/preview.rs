@@ -7,7 +7,11 @@ use crate::common::{describe, fixtures, import};
 use format::import::Imported;
 use format::{Header, Writer, prelude, seal};
 use proptest::prelude::*;
-use query::{Answer, Axis, ColorBy, Query, TimelineQuery, Window};
+use query::diagnosis::DiagnosisQuery;
+use query::{
+    AllocationQuery, Answer, Axis, ColorBy, OverviewQuery, PositionAtQuery, Query, StateQuery, StepsQuery,
+    TimelineQuery, Window,
+};
 use session::Session;
 use session::preview::{self, Preview};
 use trace::event::Action;
@@ -144,20 +148,20 @@ fn the_first_preview_is_small_and_answers_what_is_asked_first() {
     let device = &summary.devices[1];
     let whole = picture(Axis::Event, device.event, 1_733);
     for query in [
-        Query::Diagnosis,
-        Query::State { position: device.decisive_oom.unwrap() },
-        Query::State { position: device.peak_position },
-        Query::Overview { axis: Axis::Event, columns: 1_400 },
-        Query::Overview { axis: Axis::Event, columns: 16 },
-        Query::Steps { axis: Axis::Event },
+        Query::Diagnosis(DiagnosisQuery),
+        Query::State(StateQuery { position: device.decisive_oom.unwrap() }),
+        Query::State(StateQuery { position: device.peak_position }),
+        Query::Overview(OverviewQuery { axis: Axis::Event, columns: 1_400 }),
+        Query::Overview(OverviewQuery { axis: Axis::Event, columns: 16 }),
+        Query::Steps(StepsQuery { axis: Axis::Event }),
         Query::Timeline(whole.clone()),
     ] {
         assert!(preview.answer(1, &query).is_some(), "{query:?}");
     }
     // What only the whole trace can tell.
     for query in [
-        Query::State { position: 77 },
-        Query::Allocation { id: 0 },
+        Query::State(StateQuery { position: 77 }),
+        Query::Allocation(AllocationQuery { id: 0 }),
         Query::Timeline(TimelineQuery { filter: vec![">1MiB".to_owned()], ..whole.clone() }),
         Query::Timeline(TimelineQuery { color_by: ColorBy::Size, ..whole.clone() }),
         Query::Timeline(TimelineQuery {
@@ -170,8 +174,8 @@ fn the_first_preview_is_small_and_answers_what_is_asked_first() {
         assert_eq!(preview.answer(1, &query), None, "{query:?}");
     }
     for (x, want) in [(-1.0, 0), (7.5, 7), (1e12, device.events)] {
-        let query = Query::PositionAt { axis: Axis::Event, x };
-        assert_eq!(preview.answer(1, &query), Some(Answer::Position(Some(want))), "{x}");
+        let query = Query::PositionAt(PositionAtQuery { axis: Axis::Event, x });
+        assert_eq!(preview.answer(1, &query), Some(Answer::PositionAt(want)), "{x}");
     }
     let headline = preview.headline();
     assert!(headline.title.starts_with("run 7: "), "{headline:?}");
@@ -189,7 +193,7 @@ fn the_first_preview_is_small_and_answers_what_is_asked_first() {
     assert!(preview.add(&tile, &recording[tile.start as usize..tile.end as usize]));
     assert!(length(&preview) < device.event.length() / 3.0);
     // The other axis and the other device come later.
-    for (device, query) in [(1, Query::Steps { axis: Axis::Time }), (0, Query::Diagnosis)] {
+    for (device, query) in [(1, Query::Steps(StepsQuery { axis: Axis::Time })), (0, Query::Diagnosis(DiagnosisQuery))] {
         assert_eq!(preview.answer(device, &query), None);
         let range = preview.wanted(device, &query).expect("it has a preview");
         preview.add(&range, &recording[range.start as usize..range.end as usize]);
@@ -242,7 +246,7 @@ fn a_preview_of_this_version_stays_readable() {
     let preview = all(&std::fs::read(path).unwrap());
     let device = preview.summary().telling_device().unwrap();
     assert!(preview.answers().count() > 5);
-    assert!(matches!(preview.answer(device, &Query::Diagnosis), Some(Answer::Diagnosis(_))));
+    assert!(matches!(preview.answer(device, &Query::Diagnosis(DiagnosisQuery)), Some(Answer::Diagnosis(_))));
 }
 
 /// Returns the payload of a first preview with every kind of answer.

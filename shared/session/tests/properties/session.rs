@@ -4,8 +4,9 @@ use crate::support::{Run, ops, run};
 use proptest::prelude::*;
 use query::finding::FindingCode;
 use query::{
-    Answer, ColorBy, EventColumn, EventFilter, EventOrder, FindQuery, Flame, FlameQuery, LineStepQuery, ListStart,
-    Paint, Quads, Query, SearchResult, SegmentLayout, Segments, SegmentsQuery, SortedQuery, Window,
+    AllocationQuery, Answer, ColorBy, EventColumn, EventFilter, EventOrder, EventTextQuery, EventsQuery, FindQuery,
+    Flame, FlameQuery, LineStepQuery, ListStart, NextHitQuery, Paint, Quads, Query, SearchQuery, SearchResult,
+    SegmentLayout, SegmentQuery, Segments, SegmentsQuery, SiteQuery, StateQuery, StepEventQuery, Window,
 };
 use replay::{Allocation, Replay};
 use session::Session;
@@ -116,7 +117,7 @@ proptest! {
             prop_assert_eq!(flame.total, truth);
             check_boxes(&flame);
         }
-        let state = ask!(session, Query::State { position } => State);
+        let state = ask!(session, Query::State(StateQuery { position }) => State);
         prop_assert_eq!(state.totals.requested, truth);
     }
 
@@ -130,7 +131,7 @@ proptest! {
             let want = matching(&all, term);
             let sum = |ids: &mut dyn Iterator<Item = &u32>| ids.map(|&i| all[i as usize].requested).sum::<u64>();
             let live = |p: u32| sum(&mut want.iter().filter(|&&i| all[i as usize].is_active_at(p)));
-            let got = ask!(session, Query::Search { term: term.to_owned() } => Search);
+            let got = ask!(session, Query::Search(SearchQuery { term: term.to_owned() }) => Search);
             prop_assert_eq!(got.none.is_some(), want.is_empty());
             prop_assert!(!got.understood.is_empty());
             prop_assert_eq!(got.clone(), SearchResult {
@@ -152,8 +153,8 @@ proptest! {
                 let mut from = None;
                 for id in order {
                     let position = if forward { 0 } else { u32::MAX };
-                    let query = Query::NextHit { term: term.to_owned(), from, position, forward };
-                    let hit = ask!(session, query => Hit).unwrap();
+                    let query = Query::NextHit(NextHitQuery { term: term.to_owned(), from, position, forward });
+                    let hit = ask!(session, query => NextHit).unwrap();
                     prop_assert_eq!((hit.allocation, hit.of as usize), (id, want.len()));
                     prop_assert_eq!(want[hit.number as usize - 1], id);
                     prop_assert_eq!(hit.position, all[id as usize].begin);
@@ -161,7 +162,7 @@ proptest! {
                 }
             }
             // What the term does not match.
-            let hidden = ask!(session, Query::Search { term: format!("-{term}") } => Search);
+            let hidden = ask!(session, Query::Search(SearchQuery { term: format!("-{term}") }) => Search);
             let whole: u64 = all.iter().map(|a| a.requested).sum();
             prop_assert_eq!(hidden.count as usize, all.len() - want.len());
             prop_assert_eq!(hidden.bytes, whole - sum(&mut want.iter()));
@@ -219,7 +220,7 @@ proptest! {
                 .filter(|(_, e)| actions.is_empty() || actions.contains(&e.action.name()))
                 .map(|(i, _)| i)
                 .collect();
-            let query = Query::Events { filter: filter.clone(), first: 0, count: 1_000, locate };
+            let query = Query::Events(EventsQuery { order: EventOrder::default(), filter: filter.clone(), first: 0, count: 1_000, locate });
             let list = ask!(session, query => Events);
             prop_assert_eq!(list.rows.iter().filter_map(|row| Some(row.event()?.index)).collect::<Vec<_>>(), want.clone());
             let before = want.iter().filter(|&&i| i < locate).count() as u32;
@@ -227,15 +228,15 @@ proptest! {
             // Steps visit the positions that these events lead to.
             let mut position = 0;
             for &index in &want {
-                let query = Query::StepEvent { filter: filter.clone(), position, forward: true };
-                position = ask!(session, query => Position).unwrap();
+                let query = Query::StepEvent(StepEventQuery { filter: filter.clone(), position, forward: true });
+                position = ask!(session, query => StepEvent).unwrap();
                 prop_assert_eq!(position, index + 1);
             }
-            let query = Query::StepEvent { filter: filter.clone(), position, forward: true };
-            prop_assert_eq!(ask!(session, query => Position), None);
+            let query = Query::StepEvent(StepEventQuery { filter: filter.clone(), position, forward: true });
+            prop_assert_eq!(ask!(session, query => StepEvent), None);
             for &index in want.iter().rev().skip(1) {
-                let query = Query::StepEvent { filter: filter.clone(), position, forward: false };
-                position = ask!(session, query => Position).unwrap();
+                let query = Query::StepEvent(StepEventQuery { filter: filter.clone(), position, forward: false });
+                position = ask!(session, query => StepEvent).unwrap();
                 prop_assert_eq!(position, index + 1);
             }
         }
@@ -250,7 +251,7 @@ proptest! {
         let mut session = open(run);
         prop_assert_eq!(session.summary().devices[0].peak.requested, peak);
         for stack in 0..6 {
-            let site = ask!(session, Query::Site { stack, position: end } => Site);
+            let site = ask!(session, Query::Site(SiteQuery { stack, position: end }) => Site);
             let own: Vec<&Allocation> = all.iter().filter(|a| a.stack == StackId(stack)).collect();
             let live = |p: u32| own.iter().filter(|a| a.is_active_at(p)).map(|a| a.requested).sum::<u64>();
             prop_assert_eq!(site.count as usize, own.len());
@@ -261,13 +262,13 @@ proptest! {
             prop_assert_eq!(site.live, site.live_at_end);
         }
         for (id, a) in (0..).zip(&all) {
-            let detail = ask!(session, Query::Allocation { id } => Allocation);
+            let detail = ask!(session, Query::Allocation(AllocationQuery { id }) => Allocation);
             let before = all[..id as usize].iter().filter(|b| b.address == a.address).count();
             prop_assert_eq!(&detail.name, &format!("b{:x}_{before}", a.address.0));
             prop_assert_eq!((detail.requested, detail.size), (a.requested, a.size));
             prop_assert_eq!(detail.allocated_at.unwrap_or(0), a.begin);
             prop_assert_eq!(detail.free_completed_at.unwrap_or(Allocation::NEVER), a.end);
-            let segment = ask!(session, Query::Segment { address: a.address, position: a.begin } => Segment);
+            let segment = ask!(session, Query::Segment(SegmentQuery { address: a.address, position: a.begin }) => Segment);
             prop_assert!(segment.unwrap().row.active >= a.size);
         }
     }
@@ -278,12 +279,12 @@ proptest! {
         let all = allocations(&mut run);
         let mut session = open(run);
         for id in 0..all.len() as u32 {
-            let detail = ask!(session, Query::Allocation { id } => Allocation);
-            let hit = ask!(session, Query::NextHit { term: detail.name.clone(), from: None, position: 0, forward: true } => Hit).unwrap();
+            let detail = ask!(session, Query::Allocation(AllocationQuery { id }) => Allocation);
+            let hit = ask!(session, Query::NextHit(NextHitQuery { term: detail.name.clone(), from: None, position: 0, forward: true }) => NextHit).unwrap();
             prop_assert_eq!((hit.allocation, hit.of), (id, 1));
             // The first digits find it too, among others.
             let term = format!("0x{:x}", detail.address.0 >> 16);
-            let found = ask!(session, Query::Search { term: term.clone() } => Search);
+            let found = ask!(session, Query::Search(SearchQuery { term: term.clone() }) => Search);
             let want = all.iter().filter(|a| a.address.0 >> 16 == detail.address.0 >> 16).count();
             prop_assert_eq!(found.count as usize, want);
         }
@@ -308,28 +309,28 @@ proptest! {
             highlight: highlight.clone(),
             line: None, ..SegmentsQuery::default() };
         let queries = [
-            Query::State { position },
+            Query::State(StateQuery { position }),
             Query::Segments(segments(SegmentLayout::ToScale)),
             Query::Segments(segments(SegmentLayout::Packed)),
-            Query::Events { filter: filter.clone(), first: position, count: id, locate: id },
-            Query::Events { filter: EventFilter::default(), first: position, count: id, locate: id },
-            Query::StepEvent { filter, position, forward: true },
-            Query::StepEvent { filter: EventFilter::default(), position, forward: false },
-            Query::Search { term: term.clone() },
+            Query::Events(EventsQuery { order: EventOrder::default(), filter: filter.clone(), first: position, count: id, locate: id }),
+            Query::Events(EventsQuery { order: EventOrder::default(), filter: EventFilter::default(), first: position, count: id, locate: id }),
+            Query::StepEvent(StepEventQuery { filter, position, forward: true }),
+            Query::StepEvent(StepEventQuery { filter: EventFilter::default(), position, forward: false }),
+            Query::Search(SearchQuery { term: term.clone() }),
             Query::Find(FindQuery { term: term.clone(), position, start: ListStart::At(id), rows: id }),
             Query::Find(FindQuery { term: term.clone(), position, start: ListStart::BeforeNext(Some(id)), rows: id }),
-            Query::EventText { index: position },
-            Query::SortedEvents(SortedQuery {
+            Query::EventText(EventTextQuery { index: position }),
+            Query::Events(EventsQuery {
                 filter: EventFilter::default(),
                 order: EventOrder { by: EventColumn::ALL[id as usize % EventColumn::ALL.len()], is_falling: id % 3 == 0 },
                 first: position, count: id, locate: id,
             }),
-            Query::NextHit { term, from: (id % 2 == 0).then_some(id), position, forward: true },
-            Query::Allocation { id },
+            Query::NextHit(NextHitQuery { term, from: (id % 2 == 0).then_some(id), position, forward: true }),
+            Query::Allocation(AllocationQuery { id }),
             Query::LineStep(LineStepQuery { stack: id % 7, from: Some(position), position, forward: true }),
             Query::LineStep(LineStepQuery { stack: id, from: None, position, forward: false }),
-            Query::Site { stack: id, position },
-            Query::Segment { address: trace::units::Address(start as u64), position },
+            Query::Site(SiteQuery { stack: id, position }),
+            Query::Segment(SegmentQuery { address: trace::units::Address(start as u64), position }),
             Query::Flame(FlameQuery {
                 position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight, ..FlameQuery::default() }),
         ];

@@ -2,7 +2,7 @@
 
 use format::import::ImportError;
 use query::own_rules::OwnRules;
-use query::{Answer, EventFilter, Query};
+use query::{AllocationQuery, Answer, EventFilter, EventOrder, EventsQuery, Query};
 use session::{LiveSession, RecordedRequests};
 use trace::limits::LiveLimits;
 
@@ -112,7 +112,7 @@ impl WatchedSession {
 
     /// Returns what identifies an allocation when numbers change.
     fn life(&mut self, device: u32, id: u32) -> Option<Life> {
-        match self.session.answer(device as usize, &Query::Allocation { id }) {
+        match self.session.answer(device as usize, &Query::Allocation(AllocationQuery { id })) {
             Answer::Allocation(detail) => Some(Life { address: detail.address.0, allocated_at: detail.allocated_at }),
             _ => None,
         }
@@ -129,7 +129,13 @@ impl WatchedSession {
     /// Returns the allocation that the event before `position` made.
     fn allocated_by(&mut self, device: u32, position: u32) -> Option<u32> {
         let mut rows = |first, count, locate| {
-            let query = Query::Events { filter: EventFilter::default(), first, count, locate };
+            let query = Query::Events(EventsQuery {
+                order: EventOrder::default(),
+                filter: EventFilter::default(),
+                first,
+                count,
+                locate,
+            });
             match self.session.answer(device as usize, &query) {
                 Answer::Events(rows) => Some(rows),
                 _ => None,

@@ -2,7 +2,9 @@
 
 mod items;
 
-use query::{AllocationDetail, Answer, LineQuery, Moments, Query, StateAt};
+use query::{
+    AllocationDetail, AllocationQuery, Answer, LineQuery, Moments, Query, SegmentQuery, SiteQuery, StateAt, StateQuery,
+};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -23,7 +25,9 @@ pub fn ContextMenu() -> Html {
     let cursor = model.view.cursor;
     // The answer about an event names its allocation, which is asked for next.
     let state = use_exact_answer(match &subject {
-        Some(Subject::Event(position) | Subject::Moment(position)) => Some(Query::State { position: *position }),
+        Some(Subject::Event(position) | Subject::Moment(position)) => {
+            Some(Query::State(StateQuery { position: *position }))
+        }
         _ => None,
     });
     let event = match (state.as_deref(), &subject) {
@@ -37,17 +41,23 @@ pub fn ContextMenu() -> Html {
     let is_moment = matches!(subject, Some(Subject::Moment(_)));
     let of_event = event.filter(|_| !is_moment).and_then(|state| state.event.as_ref()?.allocation);
     let query = match &subject {
-        Some(Subject::Selection(Selection::Allocation(id))) => Some(Query::Allocation { id: *id }),
+        Some(Subject::Selection(Selection::Allocation(id))) => Some(Query::Allocation(AllocationQuery { id: *id })),
         Some(Subject::Selection(Selection::Line(stack))) => Some(Query::Line(LineQuery {
             stack: *stack,
             moments: Moments { at: cursor, since: None },
             range: None,
             filter: Vec::new(),
         })),
-        Some(Subject::Selection(Selection::Site(stack))) => Some(Query::Site { stack: *stack, position: cursor }),
-        Some(Subject::Segment(position, address)) => Some(Query::Segment { address: *address, position: *position }),
-        Some(Subject::Frame { stack: Some(stack), .. }) => Some(Query::Site { stack: *stack, position: cursor }),
-        Some(Subject::Event(_)) => of_event.map(|id| Query::Allocation { id }),
+        Some(Subject::Selection(Selection::Site(stack))) => {
+            Some(Query::Site(SiteQuery { stack: *stack, position: cursor }))
+        }
+        Some(Subject::Segment(position, address)) => {
+            Some(Query::Segment(SegmentQuery { address: *address, position: *position }))
+        }
+        Some(Subject::Frame { stack: Some(stack), .. }) => {
+            Some(Query::Site(SiteQuery { stack: *stack, position: cursor }))
+        }
+        Some(Subject::Event(_)) => of_event.map(|id| Query::Allocation(AllocationQuery { id })),
         _ => None,
     };
     let is_asking = query.is_some();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use query::folding::{best_frame, fold, short_name};
-use query::{AllocationDetail, Answer, Query};
+use query::{AllocationDetail, AllocationQuery, Answer, Query};
 use trace::units::Count;
 use yew::prelude::*;
 
@@ -29,7 +29,7 @@ pub struct AllocationPaneProps {
 pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let answer = use_answer(Some(Query::Allocation { id: props.id }));
+    let answer = use_answer(Some(Query::Allocation(AllocationQuery { id: props.id })));
     let detail = match answer.as_deref() {
         Some(Answer::Allocation(detail)) => detail,
         Some(Answer::Refused(reason)) => return unknown(format!("Allocation {}", Count(props.id.into())), reason),

@@ -1,6 +1,8 @@
 //! The details of two steps: what one holds more than the other, line by line.
 
-use query::{Answer, Axis, CompareStepsQuery, ComparedLine, ComparedStep, Query, StepMemory, step_growth, step_mark};
+use query::{
+    Answer, Axis, CompareStepsQuery, ComparedLine, ComparedStep, Query, StepMemory, StepsQuery, step_growth, step_mark,
+};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -35,9 +37,9 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
     let palette = use_palette();
     let by_peak = model.view.compares_peaks;
     let answer = use_answer(Some(steps_query(props.steps, by_peak)));
-    let list = use_answer(Some(Query::Steps { axis: Axis::Event }));
+    let list = use_answer(Some(Query::Steps(StepsQuery { axis: Axis::Event })));
     let found = match answer.as_deref() {
-        Some(Answer::StepComparison(found)) => found,
+        Some(Answer::CompareSteps(found)) => found,
         Some(Answer::Refused(sentence)) => return html! { <p class="quiet">{ sentence.clone() }</p> },
         _ => return html! {},
     };
@@ -138,7 +140,7 @@ fn mark(line: &ComparedLine) -> Html {
 
 /// Describes two steps for a screen reader.
 pub fn steps_text(model: &ModelHandle, answer: Option<&Answer>) -> String {
-    let (Some(_), Some(Answer::StepComparison(found))) = (model.view.compared, answer) else { return String::new() };
+    let (Some(_), Some(Answer::CompareSteps(found))) = (model.view.compared, answer) else { return String::new() };
     let largest = found.lines.first().filter(|line| step_growth(&line.earlier, &line.later, false) > 0);
     let largest = largest.map(|line| {
         let grown = Bytes(step_growth(&line.earlier, &line.later, false).unsigned_abs());

@@ -1,7 +1,7 @@
 //! The details pane without a selection: the most important findings and the event at the cursor.
 
 use query::finding::FindingCode;
-use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt};
+use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt, StateQuery};
 use trace::event::Action as EventAction;
 use trace::totals::Totals;
 use trace::units::{Bytes, Count};
@@ -35,7 +35,7 @@ fn before_all(model: &Model) -> String {
 #[component]
 pub fn NothingPane() -> Html {
     let model = use_model();
-    let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let answer = use_answer(Some(Query::State(StateQuery { position: model.view.cursor })));
     let near = use_near(&model);
     let state = match answer.as_deref() {
         Some(Answer::State(state)) => Some(state),
@@ -184,7 +184,7 @@ pub fn select_here(model: &ModelHandle) {
         });
         ask(&handle, Query::Lines(LinesQuery { moments, rows: 1, filter }), reply);
     });
-    ask(model, Query::State { position }, reply);
+    ask(model, Query::State(StateQuery { position }), reply);
 }
 
 #[cfg(test)]

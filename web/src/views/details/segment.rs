@@ -1,6 +1,6 @@
 //! The details of the selected segment at the cursor.
 
-use query::{Answer, Query};
+use query::{Answer, Query, SegmentQuery};
 use trace::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
@@ -23,11 +23,11 @@ pub struct SegmentPaneProps {
 #[component]
 pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     let model = use_model();
-    let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
+    let answer = use_answer(Some(Query::Segment(SegmentQuery { address: props.address, position: model.view.cursor })));
     // The event at the cursor may be the one that released it.
     let is_gone = matches!(answer.as_deref(), Some(Answer::Segment(None)));
     let before = model.view.cursor.checked_sub(1).filter(|_| is_gone);
-    let before = use_answer(before.map(|position| Query::Segment { address: props.address, position }));
+    let before = use_answer(before.map(|position| Query::Segment(SegmentQuery { address: props.address, position })));
     let segment = match [answer.as_deref(), before.as_deref()] {
         [Some(Answer::Segment(Some(segment))), _] | [_, Some(Answer::Segment(Some(segment)))] => segment,
         [Some(Answer::Segment(None)), _] => {

@@ -1,7 +1,7 @@
 //! The details of the selected call site.
 
 use query::folding::best_frame;
-use query::{Answer, Query};
+use query::{Answer, Query, SiteQuery};
 use trace::units::Count;
 use yew::prelude::*;
 
@@ -28,7 +28,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let site_name = use_site_name(&model, props.stack);
-    let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));
+    let answer = use_answer(Some(Query::Site(SiteQuery { stack: props.stack, position: model.view.cursor })));
     let site = match answer.as_deref() {
         Some(Answer::Site(site)) => site,
         Some(Answer::Refused(reason)) => {

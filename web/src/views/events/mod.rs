@@ -12,7 +12,10 @@ use columns::{column_menu, fitting, head};
 use filters::FilterForm;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
-use query::{Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, ListRow, Query, SortedQuery};
+use query::{
+    Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, EventTextQuery, EventsQuery, ListRow,
+    PartnerQuery, Query,
+};
 use row::{Row, Wish};
 use trace::units::{Count, counted};
 use yew::prelude::*;
@@ -45,9 +48,9 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
 fn rows_of(filter: &EventFilter, order: EventOrder, first: u32, count: u32, locate: u32) -> Query {
     let filter = filter.clone();
     if order == EventOrder::default() {
-        return Query::Events { filter, first, count, locate };
+        return Query::Events(EventsQuery { order: EventOrder::default(), filter, first, count, locate });
     }
-    Query::SortedEvents(SortedQuery { filter, order, first, count, locate })
+    Query::Events(EventsQuery { filter, order, first, count, locate })
 }
 
 /// The events tab.
@@ -272,7 +275,7 @@ pub fn copy_event(model: &ModelHandle) {
 fn copy_at(model: &ModelHandle, index: u32) {
     let handle = model.clone();
     let reply = Callback::from(move |answer| {
-        let Answer::Text(Some(text)) = answer else { return };
+        let Answer::EventText(Some(text)) = answer else { return };
         let said = if copy_text(&text) {
             format!("Copied event {}", Count(u64::from(index) + 1))
         } else {
@@ -280,20 +283,20 @@ fn copy_at(model: &ModelHandle, index: u32) {
         };
         handle.dispatch(Action::Notify(said));
     });
-    ask(model, Query::EventText { index }, reply);
+    ask(model, Query::EventText(EventTextQuery { index }), reply);
 }
 
 /// Moves the cursor to the free of the allocation that it stands behind, or from the free to the allocation.
 pub fn to_partner(model: &ModelHandle) {
     let handle = model.clone();
     let reply = Callback::from(move |answer| match answer {
-        Answer::Position(Some(position)) => handle.dispatch(Action::SetCursor(position)),
-        Answer::Position(None) => {
+        Answer::Partner(Some(position)) => handle.dispatch(Action::SetCursor(position)),
+        Answer::Partner(None) => {
             handle.dispatch(Action::Notify("The trace has no matching alloc or free for this event.".to_owned()));
         }
         _ => {}
     });
-    ask(model, Query::Partner { position: model.now().view.cursor }, reply);
+    ask(model, Query::Partner(PartnerQuery { position: model.now().view.cursor }), reply);
 }
 
 /// Returns the subject of an event.

@@ -13,7 +13,10 @@ use canvas::FlameCanvas;
 use label::change;
 use layout::Tree;
 use query::folding::{fold, short_name};
-use query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query, Sandwich};
+use query::{
+    AllocationQuery, Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query,
+    Sandwich, SiteQuery, StateQuery,
+};
 use table::FlameTable;
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
@@ -63,7 +66,7 @@ pub fn Flame() -> Html {
     let above = use_answer(above);
     let answer = use_answer(Some(Query::Flame(question)));
     use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
-    let state = use_answer(Some(Query::State { position: at }));
+    let state = use_answer(Some(Query::State(StateQuery { position: at })));
     let tree = use_tree(answer.as_ref());
     let tree_above = use_tree(above.as_ref());
     let on_width = {
@@ -119,12 +122,12 @@ pub fn Flame() -> Html {
         _ => None,
     };
     let chosen = use_answer(match view.selection {
-        Selection::Site(stack) => Some(Query::Site { stack, position: at }),
+        Selection::Site(stack) => Some(Query::Site(SiteQuery { stack, position: at })),
         Selection::Line(stack) => {
             let moments = Moments { at, since: None };
             Some(Query::Line(LineQuery { stack, moments, range: None, filter: Vec::new() }))
         }
-        Selection::Allocation(id) => Some(Query::Allocation { id }),
+        Selection::Allocation(id) => Some(Query::Allocation(AllocationQuery { id })),
         _ => None,
     });
     let marked = match (answer.as_deref(), chosen.as_deref()) {
@@ -155,7 +158,7 @@ pub fn Flame() -> Html {
         ),
         Some(Answer::Flame(_)) => {
             let part = |answer: Option<&Rc<Answer>>, tree: &Rc<Tree>, upwards: bool| {
-                let answer = answer.map_or_else(|| Rc::new(Answer::Position(None)), Rc::clone);
+                let answer = answer.map_or_else(|| Rc::new(Answer::Partner(None)), Rc::clone);
                 let (tree, on_width) = (Rc::clone(tree), on_width.clone());
                 let (on_pick, on_choose, chosen, marked) = match upwards {
                     true => (on_caller.clone(), on_choose_caller.clone(), chosen_caller, Vec::new()),

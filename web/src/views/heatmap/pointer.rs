@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, Query, Window};
+use query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, PositionAtQuery, Query, Window};
 use trace::order::Within;
 use trace::units::Address;
 use yew::prelude::*;
@@ -160,11 +160,11 @@ impl PointerHandler {
         let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
         let model = self.model.clone();
         let reply = Callback::from(move |answer| {
-            if let Answer::Position(Some(position)) = answer {
+            if let Answer::PositionAt(position) = answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
-        ask(&self.model, Query::PositionAt { axis: self.model.now().view.axis, x }, reply);
+        ask(&self.model, Query::PositionAt(PositionAtQuery { axis: self.model.now().view.axis, x }), reply);
     }
 }
 

@@ -9,7 +9,7 @@ mod picture;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Axis, Query};
+use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query};
 use trace::order::Within;
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
@@ -43,7 +43,7 @@ pub fn Overview() -> Html {
     let size = canvas.size();
     let axis = model.view.axis;
     let columns = (plot(size).width * size.ratio).round() as u32;
-    let answer = use_answer((columns > 0).then_some(Query::Overview { axis, columns }));
+    let answer = use_answer((columns > 0).then_some(Query::Overview(OverviewQuery { axis, columns })));
     let runs = use_lines_over(&model, CurvesFor::Overview, model.extent(), columns);
     let cursor = use_cursor_x(&model);
     let range = use_range(&model);
@@ -225,11 +225,11 @@ impl PointerHandler {
     fn bring_cursor(&self, axis: Axis, x: f64) {
         let model = self.model.clone();
         let reply = Callback::from(move |answer| {
-            if let Answer::Position(Some(position)) = answer {
+            if let Answer::PositionAt(position) = answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
-        (self.ask)(Query::PositionAt { axis, x }, reply);
+        (self.ask)(Query::PositionAt(PositionAtQuery { axis, x }), reply);
     }
 
     /// Opens the menu of what is at a coordinate, between two others.
@@ -238,10 +238,10 @@ impl PointerHandler {
         for (i, x) in around.into_iter().enumerate() {
             let (model, found) = (self.model.clone(), Rc::clone(&found));
             let reply = Callback::from(move |answer| {
-                let Answer::Position(position) = answer else { return };
+                let Answer::PositionAt(position) = answer else { return };
                 let mut found = found.borrow_mut();
                 if let Some(place) = found.get_mut(i) {
-                    *place = position;
+                    *place = Some(position);
                 }
                 let (now, [Some(before), Some(here), Some(behind)]) = (model.now(), *found) else { return };
                 if let Some(device) = now.device() {
@@ -249,7 +249,7 @@ impl PointerHandler {
                     model.dispatch(Action::OpenMenu(OpenMenu { at, subject }));
                 }
             });
-            (self.ask)(Query::PositionAt { axis, x }, reply);
+            (self.ask)(Query::PositionAt(PositionAtQuery { axis, x }), reply);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The memory beside the allocator under the overview: a thin curve for each quantity that was sampled.
 
-use query::{Answer, Axis, OutsideCurve, Query, Window};
+use query::{Answer, Axis, OutsideCurve, OverviewQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
@@ -19,8 +19,9 @@ pub fn OutsideCurves() -> Html {
     let is_open = use_state_eq(|| false);
     let axis = model.view.axis;
     let is_there = model.device().is_some_and(|device| device.outside > 0);
-    let answer = use_answer((is_there && *is_open).then_some(Query::Overview { axis, columns: COLUMNS }));
-    let cursor = use_answer((is_there && *is_open).then_some(Query::State { position: model.view.cursor }));
+    let answer =
+        use_answer((is_there && *is_open).then_some(Query::Overview(OverviewQuery { axis, columns: COLUMNS })));
+    let cursor = use_answer((is_there && *is_open).then_some(Query::State(StateQuery { position: model.view.cursor })));
     if !is_there {
         return html! {};
     }

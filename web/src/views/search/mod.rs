@@ -8,7 +8,7 @@ mod rows;
 use help::help;
 use list::{LIST_ID, Shown, list, row_id};
 use query::term::Term;
-use query::{Answer, FindQuery, Hit, ListStart, Query, SearchResult};
+use query::{Answer, FindQuery, Hit, ListStart, Query, SearchQuery, SearchResult};
 use rows::{ROWS, Row, actions};
 use trace::units::{Bytes, Count};
 use wasm_bindgen::JsCast;
@@ -39,7 +39,7 @@ pub fn SearchBox() -> Html {
     let unread = use_state_eq(|| None::<String>);
     // The term that the box sent last: any other term comes from elsewhere.
     let sent = use_mut_ref(|| term.clone());
-    let answer = use_answer(term.clone().map(|term| Query::Search { term }));
+    let answer = use_answer(term.clone().map(|term| Query::Search(SearchQuery { term })));
     // The list is open while the box has the focus, until Esc closes it.
     let is_open = use_state_eq(|| false);
     let chosen = use_state_eq(|| None::<Row>);
@@ -60,12 +60,12 @@ pub fn SearchBox() -> Html {
         term.clone().filter(|_| *is_open).map(|term| Query::Find(FindQuery { term, position, start, rows: ROWS })),
     );
     let rows = match found.as_deref() {
-        Some(Answer::Found(found)) => rows::rows(found),
+        Some(Answer::Find(found)) => rows::rows(found),
         _ => Vec::new(),
     };
     // The row that was chosen with the arrow keys, or else the row of the current match, stays in view.
     let current = (*chosen).or_else(|| match (found.as_deref(), number) {
-        (Some(Answer::Found(found)), Some(number)) => {
+        (Some(Answer::Find(found)), Some(number)) => {
             let at = number.checked_sub(found.first + 1)? as usize;
             (at < found.hits.len()).then_some(Row::Allocation(at))
         }
@@ -73,7 +73,7 @@ pub fn SearchBox() -> Html {
     });
     // Before the first step, the match that it goes to is in view.
     let next = match found.as_deref() {
-        Some(Answer::Found(found)) => found.next.map(|next| Row::Allocation(next.saturating_sub(found.first) as usize)),
+        Some(Answer::Find(found)) => found.next.map(|next| Row::Allocation(next.saturating_sub(found.first) as usize)),
         _ => None,
     };
     use_effect_with((current.or(next), rows.len()), |(current, _)| {
@@ -131,7 +131,7 @@ pub fn SearchBox() -> Html {
         let is_pointed = is_pointed.clone();
         Callback::from(move |row: Row| {
             *is_pointed.borrow_mut() = false;
-            let Some(Answer::Found(found)) = found.as_deref() else { return };
+            let Some(Answer::Find(found)) = found.as_deref() else { return };
             if let Row::Allocation(i) = row
                 && let Some(row) = found.hits.get(i)
             {
@@ -326,7 +326,7 @@ pub fn SearchBox() -> Html {
                 { list(&Shown {
                     result,
                     found: match found.as_deref() {
-                        Some(Answer::Found(found)) if Some(&found.query.term) == term.as_ref() => Some(found),
+                        Some(Answer::Find(found)) if Some(&found.query.term) == term.as_ref() => Some(found),
                         _ => None,
                     },
                     refused: refused.as_deref(),

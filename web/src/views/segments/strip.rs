@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use query::{Answer, Heatmap, HeatmapPart, HeatmapQuery, HeatmapRows, Query, Window};
+use query::{Answer, Heatmap, HeatmapPart, HeatmapQuery, HeatmapRows, PositionAtQuery, Query, Window};
 use trace::order::Within;
 use trace::units::Address;
 use wasm_bindgen::{Clamped, JsCast};
@@ -69,7 +69,7 @@ pub fn Strip(props: &StripProps) -> Html {
     });
     let answer = use_answer(question);
     let cursor = use_cursor_x(&model);
-    let place = use_exact_answer(wanted.map(|x| Query::PositionAt { axis: model.view.axis, x }));
+    let place = use_exact_answer(wanted.map(|x| Query::PositionAt(PositionAtQuery { axis: model.view.axis, x })));
     let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette, palette.unusable));
 
     {
@@ -95,7 +95,7 @@ pub fn Strip(props: &StripProps) -> Html {
         let (model, wanted, is_playing) = (model.clone(), wanted.clone(), is_playing.clone());
         let next_frame = Rc::clone(&next_frame);
         let found = match (place.as_deref(), *wanted) {
-            (Some(Answer::Position(Some(position))), Some(x)) => Some((*position, x)),
+            (Some(Answer::PositionAt(position)), Some(x)) => Some((*position, x)),
             _ => None,
         };
         use_effect_with(found.map(|(position, x)| (position, x.to_bits())), move |_| {

@@ -1,6 +1,8 @@
 //! The tooltip of the segment map: the block, gap or segment under the pointer.
 
-use query::{AllocationDetail, Answer, DeviceSummary, Paint, Query, SegmentRow, pool_name, stream_name};
+use query::{
+    AllocationDetail, AllocationQuery, Answer, DeviceSummary, Paint, Query, SegmentRow, pool_name, stream_name,
+};
 use trace::units::{Bytes, Stream};
 use yew::prelude::*;
 
@@ -19,10 +21,10 @@ pub struct TooltipProps {
 #[component]
 pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = props.hover.and_then(|hover| hover.allocation);
-    let answer = use_answer(id.map(|id| Query::Allocation { id }));
+    let answer = use_answer(id.map(|id| Query::Allocation(AllocationQuery { id })));
     let gap = props.hover.and_then(|hover| hover.gap);
-    let before = use_answer(gap.and_then(|gap| gap.before).map(|id| Query::Allocation { id }));
-    let after = use_answer(gap.and_then(|gap| gap.after).map(|id| Query::Allocation { id }));
+    let before = use_answer(gap.and_then(|gap| gap.before).map(|id| Query::Allocation(AllocationQuery { id })));
+    let after = use_answer(gap.and_then(|gap| gap.after).map(|id| Query::Allocation(AllocationQuery { id })));
     let model = use_model();
     let Some(hover) = props.hover else { return html! {} };
     let detail = match answer.as_deref() {

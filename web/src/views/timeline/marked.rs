@@ -3,7 +3,10 @@
 use std::rc::Rc;
 
 use query::diagnosis::FailedRequest;
-use query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
+use query::{
+    AllocationQuery, Answer, Axis, DeviceSummary, OverviewQuery, Query, StateAt, StateQuery, StepList, StepSpan,
+    StepsQuery, Window,
+};
 use yew::prelude::*;
 
 use super::flags::Oom;
@@ -20,12 +23,12 @@ const MARK_COLUMNS: u32 = 16;
 #[hook]
 pub fn use_marks(model: &ModelHandle) -> Marks {
     let axis = model.view.axis;
-    let overview = use_answer(Some(Query::Overview { axis, columns: MARK_COLUMNS }));
+    let overview = use_answer(Some(Query::Overview(OverviewQuery { axis, columns: MARK_COLUMNS })));
     let cursor = use_cursor_x(model);
     let device = model.device();
-    let peak = use_answer(device.map(|device| Query::State { position: device.peak_position }));
+    let peak = use_answer(device.map(|device| Query::State(StateQuery { position: device.peak_position })));
     let selected = match model.view.selection {
-        Selection::Allocation(id) => Some(Query::Allocation { id }),
+        Selection::Allocation(id) => Some(Query::Allocation(AllocationQuery { id })),
         _ => None,
     };
     let selected = use_answer(selected);
@@ -60,7 +63,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
             (Rc::default(), Rc::default(), Rows::unknown(rows), Rc::default())
         }
     });
-    let answer = use_answer(device.filter(|device| device.events > 0).map(|_| Query::Steps { axis }));
+    let answer = use_answer(device.filter(|device| device.events > 0).map(|_| Query::Steps(StepsQuery { axis })));
     let steps = use_memo(answer.as_ref().map(Rc::as_ptr), |_| match answer.as_deref() {
         Some(Answer::Steps(list)) => steps(list),
         _ => Steps::default(),

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Paint, Query, Window};
+use query::{AllocationQuery, Answer, Paint, Query, Window};
 use trace::order::Within;
 use yew::prelude::*;
 
@@ -238,7 +238,7 @@ impl Gestures for PointerHandler {
                     let life = window_of(&detail, now.view.axis, now.extent());
                     model.dispatch(Action::SetWindow(window_on(life, x, &plot_area)));
                 });
-                return ask(&self.model, Query::Allocation { id }, reply);
+                return ask(&self.model, Query::Allocation(AllocationQuery { id }), reply);
             }
             Some(Thing::Class(id)) => band(None, id),
             Some(Thing::Sum(paint)) => band(Some(paint), 0),

@@ -1,6 +1,6 @@
 //! The tooltip of the timeline.
 
-use query::{AllocationDetail, Answer, Class, Paint, Query, Timeline};
+use query::{AllocationDetail, AllocationQuery, Answer, Class, Paint, Query, StateQuery, Timeline};
 use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
@@ -39,9 +39,9 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
         Some(Thing::Allocation(id)) => Some(id),
         _ => None,
     };
-    let detail = use_answer(id.map(|id| Query::Allocation { id }));
+    let detail = use_answer(id.map(|id| Query::Allocation(AllocationQuery { id })));
     let palette = use_palette();
-    let state = use_answer(props.hover.map(|hover| Query::State { position: hover.position }));
+    let state = use_answer(props.hover.map(|hover| Query::State(StateQuery { position: hover.position })));
     let model = use_model();
     let has_times = model.device().is_some_and(|device| device.has_times);
     let Some(hover) = props.hover else { return html! {} };

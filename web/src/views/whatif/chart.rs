@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use query::{Answer, Axis, Query, Window};
+use query::{Answer, Axis, PositionAtQuery, Query, Window};
 use raster::{Pixels, Transform};
 use trace::order::Within;
 use trace::units::{Bytes, counted};
@@ -191,10 +191,10 @@ impl Pointer {
         let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
         let model = self.model.clone();
         let reply = Callback::from(move |answer| {
-            if let Answer::Position(Some(position)) = answer {
+            if let Answer::PositionAt(position) = answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
-        ask(&self.model, Query::PositionAt { axis: self.model.now().view.axis, x }, reply);
+        ask(&self.model, Query::PositionAt(PositionAtQuery { axis: self.model.now().view.axis, x }), reply);
     }
 }

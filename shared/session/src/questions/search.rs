@@ -5,16 +5,21 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::context::Context;
-use super::device::Caches;
+use super::Answering;
+use crate::caches::Cache;
+use crate::caches::Caches;
+use crate::categories::CategoryCache;
+use crate::context::Context;
+use crate::states::States;
+use crate::terms::Terms;
 use analysis::lines::{LineMemory, by_line};
 use analysis::matches::Matches;
 use analysis::segment_quads::segment_row;
 use analysis::steps::named_spans;
 use query::term::{Comparison, Pattern, Pool, Term};
 use query::{
-    Answer, ColorBy, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, Memory, SearchResult,
-    SegmentRow,
+    ColorBy, DeviceSummary, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, Memory,
+    NextHitQuery, SearchQuery, SearchResult, SegmentRow,
 };
 use replay::Range;
 use replay::index::Kept;
@@ -30,7 +35,7 @@ const NAMED: usize = 8;
 
 /// The parts of lists of matches that do not depend on the cursor, by term and number of positions.
 #[derive(Debug, Default)]
-pub(super) struct Lists(Kept<(String, u32), Arc<Listed>, KEPT>);
+struct Lists(Kept<(String, u32), Arc<Listed>, KEPT>);
 
 #[derive(Debug)]
 struct Listed {
@@ -38,49 +43,65 @@ struct Listed {
     marks: Vec<FoundMark>,
 }
 
-impl Lists {
-    /// Returns the approximate memory use in bytes.
-    pub(super) fn bytes(&self) -> usize {
+impl Cache for Lists {
+    fn bytes(&self) -> usize {
         let of = |listed: &Arc<Listed>| size_of_val(&*listed.lines) + listed.marks.len() * 2 * size_of::<FoundMark>();
         self.0.values().map(of).sum()
     }
+
+    fn forget_categories(&mut self) {
+        *self = Self::default();
+    }
 }
 
-/// Answers [`Query::Search`](query::Query::Search).
-pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> Answer {
-    let term = term.to_owned();
-    let found = caches.terms.matches(context, &term).and_then(|m| Ok((m, caches.terms.peak_bytes(context, &term)?)));
-    Answer::Search(match found.and_then(|found| Ok((found, Term::parse(&term)?))) {
-        Ok(((matches, peak_bytes), parsed)) => {
-            let understood = parsed.understood();
-            let none = (matches.count == 0).then(|| {
-                let fact = match (&parsed, caches.terms.first_empty(context, &term)) {
-                    (_, Some(empty)) => nearest(context, &empty),
-                    (Term::All(_), None) => {
-                        "Each of these matches something, but nothing matches all of them.".to_owned()
+impl Answering for SearchQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<SearchResult, String> {
+        let term = self.term.clone();
+        let found = caches
+            .of::<Terms>()
+            .matches(context, &term)
+            .and_then(|m| Ok((m, caches.of::<Terms>().peak_bytes(context, &term)?)));
+        Ok(match found.and_then(|found| Ok((found, Term::parse(&term)?))) {
+            Ok(((matches, peak_bytes), parsed)) => {
+                let understood = parsed.understood();
+                let none = (matches.count == 0).then(|| {
+                    let fact = match (&parsed, caches.of::<Terms>().first_empty(context, &term)) {
+                        (_, Some(empty)) => nearest(context, &empty),
+                        (Term::All(_), None) => {
+                            "Each of these matches something, but nothing matches all of them.".to_owned()
+                        }
+                        _ => nearest(context, &parsed),
+                    };
+                    let written = term.trim();
+                    let mut said = format!("{} ({written}).", parsed.nothing());
+                    if !fact.is_empty() {
+                        let _ = write!(said, " {fact}");
                     }
-                    _ => nearest(context, &parsed),
-                };
-                let written = term.trim();
-                let mut said = format!("{} ({written}).", parsed.nothing());
-                if !fact.is_empty() {
-                    let _ = write!(said, " {fact}");
-                }
-                said
-            });
-            let (count, bytes) = (matches.count, matches.bytes);
-            SearchResult { term, count, bytes, peak_bytes, error: None, understood, none }
-        }
-        Err(sentence) => SearchResult {
-            term,
-            count: 0,
-            bytes: 0,
-            peak_bytes: 0,
-            error: Some(sentence),
-            understood: String::new(),
-            none: None,
-        },
-    })
+                    said
+                });
+                let (count, bytes) = (matches.count, matches.bytes);
+                SearchResult { term, count, bytes, peak_bytes, error: None, understood, none }
+            }
+            Err(sentence) => SearchResult {
+                term,
+                count: 0,
+                bytes: 0,
+                peak_bytes: 0,
+                error: Some(sentence),
+                understood: String::new(),
+                none: None,
+            },
+        })
+    }
+
+    fn examples(_: &DeviceSummary) -> Vec<Self> {
+        terms().map(|term| Self { term: term.to_owned() }).into()
+    }
+}
+
+/// Returns terms of several kinds, the last of which can't be parsed.
+fn terms() -> [&'static str; 6] {
+    ["layer1", ">100KiB", "live:end", "live:start", "category:activations", "size>"]
 }
 
 /// Returns what the trace has instead of what a term looks for, as a sentence; empty if there is nothing to say.
@@ -104,25 +125,30 @@ fn nearest(context: Context<'_>, term: &Term) -> String {
     said.unwrap_or_default()
 }
 
-/// Answers [`Query::NextHit`](query::Query::NextHit). The first hit follows the last one.
-pub(super) fn next(
-    context: Context<'_>,
-    caches: &mut Caches,
-    term: &str,
-    (from, position): (Option<u32>, u32),
-    forward: bool,
-) -> Answer {
-    let matches = match caches.terms.matches(context, term) {
-        Ok(matches) => matches,
-        Err(sentence) => return Answer::Refused(sentence),
-    };
-    let found = next_match(context, &matches, (from, position), forward);
-    Answer::Hit(found.map(|allocation| Hit {
-        allocation,
-        position: context.replay.allocations.begin.get(allocation as usize).unwrap_or(0),
-        number: matches.rank(allocation) + 1,
-        of: matches.count,
-    }))
+impl Answering for NextHitQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Option<Hit>, String> {
+        let matches = caches.of::<Terms>().matches(context, &self.term)?;
+        let found = next_match(context, &matches, (self.from, self.position), self.forward);
+        Ok(found.map(|allocation| Hit {
+            allocation,
+            position: context.replay.allocations.begin.get(allocation as usize).unwrap_or(0),
+            number: matches.rank(allocation) + 1,
+            of: matches.count,
+        }))
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let position = device.events / 2;
+        let of = |term: &str| {
+            [(None, false), (None, true), (Some(3), false), (Some(3), true)].map(|(from, forward)| Self {
+                term: term.to_owned(),
+                from,
+                position,
+                forward,
+            })
+        };
+        terms().into_iter().flat_map(of).collect()
+    }
 }
 
 /// Returns the match after or before an allocation, or else a position.
@@ -158,62 +184,73 @@ fn first_after(context: Context<'_>, position: u32) -> u32 {
     u32::try_from(low).unwrap_or(u32::MAX)
 }
 
-/// Answers [`Query::Find`](query::Query::Find).
-pub(super) fn find(context: Context<'_>, caches: &mut Caches, query: &FindQuery) -> Answer {
-    let parsed = Term::parse(&query.term).and_then(|term| Ok((caches.terms.matches(context, &query.term)?, term)));
-    let (matches, term) = match parsed {
-        Ok(found) => found,
-        Err(sentence) => return Answer::Refused(sentence),
-    };
-    let rows = query.rows.min(FOUND_ROWS);
-    let key = (query.term.clone(), context.replay.positions());
-    let listed = match caches.found.0.remove(&key) {
-        Some(listed) => listed,
-        None => Arc::new(Listed { lines: lines(context, &matches), marks: marks(context, caches, &term) }),
-    };
-    caches.found.0.insert(key, Arc::clone(&listed));
-    let next = match query.start {
-        ListStart::At(_) => None,
-        ListStart::BeforeNext(from) => {
-            next_match(context, &matches, (from, query.position), true).map(|found| matches.rank(found))
-        }
-    };
-    let first = match query.start {
-        ListStart::At(first) => first.min(matches.count),
-        ListStart::BeforeNext(_) => next.map_or(0, |next| ListStart::before(next, rows)),
-    };
-    let hit = |allocation: u32| {
-        let found = context.replay.allocations.get(allocation)?;
-        Some(FoundAllocation {
-            allocation,
-            position: found.begin,
-            time_us: context.time_us(found.begin),
-            bytes: found.requested,
-            site: context.sites.label(found.stack).to_owned(),
-            paint: context.sites.paint(found.stack),
-        })
-    };
-    let line = |line: &LineMemory| FoundLine {
-        stack: line.stack.0,
-        label: context.sites.label(line.stack).to_owned(),
-        paint: context.sites.paint(line.stack),
-        count: line.memory.now.count,
-        bytes: line.memory.now.bytes,
-    };
-    let (segments, by_size) = segments(context, caches, &term, query.position, rows as usize);
-    Answer::Found(Box::new(Found {
-        allocations: (matches.count, matches.bytes),
-        hits: matches.from_rank(first).take(rows as usize).filter_map(hit).collect(),
-        lines: u32::try_from(listed.lines.len()).unwrap_or(u32::MAX),
-        by_line: listed.lines.iter().take(rows as usize).map(line).collect(),
-        segments,
-        by_size,
-        marks: u32::try_from(listed.marks.len()).unwrap_or(u32::MAX),
-        first_marks: listed.marks.iter().take(rows as usize).cloned().collect(),
-        query: FindQuery { rows, ..query.clone() },
-        first,
-        next,
-    }))
+impl Answering for FindQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<Found>, String> {
+        let parsed =
+            Term::parse(&self.term).and_then(|term| Ok((caches.of::<Terms>().matches(context, &self.term)?, term)));
+        let (matches, term) = parsed?;
+        let rows = self.rows.min(FOUND_ROWS);
+        let key = (self.term.clone(), context.replay.positions());
+        let listed = match caches.of::<Lists>().0.remove(&key) {
+            Some(listed) => listed,
+            None => Arc::new(Listed { lines: lines(context, &matches), marks: marks(context, caches, &term) }),
+        };
+        caches.of::<Lists>().0.insert(key, Arc::clone(&listed));
+        let next = match self.start {
+            ListStart::At(_) => None,
+            ListStart::BeforeNext(from) => {
+                next_match(context, &matches, (from, self.position), true).map(|found| matches.rank(found))
+            }
+        };
+        let first = match self.start {
+            ListStart::At(first) => first.min(matches.count),
+            ListStart::BeforeNext(_) => next.map_or(0, |next| ListStart::before(next, rows)),
+        };
+        let hit = |allocation: u32| {
+            let found = context.replay.allocations.get(allocation)?;
+            Some(FoundAllocation {
+                allocation,
+                position: found.begin,
+                time_us: context.time_us(found.begin),
+                bytes: found.requested,
+                site: context.sites.label(found.stack).to_owned(),
+                paint: context.sites.paint(found.stack),
+            })
+        };
+        let line = |line: &LineMemory| FoundLine {
+            stack: line.stack.0,
+            label: context.sites.label(line.stack).to_owned(),
+            paint: context.sites.paint(line.stack),
+            count: line.memory.now.count,
+            bytes: line.memory.now.bytes,
+        };
+        let (segments, by_size) = segments(context, caches, &term, self.position, rows as usize);
+        Ok(Box::new(Found {
+            allocations: (matches.count, matches.bytes),
+            hits: matches.from_rank(first).take(rows as usize).filter_map(hit).collect(),
+            lines: u32::try_from(listed.lines.len()).unwrap_or(u32::MAX),
+            by_line: listed.lines.iter().take(rows as usize).map(line).collect(),
+            segments,
+            by_size,
+            marks: u32::try_from(listed.marks.len()).unwrap_or(u32::MAX),
+            first_marks: listed.marks.iter().take(rows as usize).cloned().collect(),
+            query: FindQuery { rows, ..self.clone() },
+            first,
+            next,
+        }))
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let of = |term: &str| {
+            [ListStart::At(0), ListStart::BeforeNext(None)].map(|start| Self {
+                term: term.to_owned(),
+                position: device.events / 2,
+                start,
+                rows: 20,
+            })
+        };
+        terms().into_iter().flat_map(of).collect()
+    }
 }
 
 /// Returns the lines of the matching allocations with the bytes that those requested, the largest first.
@@ -263,7 +300,7 @@ fn marks(context: Context<'_>, caches: &mut Caches, term: &Term) -> Vec<FoundMar
 
 /// Returns the steps that are not annotations, under the names that the page gives them.
 fn steps(context: Context<'_>, caches: &mut Caches, is_fit: impl Fn(&str) -> bool) -> Vec<(String, u32, u32)> {
-    let steps = caches.told.known_steps(context).filter(|steps| !steps.are_annotated());
+    let steps = caches.of::<CategoryCache>().known_steps(context).filter(|steps| !steps.are_annotated());
     let of_all = steps.iter().flat_map(|steps| &steps.steps);
     let named = of_all.map(|step| (format!("step {}", step.number), step.from, step.to));
     named.filter(|(name, ..)| is_fit(name)).collect()
@@ -278,7 +315,7 @@ fn segments(
     rows: usize,
 ) -> ((u32, u64), Vec<SegmentRow>) {
     let is_it = |range: &Range| is_matched(term, range) == Some(true);
-    let state = caches.states.at(context.replay, position);
+    let state = caches.of::<States>().at(context.replay, position);
     let mut found: Vec<(usize, &Range)> = state.ranges.iter().enumerate().filter(|(_, range)| is_it(range)).collect();
     let bytes = found.iter().fold(0_u64, |sum, (_, range)| sum.saturating_add(range.size));
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
-use super::device::Caches;
-use super::sorted_events::since_us;
-use super::terms::is_permanent_text;
+use super::sorted_events::{SortedEvents, since_us};
+use super::{Answering, positions};
+use crate::caches::Cache;
+use crate::caches::Caches;
+use crate::context::Context;
+use crate::terms::{Terms, is_permanent_text};
 use analysis::actions::written_name;
 use analysis::matches::Matches;
-use query::{Answer, EventColumn, EventFilter, EventOrder, EventRows, LOST, ListRow, LossRow, Related, SortedQuery};
+use query::{
+    DeviceSummary, EventColumn, EventFilter, EventOrder, EventRows, EventTextQuery, EventsQuery, LOST, ListRow,
+    LossRow, PartnerQuery, Related, StepEventQuery,
+};
 use replay::index::{Index, Kept};
 use replay::{Allocation, Replay};
 use trace::Loss;
@@ -23,14 +28,17 @@ const ROWS: u32 = 10_000;
 
 /// The filtered lists of one device.
 #[derive(Debug, Default)]
-pub(super) struct EventLists {
+struct EventLists {
     kept: Kept<EventFilter, FilteredEvents, KEPT>,
 }
 
-impl EventLists {
-    /// Returns the approximate memory use in bytes.
-    pub(super) fn bytes(&self) -> usize {
+impl Cache for EventLists {
+    fn bytes(&self) -> usize {
         self.kept.values().map(Index::bytes).sum()
+    }
+
+    fn forget_categories(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -102,20 +110,19 @@ impl List {
     }
 }
 
-impl Caches {
-    fn event_list(&mut self, context: Context<'_>, filter: &EventFilter) -> Result<List, String> {
-        if filter.actions.is_empty() && filter.terms.is_empty() {
-            return Ok(List::All(context.replay.positions()));
-        }
-        let mut list = self.lists.kept.remove(filter).unwrap_or_default();
-        if list.events != context.replay.positions() {
-            let matches = self.terms.all(context, &filter.terms)?;
-            let is_permanent = filter.terms.iter().all(|term| is_permanent_text(term));
-            list.extend(FilterInput { context, actions: &filter.actions, matches: matches.as_deref(), is_permanent });
-        }
-        let list = self.lists.kept.insert(filter.clone(), list);
-        Ok(List::Some(Arc::clone(&list.indices)))
+/// Returns the events that pass a filter.
+fn event_list(context: Context<'_>, caches: &mut Caches, filter: &EventFilter) -> Result<List, String> {
+    if filter.actions.is_empty() && filter.terms.is_empty() {
+        return Ok(List::All(context.replay.positions()));
     }
+    let mut list = caches.of::<EventLists>().kept.remove(filter).unwrap_or_default();
+    if list.events != context.replay.positions() {
+        let matches = caches.of::<Terms>().all(context, &filter.terms)?;
+        let is_permanent = filter.terms.iter().all(|term| is_permanent_text(term));
+        list.extend(FilterInput { context, actions: &filter.actions, matches: matches.as_deref(), is_permanent });
+    }
+    let list = caches.of::<EventLists>().kept.insert(filter.clone(), list);
+    Ok(List::Some(Arc::clone(&list.indices)))
 }
 
 impl FilterInput<'_> {
@@ -198,6 +205,17 @@ impl Rows<'_> {
     }
 }
 
+/// Returns filters of each kind.
+fn filters() -> Vec<EventFilter> {
+    let actions = vec!["alloc".to_owned()];
+    let terms = vec!["layer2".to_owned()];
+    vec![
+        EventFilter::default(),
+        EventFilter { actions, ..EventFilter::default() },
+        EventFilter { terms, ..EventFilter::default() },
+    ]
+}
+
 /// Returns a row of the list.
 fn shown(context: Context<'_>, place: Place<'_>) -> Option<ListRow> {
     match place {
@@ -214,12 +232,17 @@ fn shown(context: Context<'_>, place: Place<'_>) -> Option<ListRow> {
     }
 }
 
-/// Answers [`Query::Partner`](query::Query::Partner).
-pub(super) fn partner_of(context: Context<'_>, position: u32) -> Answer {
-    let index = position.checked_sub(1);
-    let id = index.and_then(|index| context.replay.event_allocation.get(index as usize));
-    let found = index.zip(id.filter(|id| *id != Replay::NONE)).and_then(|(index, id)| partner(context, index, id));
-    Answer::Position(found)
+impl Answering for PartnerQuery {
+    fn answer(&self, context: Context<'_>, _: &mut Caches) -> Result<Option<u32>, String> {
+        let index = self.position.checked_sub(1);
+        let id = index.and_then(|index| context.replay.event_allocation.get(index as usize));
+        let found = index.zip(id.filter(|id| *id != Replay::NONE)).and_then(|(index, id)| partner(context, index, id));
+        Ok(found)
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        positions(device).map(|position| Self { position }).collect()
+    }
 }
 
 /// Returns the position after the free of allocation `id` if event `index` makes it, otherwise after its `alloc`.
@@ -231,109 +254,107 @@ fn partner(context: Context<'_>, index: u32, id: u32) -> Option<u32> {
     (context.replay.event_allocation.get(at) == Some(id)).then_some(position)
 }
 
-/// Answers [`Query::Events`](query::Query::Events).
-pub(super) fn rows(
-    context: Context<'_>,
-    caches: &mut Caches,
-    filter: &EventFilter,
-    (first, count): (u32, u32),
-    locate: u32,
-) -> Answer {
-    let filter = filter.clone();
-    sorted(context, caches, &SortedQuery { filter, order: EventOrder::default(), first, count, locate })
-}
-
-/// Answers [`Query::SortedEvents`](query::Query::SortedEvents).
-pub(super) fn sorted(context: Context<'_>, caches: &mut Caches, query: &SortedQuery) -> Answer {
-    let SortedQuery { filter, order, locate, .. } = query;
-    let events = match caches.event_list(context, filter) {
-        Ok(list) => list,
-        Err(sentence) => return Answer::Refused(sentence),
-    };
-    if matches!(order.by, EventColumn::Number | EventColumn::Time) {
-        // Losses are listed whatever the search terms: the missing events might have matched.
-        let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
-        let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
-        // The event that leads to a position is the one before it.
-        return page(context, query, list.len(), list.before(*locate), |row| list.get(row));
+impl Answering for EventsQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<EventRows, String> {
+        let EventsQuery { filter, order, locate, .. } = self;
+        let events = event_list(context, caches, filter)?;
+        if matches!(order.by, EventColumn::Number | EventColumn::Time) {
+            // Losses are listed whatever the search terms: the missing events might have matched.
+            let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
+            let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
+            // The event that leads to a position is the one before it.
+            return Ok(page(context, self, list.len(), list.before(*locate), |row| list.get(row)));
+        }
+        let all = || (0..events.len()).filter_map(|row| events.get(row)).collect();
+        let sorted = caches.of::<SortedEvents>().of(context, filter, order.by, all);
+        let wanted = locate.checked_sub(1);
+        let located = sorted.iter().position(|index| Some(*index) == wanted).map(|row| row as u32);
+        Ok(page(context, self, sorted.len() as u32, located, |row| sorted.get(row as usize).copied().map(Place::Event)))
     }
-    let all = || (0..events.len()).filter_map(|row| events.get(row)).collect();
-    let sorted = caches.sorted.of(context, filter, order.by, all);
-    let wanted = locate.checked_sub(1);
-    let located = sorted.iter().position(|index| Some(*index) == wanted).map(|row| row as u32);
-    page(context, query, sorted.len() as u32, located, |row| sorted.get(row as usize).copied().map(Place::Event))
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let rows = |filter: EventFilter, order| Self { filter, order, first: 0, count: 500, locate: device.events / 2 };
+        let sorted =
+            EventColumn::ALL.into_iter().map(|by| (EventFilter::default(), EventOrder { by, is_falling: true }));
+        let filtered = filters().into_iter().map(|filter| (filter, EventOrder::default()));
+        sorted.chain(filtered).map(|(filter, order)| rows(filter, order)).collect()
+    }
 }
 
 /// Returns the rows that a query asks for, of `total` rows whose places `get` returns in rising order. `located` is the
 /// row in that order that the query looks for.
 fn page<'a>(
     context: Context<'_>,
-    query: &SortedQuery,
+    query: &EventsQuery,
     total: u32,
     located: Option<u32>,
     get: impl Fn(u32) -> Option<Place<'a>>,
-) -> Answer {
+) -> EventRows {
     let order = query.order;
     let turned = |row: u32| if order.is_falling { total.checked_sub(row)?.checked_sub(1) } else { Some(row) };
     let first = query.first.min(total);
     let last = first.saturating_add(query.count.min(ROWS)).min(total);
     let rows = (first..last).filter_map(|row| shown(context, get(turned(row)?)?)).collect();
-    Answer::Events(EventRows { total, first, rows, located: located.and_then(turned), order })
+    EventRows { total, first, rows, located: located.and_then(turned), order }
 }
 
-/// Answers [`Query::EventText`](query::Query::EventText).
-pub(super) fn text(context: Context<'_>, index: u32) -> Answer {
-    let Some(row) = context.event_row(index) else { return Answer::Text(None) };
-    let known = Action::from_name(&row.action);
-    let place = match known {
-        Some(Action::Oom) => format!("{} free", Bytes(row.address.0).exact()),
-        _ => row.address.to_string(),
-    };
-    let mut text = format!(
-        "event {}  {} µs  {}  {}  {place}  stream {}  {}",
-        Count(u64::from(index) + 1),
-        Count(row.time_us.max(0.0) as u64),
-        row.action,
-        Bytes(row.size).exact(),
-        row.stream,
-        row.site
-    );
-    let of_event = context.trace.events.stack.get(index as usize).filter(|stack| *stack != 0);
-    let of_allocation = || context.replay.allocations.stack.get(row.allocation? as usize);
-    if let Some(stack) = of_event.or_else(of_allocation) {
-        for frame in context.frames(StackId(stack)) {
-            text += &format!("\n    {}", frame.name);
-            if !frame.filename.is_empty() {
-                text += &format!("  {}:{}", frame.filename, frame.line);
+impl Answering for EventTextQuery {
+    fn answer(&self, context: Context<'_>, _: &mut Caches) -> Result<Option<String>, String> {
+        let Some(row) = context.event_row(self.index) else { return Ok(None) };
+        let known = Action::from_name(&row.action);
+        let place = match known {
+            Some(Action::Oom) => format!("{} free", Bytes(row.address.0).exact()),
+            _ => row.address.to_string(),
+        };
+        let mut text = format!(
+            "event {}  {} µs  {}  {}  {place}  stream {}  {}",
+            Count(u64::from(self.index) + 1),
+            Count(row.time_us.max(0.0) as u64),
+            row.action,
+            Bytes(row.size).exact(),
+            row.stream,
+            row.site
+        );
+        let of_event = context.trace.events.stack.get(self.index as usize).filter(|stack| *stack != 0);
+        let of_allocation = || context.replay.allocations.stack.get(row.allocation? as usize);
+        if let Some(stack) = of_event.or_else(of_allocation) {
+            for frame in context.frames(StackId(stack)) {
+                text += &format!("\n    {}", frame.name);
+                if !frame.filename.is_empty() {
+                    text += &format!("  {}:{}", frame.filename, frame.line);
+                }
             }
         }
+        Ok(Some(text))
     }
-    Answer::Text(Some(text))
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        [0, device.events / 2, u32::MAX].map(|index| Self { index }).into()
+    }
 }
 
-/// Answers [`Query::StepEvent`](query::Query::StepEvent).
-pub(super) fn step(
-    context: Context<'_>,
-    caches: &mut Caches,
-    filter: &EventFilter,
-    position: u32,
-    forward: bool,
-) -> Answer {
-    let list = match caches.event_list(context, filter) {
-        Ok(list) => list,
-        Err(sentence) => return Answer::Refused(sentence),
-    };
-    // Event `i` leads to position `i + 1`.
-    let found = if forward {
-        list.get(list.rank(position))
-    } else {
-        list.rank(position.saturating_sub(1)).checked_sub(1).and_then(|row| list.get(row))
-    };
-    let is_all = matches!(list, List::All(_));
-    Answer::Position(match found {
-        Some(index) => Some(index + 1),
-        // Before the first event is the start, which no event leads to.
-        None if !forward && is_all && position > 0 => Some(0),
-        None => None,
-    })
+impl Answering for StepEventQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Option<u32>, String> {
+        let list = event_list(context, caches, &self.filter)?;
+        // Event `i` leads to position `i + 1`.
+        let found = if self.forward {
+            list.get(list.rank(self.position))
+        } else {
+            list.rank(self.position.saturating_sub(1)).checked_sub(1).and_then(|row| list.get(row))
+        };
+        let is_all = matches!(list, List::All(_));
+        Ok(match found {
+            Some(index) => Some(index + 1),
+            // Before the first event is the start, which no event leads to.
+            None if !self.forward && is_all && self.position > 0 => Some(0),
+            None => None,
+        })
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let of = |filter: EventFilter| {
+            [false, true].map(|forward| Self { filter: filter.clone(), position: device.events / 2, forward })
+        };
+        filters().into_iter().flat_map(of).collect()
+    }
 }

@@ -1,71 +1,82 @@
 //! One step over another, line by line.
 
-use super::context::Context;
-use super::device::Caches;
+use super::Answering;
+use crate::caches::Caches;
+use crate::categories::CategoryCache;
+use crate::context::Context;
+use crate::states::States;
 use analysis::step_memory::StepSums;
 use analysis::steps::Step;
-use query::{Answer, CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth};
+use query::{CompareStepsQuery, ComparedLine, ComparedStep, DeviceSummary, StepComparison, StepMemory, step_growth};
 use trace::frames::StackId;
 use trace::limits::LINE_ROWS;
 
-/// Answers [`Query::CompareSteps`](query::Query::CompareSteps).
-pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: CompareStepsQuery) -> Answer {
-    let Some(found) = caches.told.known_steps(context) else {
-        return Answer::Refused("Nothing in this trace repeats, so it has no steps.".to_owned());
-    };
-    let step = |index: u32| found.steps.get(index as usize).copied();
-    let (Some(earlier), Some(later)) = (step(query.earlier), step(query.later)) else {
-        return Answer::Refused("This trace has no such step.".to_owned());
-    };
-    let sites = context.sites;
-    let mut sums = |step: &Step| {
-        let before = caches.states.at(context.replay, step.from);
-        StepSums::build(context.replayed(), before.active.iter().copied(), step, |stack| sites.first(stack))
-    };
-    let (before, after) = (sums(&earlier), sums(&later));
-    let mut stacks: Vec<StackId> = before.lines.keys().chain(after.lines.keys()).copied().collect();
-    stacks.sort_unstable();
-    stacks.dedup();
-    let of = |sums: &StepSums<StackId>, stack: &StackId| sums.lines.get(stack).copied().unwrap_or_default();
-    let mut lines: Vec<(StackId, StepMemory, StepMemory)> =
-        stacks.iter().map(|stack| (*stack, of(&before, stack), of(&after, stack))).collect();
-    lines.retain(|(_, earlier, later)| earlier.peak > 0 || later.peak > 0);
-    let growth = |(_, earlier, later): &(StackId, StepMemory, StepMemory)| step_growth(earlier, later, query.by_peak);
-    lines.sort_by(|a, b| {
-        let by_size = growth(b).cmp(&growth(a)).then(b.2.bytes(query.by_peak).cmp(&a.2.bytes(query.by_peak)));
-        by_size.then_with(|| sites.label(a.0).cmp(sites.label(b.0))).then(a.0.cmp(&b.0))
-    });
-    let others = lines.split_off(lines.len().min(query.rows as usize).min(LINE_ROWS));
-    let mut rest = (StepMemory::default(), StepMemory::default());
-    for (_, earlier, later) in &others {
-        rest.0.plus(*earlier);
-        rest.1.plus(*later);
+impl Answering for CompareStepsQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<StepComparison>, String> {
+        let Some(found) = caches.of::<CategoryCache>().known_steps(context) else {
+            return Err("Nothing in this trace repeats, so it has no steps.".to_owned());
+        };
+        let step = |index: u32| found.steps.get(index as usize).copied();
+        let (Some(earlier), Some(later)) = (step(self.earlier), step(self.later)) else {
+            return Err("This trace has no such step.".to_owned());
+        };
+        let sites = context.sites;
+        let mut sums = |step: &Step| {
+            let before = caches.of::<States>().at(context.replay, step.from);
+            StepSums::build(context.replayed(), before.active.iter().copied(), step, |stack| sites.first(stack))
+        };
+        let (before, after) = (sums(&earlier), sums(&later));
+        let mut stacks: Vec<StackId> = before.lines.keys().chain(after.lines.keys()).copied().collect();
+        stacks.sort_unstable();
+        stacks.dedup();
+        let of = |sums: &StepSums<StackId>, stack: &StackId| sums.lines.get(stack).copied().unwrap_or_default();
+        let mut lines: Vec<(StackId, StepMemory, StepMemory)> =
+            stacks.iter().map(|stack| (*stack, of(&before, stack), of(&after, stack))).collect();
+        lines.retain(|(_, earlier, later)| earlier.peak > 0 || later.peak > 0);
+        let growth =
+            |(_, earlier, later): &(StackId, StepMemory, StepMemory)| step_growth(earlier, later, self.by_peak);
+        lines.sort_by(|a, b| {
+            let by_size = growth(b).cmp(&growth(a)).then(b.2.bytes(self.by_peak).cmp(&a.2.bytes(self.by_peak)));
+            by_size.then_with(|| sites.label(a.0).cmp(sites.label(b.0))).then(a.0.cmp(&b.0))
+        });
+        let others = lines.split_off(lines.len().min(self.rows as usize).min(LINE_ROWS));
+        let mut rest = (StepMemory::default(), StepMemory::default());
+        for (_, earlier, later) in &others {
+            rest.0.plus(*earlier);
+            rest.1.plus(*later);
+        }
+        let line = |(stack, earlier, later): &(StackId, StepMemory, StepMemory)| ComparedLine {
+            stack: stack.0,
+            label: sites.label(*stack).to_owned(),
+            paint: sites.paint(*stack),
+            earlier: *earlier,
+            later: *later,
+        };
+        let facts = |step: Step, sums: &StepSums<StackId>| ComparedStep {
+            number: step.number,
+            from: step.from,
+            to: step.to,
+            is_whole: step.is_whole,
+            memory: sums.all,
+            peak_position: sums.peak_position,
+        };
+        Ok(Box::new(StepComparison {
+            query: *self,
+            source: found.source.to_string(),
+            count: u32::try_from(found.steps.len()).unwrap_or(u32::MAX),
+            earlier: facts(earlier, &before),
+            later: facts(later, &after),
+            lines: lines.iter().map(line).collect(),
+            others: others.len() as u32,
+            rest,
+        }))
     }
-    let line = |(stack, earlier, later): &(StackId, StepMemory, StepMemory)| ComparedLine {
-        stack: stack.0,
-        label: sites.label(*stack).to_owned(),
-        paint: sites.paint(*stack),
-        earlier: *earlier,
-        later: *later,
-    };
-    let facts = |step: Step, sums: &StepSums<StackId>| ComparedStep {
-        number: step.number,
-        from: step.from,
-        to: step.to,
-        is_whole: step.is_whole,
-        memory: sums.all,
-        peak_position: sums.peak_position,
-    };
-    Answer::StepComparison(Box::new(StepComparison {
-        query,
-        source: found.source.to_string(),
-        count: u32::try_from(found.steps.len()).unwrap_or(u32::MAX),
-        earlier: facts(earlier, &before),
-        later: facts(later, &after),
-        lines: lines.iter().map(line).collect(),
-        others: others.len() as u32,
-        rest,
-    }))
+
+    fn examples(_: &DeviceSummary) -> Vec<Self> {
+        let pairs = [(0, 1), (1, 0), (0, u32::MAX)];
+        let of = |(earlier, later)| [false, true].map(|by_peak| Self { earlier, later, by_peak, rows: 5 });
+        pairs.into_iter().flat_map(of).collect()
+    }
 }
 
 #[cfg(test)]
@@ -73,8 +84,8 @@ mod tests {
     use crate::Session;
     use query::own_rules::UserRules;
     use query::{
-        Answer, CategoryRules, CompareStepsQuery, ComparedLine, FlameBox, FlameQuery, Query, StepComparison,
-        step_growth, step_mark,
+        Answer, CategoryRules, CategoryRulesQuery, CompareStepsQuery, ComparedLine, FlameBox, FlameQuery, Query,
+        StateQuery, StepComparison, step_growth, step_mark,
     };
 
     const MIB: u64 = 1 << 20;
@@ -104,7 +115,7 @@ mod tests {
     fn compare(session: &mut Session, earlier: u32, later: u32, by_peak: bool, rows: u32) -> StepComparison {
         let query = Query::CompareSteps(CompareStepsQuery { earlier, later, by_peak, rows });
         match session.answer(0, &query) {
-            Answer::StepComparison(found) => *found,
+            Answer::CompareSteps(found) => *found,
             other => panic!("{other:?}"),
         }
     }
@@ -144,7 +155,7 @@ mod tests {
             assert_eq!(ends(|line| line.later.end.bytes, found.rest.1.end.bytes), found.later.memory.end.bytes);
             for step in [&found.earlier, &found.later] {
                 for (position, bytes) in [(step.to, step.memory.end.bytes), (step.peak_position, step.memory.peak)] {
-                    let Answer::State(state) = session.answer(0, &Query::State { position }) else {
+                    let Answer::State(state) = session.answer(0, &Query::State(StateQuery { position })) else {
                         panic!("no state")
                     };
                     assert_eq!(state.totals.requested, bytes);
@@ -165,7 +176,7 @@ mod tests {
     }
 
     fn rules(session: &mut Session) -> CategoryRules {
-        match session.answer(0, &Query::CategoryRules) {
+        match session.answer(0, &Query::CategoryRules(CategoryRulesQuery)) {
             Answer::CategoryRules(found) => found,
             other => panic!("{other:?}"),
         }

@@ -1,8 +1,11 @@
 //! The heatmaps, and what is in their cells. Columns are kept for the next question.
 
-use super::context::Context;
-use super::device::Caches;
 use super::segments::pins;
+use super::{Answering, windows};
+use crate::caches::Cache;
+use crate::caches::Caches;
+use crate::context::Context;
+use crate::states::States;
 use analysis::heatmap::{
     AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
     class_of, extremes, is_of, is_of_pool, is_waiting_at, peaks, size_of_class,
@@ -10,12 +13,14 @@ use analysis::heatmap::{
 use analysis::lod::{Span, extent};
 use analysis::segment_quads::segment_row;
 use query::{
-    AddressCell, Answer, Axis, ColorBy, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery,
-    HeatmapGroup, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
+    AddressCell, Axis, ColorBy, DeviceSummary, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure,
+    HeatmapFailureQuery, HeatmapGroup, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing,
+    Packed, SizeCell, Window,
 };
 use replay::index::Kept;
 use replay::{Allocation, AllocatorState, Gap};
 use trace::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
+use trace::units::{PoolId, Stream};
 
 /// Maps kept for one device: one is on the screen, one is that which the user switches back to.
 const KEPT: usize = 2;
@@ -24,7 +29,7 @@ const LABEL_ROWS: u64 = 4;
 
 /// What is kept for the heatmaps of one device.
 #[derive(Debug, Default)]
-pub(super) struct Heatmaps {
+struct Heatmaps {
     requests: Requests,
     /// Counts how often a threshold has changed: columns that were made before are outdated.
     version: u32,
@@ -47,9 +52,8 @@ enum Map {
     Sizes(SizeMap),
 }
 
-impl Heatmaps {
-    /// Returns the approximate memory use in bytes.
-    pub(super) fn bytes(&self) -> usize {
+impl Cache for Heatmaps {
+    fn bytes(&self) -> usize {
         let of = |map: &Map| match map {
             Map::Addresses(map, _) => map.bytes(),
             Map::Sizes(map) => map.bytes(),
@@ -57,6 +61,10 @@ impl Heatmaps {
         self.requests.bytes() + self.maps.values().map(of).sum::<usize>()
     }
 
+    fn forget_categories(&mut self) {}
+}
+
+impl Heatmaps {
     /// Brings requests and addresses up to date. Returns the addresses, which the caller puts back.
     fn prepare(&mut self, context: Context<'_>, part: HeatmapPart) -> Packing {
         let snapshot = context.snapshot;
@@ -79,78 +87,87 @@ fn only(part: HeatmapPart, packing: &Packing) -> Option<(u64, u64)> {
     Some(range.map_or((address.0, address.0), |range| (range.address.0, range.end())))
 }
 
-/// Answers [`Query::Heatmap`](query::Query::Heatmap).
-pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuery) -> Answer {
-    let HeatmapQuery { axis, window, rows, part, needed, .. } = *query;
-    if !(window.length().is_finite() && window.length() > 0.0) {
-        return Answer::Refused("A heatmap needs a part of the axis to show.".to_owned());
+impl Answering for HeatmapQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Heatmap, String> {
+        let HeatmapQuery { axis, window, rows, part, needed, .. } = *self;
+        if !(window.length().is_finite() && window.length() > 0.0) {
+            return Err("A heatmap needs a part of the axis to show.".to_owned());
+        }
+        let most_columns = self.columns.clamp(1, HEATMAP_COLUMNS);
+        let most_rows = match rows {
+            HeatmapRows::Addresses { rows, .. } => rows.clamp(1, HEATMAP_ROWS.min(HEATMAP_CELLS / most_columns)),
+            HeatmapRows::Sizes => 1,
+        };
+        let largest_failed = largest_failed(context);
+        let Heatmaps { requests, version, packings, maps } = {
+            let packing = caches.of::<Heatmaps>().prepare(context, part);
+            caches.of::<Heatmaps>().packings.insert(part, packing);
+            caches.of::<Heatmaps>()
+        };
+        let Some((_, packing)) = packings.last() else {
+            return Err("This trace has no heatmap.".to_owned());
+        };
+        let of = Timed { trace: context.trace, replay: context.replay, axis };
+        let columns = Columns::of(window, extent(context.trace, context.replay, axis), most_columns);
+        let key = Key { axis, rows, part, needed };
+        let kept = maps.remove(&key);
+        let (map, row_count, cells) = match rows {
+            HeatmapRows::Addresses { offsets, .. } => {
+                let total = packing.total();
+                let (from, to) = offsets.filter(|(from, to)| from < to && *from < total).unwrap_or((0, total));
+                let division = Division::new(from, to, most_rows).before(total);
+                let mut map = match kept {
+                    Some(Map::Addresses(map, made)) if made == *version && map.division() == division => map,
+                    _ => AddressMap::new(division),
+                };
+                let scene = Scene { packing, requests, part, tags: &context.snapshot.tags, needed };
+                let mut last = (Shares::default(), Tone::default());
+                let tone = |shares: &Shares| {
+                    if last.0 != *shares {
+                        last = (*shares, Tone::of(*shares));
+                    }
+                    last.1.0
+                };
+                let cells = by_row(map.cells(of, scene, columns), division.rows(), tone);
+                (Map::Addresses(map, *version), division.rows(), cells)
+            }
+            HeatmapRows::Sizes => {
+                let fresh = SizeMap::new(requests.largest().max(largest_failed));
+                let mut map = match kept {
+                    Some(Map::Sizes(map)) if map.rows() == fresh.rows() => map,
+                    _ => fresh,
+                };
+                let only = only(part, packing);
+                let rows = map.rows();
+                let cells = by_row(map.cells(of, part, only, columns), rows, Extremes::code);
+                (Map::Sizes(map), rows, cells)
+            }
+        };
+        let division = match &map {
+            Map::Addresses(map, _) => Some(map.division()),
+            Map::Sizes(_) => None,
+        };
+        maps.insert(key, map);
+        Ok(Heatmap {
+            query: *self,
+            window: columns.window(),
+            columns: columns.count() as u32,
+            rows: row_count as u32,
+            cells,
+            from: division.map_or(0, |division| division.from),
+            row_bytes: division.map_or(0, |division| division.row_bytes),
+            total: division.map_or(0, |_| packing.total()),
+            groups: division.map_or_else(Vec::new, |division| groups(packing, division)),
+        })
     }
-    let most_columns = query.columns.clamp(1, HEATMAP_COLUMNS);
-    let most_rows = match rows {
-        HeatmapRows::Addresses { rows, .. } => rows.clamp(1, HEATMAP_ROWS.min(HEATMAP_CELLS / most_columns)),
-        HeatmapRows::Sizes => 1,
-    };
-    let largest_failed = largest_failed(context);
-    let Heatmaps { requests, version, packings, maps } = {
-        let packing = caches.heatmaps.prepare(context, part);
-        caches.heatmaps.packings.insert(part, packing);
-        &mut caches.heatmaps
-    };
-    let Some((_, packing)) = packings.last() else {
-        return Answer::Refused("This trace has no heatmap.".to_owned());
-    };
-    let of = Timed { trace: context.trace, replay: context.replay, axis };
-    let columns = Columns::of(window, extent(context.trace, context.replay, axis), most_columns);
-    let key = Key { axis, rows, part, needed };
-    let kept = maps.remove(&key);
-    let (map, row_count, cells) = match rows {
-        HeatmapRows::Addresses { offsets, .. } => {
-            let total = packing.total();
-            let (from, to) = offsets.filter(|(from, to)| from < to && *from < total).unwrap_or((0, total));
-            let division = Division::new(from, to, most_rows).before(total);
-            let mut map = match kept {
-                Some(Map::Addresses(map, made)) if made == *version && map.division() == division => map,
-                _ => AddressMap::new(division),
-            };
-            let scene = Scene { packing, requests, part, tags: &context.snapshot.tags, needed };
-            let mut last = (Shares::default(), Tone::default());
-            let tone = |shares: &Shares| {
-                if last.0 != *shares {
-                    last = (*shares, Tone::of(*shares));
-                }
-                last.1.0
-            };
-            let cells = by_row(map.cells(of, scene, columns), division.rows(), tone);
-            (Map::Addresses(map, *version), division.rows(), cells)
-        }
-        HeatmapRows::Sizes => {
-            let fresh = SizeMap::new(requests.largest().max(largest_failed));
-            let mut map = match kept {
-                Some(Map::Sizes(map)) if map.rows() == fresh.rows() => map,
-                _ => fresh,
-            };
-            let only = only(part, packing);
-            let rows = map.rows();
-            let cells = by_row(map.cells(of, part, only, columns), rows, Extremes::code);
-            (Map::Sizes(map), rows, cells)
-        }
-    };
-    let division = match &map {
-        Map::Addresses(map, _) => Some(map.division()),
-        Map::Sizes(_) => None,
-    };
-    maps.insert(key, map);
-    Answer::Heatmap(Heatmap {
-        query: *query,
-        window: columns.window(),
-        columns: columns.count() as u32,
-        rows: row_count as u32,
-        cells,
-        from: division.map_or(0, |division| division.from),
-        row_bytes: division.map_or(0, |division| division.row_bytes),
-        total: division.map_or(0, |_| packing.total()),
-        groups: division.map_or_else(Vec::new, |division| groups(packing, division)),
-    })
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let zoomed = HeatmapRows::Addresses { rows: 31, offsets: Some((1 << 20, 9 << 20)) };
+        let rows = [HeatmapRows::Addresses { rows: 31, offsets: None }, zoomed, HeatmapRows::Sizes];
+        let (part, needed) = (HeatmapPart::All, None);
+        let of = |(axis, window)| rows.map(|rows| Self { axis, window, columns: 41, rows, part, needed });
+        windows(device).into_iter().flat_map(of).collect()
+    }
 }
 
 /// Returns the codes of cells row by row, from cells that are column by column.
@@ -177,23 +194,30 @@ fn largest_failed(context: Context<'_>) -> u64 {
     context.summary.ooms.iter().map(|(_, size)| *size).max().unwrap_or(0)
 }
 
-/// Answers [`Query::HeatmapFailure`](query::Query::HeatmapFailure).
-pub(super) fn failure(context: Context<'_>, caches: &mut Caches, query: &HeatmapFailureQuery) -> Answer {
-    let HeatmapFailureQuery { part, requested, pool, stream, gap } = *query;
-    let packing = caches.heatmaps.prepare(context, part);
-    let place = gap.map(|(address, size)| packing.place(address.0, size));
-    let is_shown = match part {
-        HeatmapPart::Segment(_) => place.flatten().is_some(),
-        _ => is_of_pool(part, pool, stream),
-    };
-    let found = is_shown.then(|| HeatmapFailure {
-        query: *query,
-        gap: place.flatten(),
-        total: packing.total(),
-        class: class_of(requested) as u32,
-    });
-    caches.heatmaps.packings.insert(part, packing);
-    Answer::HeatmapFailure(found)
+impl Answering for HeatmapFailureQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Option<HeatmapFailure>, String> {
+        let HeatmapFailureQuery { part, requested, pool, stream, gap } = *self;
+        let packing = caches.of::<Heatmaps>().prepare(context, part);
+        let place = gap.map(|(address, size)| packing.place(address.0, size));
+        let is_shown = match part {
+            HeatmapPart::Segment(_) => place.flatten().is_some(),
+            _ => is_of_pool(part, pool, stream),
+        };
+        let found = is_shown.then(|| HeatmapFailure {
+            query: *self,
+            gap: place.flatten(),
+            total: packing.total(),
+            class: class_of(requested) as u32,
+        });
+        caches.of::<Heatmaps>().packings.insert(part, packing);
+        Ok(found)
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let (part, pool, stream) = (HeatmapPart::All, PoolId::default(), Stream::default());
+        let requested = device.ooms.first().map_or(1 << 20, |(_, bytes)| *bytes);
+        vec![Self { part, requested, pool, stream, gap: None }]
+    }
 }
 
 /// Returns the groups of neighbouring segments of one kind that have room for a label in the rows.
@@ -228,47 +252,66 @@ fn groups(packing: &Packing, rows: Division) -> Vec<HeatmapGroup> {
     groups
 }
 
-/// Answers [`Query::HeatmapCell`](query::Query::HeatmapCell).
-pub(super) fn cell(context: Context<'_>, caches: &mut Caches, query: &HeatmapCellQuery) -> Answer {
-    let HeatmapCellQuery { axis, window, row, part, .. } = *query;
-    let of = Timed { trace: context.trace, replay: context.replay, axis };
-    let Some(span) = of.spans_of(window, 1).next().flatten() else {
-        return Answer::HeatmapCell(None);
-    };
-    let packing = caches.heatmaps.prepare(context, part);
-    let found = match row {
-        HeatmapRow::Addresses { from, to } => {
-            let (from, to) = (from.min(packing.total()), to.min(packing.total()));
-            (from < to).then(|| address_cell(context, caches, query, (&packing, from, to), (of, span)))
-        }
-        HeatmapRow::Size(class) => {
-            let requests = &caches.heatmaps.requests;
-            let largest = requests.largest().max(largest_failed(context));
-            let found = extremes(of, part, (largest, only(part, &packing)), span);
-            found.get(class as usize).map(|Extremes { most, least }| {
-                HeatmapCell::Size(SizeCell {
-                    query: *query,
-                    positions: (span.first, span.last),
-                    size: size_of_class(class as usize),
-                    most: (most.bytes, most.gaps, most.position),
-                    least: (least.bytes, least.gaps, least.position),
+impl Answering for HeatmapCellQuery {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Option<HeatmapCell>, String> {
+        let HeatmapCellQuery { axis, window, row, part, .. } = *self;
+        let of = Timed { trace: context.trace, replay: context.replay, axis };
+        let Some(span) = of.spans_of(window, 1).next().flatten() else {
+            return Ok(None);
+        };
+        let packing = caches.of::<Heatmaps>().prepare(context, part);
+        let found = match row {
+            HeatmapRow::Addresses { from, to } => {
+                let (from, to) = (from.min(packing.total()), to.min(packing.total()));
+                caches.with(|heatmaps: &mut Heatmaps, caches| {
+                    let scene = Scene {
+                        packing: &packing,
+                        requests: &heatmaps.requests,
+                        part,
+                        tags: &context.snapshot.tags,
+                        needed: self.needed,
+                    };
+                    let states = caches.of::<States>();
+                    (from < to).then(|| address_cell(context, states, self, (scene, from, to), (of, span)))
                 })
-            })
-        }
-    };
-    caches.heatmaps.packings.insert(part, packing);
-    Answer::HeatmapCell(found)
+            }
+            HeatmapRow::Size(class) => {
+                let requests = &caches.of::<Heatmaps>().requests;
+                let largest = requests.largest().max(largest_failed(context));
+                let found = extremes(of, part, (largest, only(part, &packing)), span);
+                found.get(class as usize).map(|Extremes { most, least }| {
+                    HeatmapCell::Size(SizeCell {
+                        query: *self,
+                        positions: (span.first, span.last),
+                        size: size_of_class(class as usize),
+                        most: (most.bytes, most.gaps, most.position),
+                        least: (least.bytes, least.gaps, least.position),
+                    })
+                })
+            }
+        };
+        caches.of::<Heatmaps>().packings.insert(part, packing);
+        Ok(found)
+    }
+
+    fn examples(device: &DeviceSummary) -> Vec<Self> {
+        let (part, needed) = (HeatmapPart::All, None);
+        let rows = [HeatmapRow::Addresses { from: 0, to: 4 << 20 }, HeatmapRow::Size(3)];
+        let of = |(axis, whole): (Axis, Window)| {
+            let window = Window { start: whole.start, end: whole.start + whole.length() / 4.0 };
+            rows.map(|row| Self { axis, window, row, part, needed })
+        };
+        windows(device).into_iter().flat_map(of).collect()
+    }
 }
 
 fn address_cell(
     context: Context<'_>,
-    caches: &mut Caches,
+    states: &mut States,
     query: &HeatmapCellQuery,
-    (packing, from, to): (&Packing, u64, u64),
+    (scene, from, to): (Scene<'_>, u64, u64),
     (of, span): (Timed<'_>, Span),
 ) -> HeatmapCell {
-    let requests = &caches.heatmaps.requests;
-    let scene = Scene { packing, requests, part: query.part, tags: &context.snapshot.tags, needed: query.needed };
     let peaks = peaks(of, scene, (from, to), span).0;
     let most = peaks.map(|(bytes, _)| bytes);
     let of_use = |of: Use| peaks.get(of as usize).copied().filter(|(bytes, _)| *bytes > 0);
@@ -276,8 +319,9 @@ fn address_cell(
         .into_iter()
         .find_map(|of| of_use(of).map(|(_, position)| (of, position)))
         .unwrap_or((Use::Unmapped, span.first));
-    let state = caches.states.at(context.replay, position);
-    let place = packing
+    let state = states.at(context.replay, position);
+    let place = scene
+        .packing
         .addresses(from, to)
         .filter_map(|addresses| largest(context, &state, scene, addresses, shown))
         .max_by_key(|(bytes, ..)| *bytes);
@@ -342,6 +386,7 @@ fn largest(
 mod tests {
     use crate::Session;
     use analysis::heatmap::Use;
+    use query::diagnosis::DiagnosisQuery;
     use query::{
         Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapFailureQuery, HeatmapNeed, HeatmapPart, HeatmapQuery,
         HeatmapRow, HeatmapRows, Query, Window,
@@ -365,7 +410,9 @@ mod tests {
 
     /// Returns where the last failed request goes.
     fn place(session: &mut Session, part: HeatmapPart) -> Option<Place> {
-        let Answer::Diagnosis(diagnosis) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
+        let Answer::Diagnosis(diagnosis) = session.answer(0, &Query::Diagnosis(DiagnosisQuery)) else {
+            panic!("no diagnosis")
+        };
         let failed = diagnosis.ooms.last().unwrap();
         let (requested, pool, stream, gap) = (failed.requested, failed.pool, failed.stream, failed.nearest_gap);
         let query = HeatmapFailureQuery { part, requested, pool, stream, gap };

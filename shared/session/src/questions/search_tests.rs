@@ -1,6 +1,7 @@
 use crate::Session;
 use query::{
-    Answer, EventColumn, EventFilter, EventOrder, FindQuery, Found, ListStart, Query, SearchResult, SortedQuery,
+    Answer, EventColumn, EventFilter, EventOrder, EventTextQuery, EventsQuery, FindQuery, Found, ListStart,
+    NextHitQuery, PartnerQuery, Query, SearchQuery, SearchResult,
 };
 
 /// A trace with two streams and two lines of call sites, which ends with a request that failed.
@@ -19,7 +20,7 @@ fn open() -> Session {
 }
 
 fn search(session: &mut Session, term: &str) -> SearchResult {
-    let Answer::Search(found) = session.answer(0, &Query::Search { term: term.to_owned() }) else {
+    let Answer::Search(found) = session.answer(0, &Query::Search(SearchQuery { term: term.to_owned() })) else {
         panic!("no result")
     };
     found
@@ -27,7 +28,7 @@ fn search(session: &mut Session, term: &str) -> SearchResult {
 
 fn find(session: &mut Session, term: &str, first: u32, rows: u32) -> Found {
     let query = FindQuery { term: term.to_owned(), position: u32::MAX, start: ListStart::At(first), rows };
-    let Answer::Found(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
+    let Answer::Find(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
     *found
 }
 
@@ -91,10 +92,10 @@ fn a_list_begins_before_the_match_that_the_next_step_goes_to() {
     let mut session = Session::new(trace::testing::snapshot(&story), "pickle".to_owned(), Vec::new(), &mut |_| {});
     for (from, position) in [(None, 0), (None, 150), (None, u32::MAX), (Some(7), 150), (Some(199), 0)] {
         let term = "model.py:5".to_owned();
-        let next = Query::NextHit { term: term.clone(), from, position, forward: true };
-        let Answer::Hit(Some(hit)) = session.answer(0, &next) else { panic!("no match") };
+        let next = Query::NextHit(NextHitQuery { term: term.clone(), from, position, forward: true });
+        let Answer::NextHit(Some(hit)) = session.answer(0, &next) else { panic!("no match") };
         let query = FindQuery { term, position, start: ListStart::BeforeNext(from), rows: 60 };
-        let Answer::Found(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
+        let Answer::Find(found) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
         assert_eq!(found.next, Some(hit.number - 1), "{from:?} {position}");
         let listed: Vec<u32> = found.hits.iter().map(|hit| hit.allocation).collect();
         assert!(listed.contains(&hit.allocation), "{from:?} {position}: {listed:?}");
@@ -115,7 +116,7 @@ fn segments_are_those_of_the_position() {
     assert_eq!(find(&mut session, "size>100MiB", 0, 9).segments, (1, 209_715_200));
     assert_eq!(find(&mut session, "0x1", 0, 9).segments.0, 1);
     let query = FindQuery { term: "stream:7".to_owned(), position: 1, start: ListStart::At(0), rows: 9 };
-    let Answer::Found(before) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
+    let Answer::Find(before) = session.answer(0, &Query::Find(query)) else { panic!("no list") };
     assert_eq!(before.segments.0, 0, "it was not reserved then");
 }
 
@@ -124,8 +125,8 @@ fn events_are_sorted_and_their_partners_known() {
     let mut session = open();
     let mut ask = |by, is_falling, locate| {
         let order = EventOrder { by, is_falling };
-        let query = SortedQuery { filter: EventFilter::default(), order, first: 0, count: 99, locate };
-        let Answer::Events(list) = session.answer(0, &Query::SortedEvents(query)) else { panic!("no list") };
+        let query = EventsQuery { filter: EventFilter::default(), order, first: 0, count: 99, locate };
+        let Answer::Events(list) = session.answer(0, &Query::Events(query)) else { panic!("no list") };
         list
     };
     let sizes =
@@ -142,19 +143,21 @@ fn events_are_sorted_and_their_partners_known() {
     let plain = ask(EventColumn::Number, false, 0);
     let partners: Vec<_> = plain.rows.iter().map(|row| row.related().partner).collect();
     assert_eq!(partners[..9], [None, Some(5), Some(7), None, Some(2), Some(2), Some(3), Some(3), None]);
-    assert_eq!(session.answer(0, &Query::Partner { position: 2 }), Answer::Position(Some(5)));
-    assert_eq!(session.answer(0, &Query::Partner { position: 0 }), Answer::Position(None));
+    assert_eq!(session.answer(0, &Query::Partner(PartnerQuery { position: 2 })), Answer::Partner(Some(5)));
+    assert_eq!(session.answer(0, &Query::Partner(PartnerQuery { position: 0 })), Answer::Partner(None));
     assert_eq!((plain.rows[0].related().since_us, plain.rows[1].related().since_us), (None, Some(10.0)));
 }
 
 #[test]
 fn an_event_is_copied_with_its_numbers_and_its_stack() {
     let mut session = open();
-    let Answer::Text(Some(text)) = session.answer(0, &Query::EventText { index: 1 }) else { panic!("no text") };
+    let Answer::EventText(Some(text)) = session.answer(0, &Query::EventText(EventTextQuery { index: 1 })) else {
+        panic!("no text")
+    };
     let want = "event 2  10 µs  alloc  60,000,000 bytes  0x10000000  stream default  forward  m/model.py:5\n    \
         forward  /m/model.py:5\n    step  /m/train.py:1";
     assert_eq!(text, want);
-    assert!(matches!(session.answer(0, &Query::EventText { index: 99 }), Answer::Text(None)));
+    assert!(matches!(session.answer(0, &Query::EventText(EventTextQuery { index: 99 })), Answer::EventText(None)));
 }
 
 #[test]

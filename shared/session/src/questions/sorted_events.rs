@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
+use crate::caches::Cache;
+use crate::context::Context;
 use query::{EventColumn, EventFilter};
 use replay::Replay;
 use replay::index::Kept;
@@ -29,11 +30,6 @@ struct Sorted {
 }
 
 impl SortedEvents {
-    /// Returns the approximate memory use in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.0.values().map(|sorted| size_of_val(sorted.indices.as_slice())).sum()
-    }
-
     /// Returns the indices of a list's events, sorted by a column, the smallest first. `list` returns the
     /// indices in rising order.
     pub(super) fn of(
@@ -49,6 +45,16 @@ impl SortedEvents {
         let known = self.0.remove(&key).filter(is_current);
         let sorted = known.unwrap_or_else(|| Sorted { indices: Arc::new(sorted(context, by, &list())), positions });
         Arc::clone(&self.0.insert(key, sorted).indices)
+    }
+}
+
+impl Cache for SortedEvents {
+    fn bytes(&self) -> usize {
+        self.0.values().map(|sorted| size_of_val(sorted.indices.as_slice())).sum()
+    }
+
+    fn forget_categories(&mut self) {
+        *self = Self::default();
     }
 }
 
