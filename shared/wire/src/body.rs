@@ -48,14 +48,11 @@ fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
 impl Watch {
     fn body(&self) -> MapWriter {
         let Self { protocol, token, after, events } = self;
-        let mut map = MapWriter::map(if *events > 0 { 4 } else { 3 });
+        let mut map = MapWriter::map(4);
         map.unsigned("protocol", (*protocol).into());
         map.string("token", token);
         map.unsigned("after", *after);
-        // Left out if 0, as earlier servers don't know it.
-        if *events > 0 {
-            map.unsigned("events", *events);
-        }
+        map.unsigned("events", *events);
         map
     }
 
@@ -86,17 +83,14 @@ impl<'a> Message<'a> {
         let mut map;
         let kind = match self {
             Self::Hello(Hello { protocol, session, key, token, mode, header, first }) => {
-                map = MapWriter::map(if *first > 0 { 7 } else { 6 });
+                map = MapWriter::map(7);
                 map.unsigned("protocol", (*protocol).into());
                 map.string("session", session);
                 map.string("key", key);
                 map.string("token", token);
                 map.string("mode", mode);
                 map.column("header", header);
-                // Left out if 0, as earlier servers don't know it.
-                if *first > 0 {
-                    map.unsigned("first", *first);
-                }
+                map.unsigned("first", *first);
                 1
             }
             Self::Batch(Batch { seq, sent_us, chunks }) => {
