@@ -7,6 +7,7 @@ use super::message::{
 use codec::checksum::Checksum;
 use codec::msgpack::{MapReader, MapWriter};
 use trace::error::{Checked, damaged};
+use trace::narrow::number32;
 
 /// The first byte of a body: a MessagePack array of two.
 const PAIR: u8 = 0x92;
@@ -34,7 +35,7 @@ const STATES: [SessionState; 3] = [SessionState::Live, SessionState::Ended, Sess
 fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
     let map = map.into_bytes();
     // Writers stay far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
-    let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
+    let length = number32(map.len() + 2);
     let mut sum = Checksum::new();
     sum.update(&[PAIR, kind]);
     sum.update(&map);
