@@ -23,6 +23,7 @@ pub mod export;
 mod header;
 pub mod import;
 mod index;
+mod json;
 mod lost_names;
 mod outside;
 mod own_events;
