@@ -47,7 +47,7 @@ pub struct Announcement {
     pub host: String,
     /// When it started, in microseconds since the epoch.
     pub started_us: i64,
-    /// [`Keys::secret`]; `None` for a server of an earlier version.
+    /// [`Keys::secret`]; `None` for a server that was given its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// [`Keys::token`].

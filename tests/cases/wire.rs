@@ -18,6 +18,7 @@ struct Hello {
     mode: String,
     #[serde(with = "serde_bytes")]
     header: Vec<u8>,
+    first: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -62,8 +63,7 @@ struct Watch {
     protocol: u32,
     token: String,
     after: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    events: Option<u64>,
+    events: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]

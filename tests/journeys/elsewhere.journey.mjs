@@ -53,13 +53,13 @@ test('a no is a no', async (t) => {
     assert.equal(new URL(page.tab.url()).search, '');
   }
   // Enter does what the highlighted button says, and the rest of the address stays.
-  await page.open(`?url=${site.origin}/a.pickle#v=2&tab=flame`);
+  await page.open(`?url=${site.origin}/a.pickle#v=1&tab=flame`);
   await at(page, 'offer').waitFor();
   await page.tab.keyboard.press('Enter');
   await at(page, 'offer').waitFor({ state: 'detached' });
   assert.match(await at(page, 'start').innerText(), /Open file/);
   assert.equal(new URL(page.tab.url()).search, '');
-  assert.match(page.tab.url(), /#v=2&tab=flame$/);
+  assert.match(page.tab.url(), /#v=1&tab=flame$/);
   assert.equal(site.asked.length, 0);
 });
 

@@ -228,7 +228,7 @@ test('Back from a link to a session or a view leads where the person was', async
   await addressSays(page, 'tab', 'events');
   const hash = await until('the identity', async () => (await address(page)).get('hash'));
   // Pasting another address adds an entry to the browser's history.
-  await page.tab.evaluate((hash) => { location.hash = `v=2&file=sample.pickle&hash=${hash}&dev=0&tab=flame`; }, hash);
+  await page.tab.evaluate((hash) => { location.hash = `v=1&file=sample.pickle&hash=${hash}&dev=0&tab=flame`; }, hash);
   await shows(page, 'flame');
   await back(page);
   await shows(page, 'events');

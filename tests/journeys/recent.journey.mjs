@@ -200,7 +200,7 @@ test('a file with a handle is opened from where it is, and nothing is copied', a
     const all = database.transaction('files').objectStore('files').getAll();
     const [entry] = await new Promise((done) => { all.onsuccess = () => done(all.result); });
     database.close();
-    return `#v=2&file=${encodeURIComponent(entry.name)}&hash=${entry.hash}&dev=0&tab=flame`;
+    return `#v=1&file=${encodeURIComponent(entry.name)}&hash=${entry.hash}&dev=0&tab=flame`;
   });
   await page.tab.addInitScript(() => {
     // A blank page has no such files.
@@ -290,7 +290,7 @@ test('what was set is there again on the next visit, and a link wins over it', a
   assert.equal(await until('the width', width, (now) => now === wide), wide);
   await page.screenshot('recent-preferences');
   await page.tab.goto('about:blank');
-  await page.open('#v=2&tab=events&x=event');
+  await page.open('#v=1&tab=events&x=event');
   await page.load(file('ring.pickle'));
   assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
   // Bad content is ignored.

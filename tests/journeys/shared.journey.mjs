@@ -65,7 +65,7 @@ test('the view of a link is there before the rest of the trace, and a search wai
   const front = await startFront(t, server.url);
   const release = front.hold(further);
   for (const axis of ['event', 'time']) {
-    const page = await openPage(t, { address: `s-${link.token}#v=2&x=${axis}&cur=30001&sel=a4710` });
+    const page = await openPage(t, { address: `s-${link.token}#v=1&x=${axis}&cur=30001&sel=a4710` });
     await page.reach('ready');
     // What is not exact says so.
     await says(page, 'near-requested', /^requested (at most )?[\d.]+ [KMG]iB$/);

@@ -58,7 +58,7 @@ pub(super) fn producer(token: &str, host: &str) -> String {
     format!("{token}@{host}")
 }
 
-/// Returns the token of a producer. A session of an earlier version has none.
+/// Returns the token of a producer; empty if it is not known.
 fn token_of(producer: &str) -> &str {
     producer.split_once('@').map_or("", |(token, _)| token)
 }

@@ -67,7 +67,7 @@ mod tests {
         let token = "abcdefghijklmnopqrstuvwxyz2345672345672";
         for (rest, server) in [
             (format!("https://box.example/s-{token}"), "https://box.example"),
-            (format!(" http://127.0.0.1:7070/tools/s-{token}#v=2&cur=7\n"), "http://127.0.0.1:7070/tools"),
+            (format!(" http://127.0.0.1:7070/tools/s-{token}#v=1&cur=7\n"), "http://127.0.0.1:7070/tools"),
             (format!("https://box.example/s-{token}/"), "https://box.example"),
         ] {
             let want = LinkAddress { server: server.to_owned(), token: token.to_owned() };

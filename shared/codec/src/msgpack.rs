@@ -7,6 +7,7 @@ use rmp::decode::{self, Bytes};
 use rmp::encode::{self, ByteBuf};
 
 use trace::error::{Checked, damaged};
+use trace::narrow::number32;
 
 /// Writes one map.
 #[derive(Default)]
@@ -30,7 +31,7 @@ impl MapWriter {
 
     /// Begins an array of `items` items.
     pub fn begin_array(&mut self, items: usize) {
-        let _ = encode::write_array_len(&mut self.bytes, u32::try_from(items).unwrap_or(u32::MAX));
+        let _ = encode::write_array_len(&mut self.bytes, number32(items));
     }
 
     /// Writes a text.

@@ -2,7 +2,7 @@
 
 use super::varint::{Varints, push, zigzag};
 use codec::msgpack::{MapReader, MapWriter};
-use trace::error::Checked;
+use trace::error::{Checked, damaged};
 
 /// An index entry: one chunk of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) fn decode(payload: &[u8]) -> Checked<Vec<Entry>> {
     let (mut entries, mut last) = (Vec::new(), Entry::default());
     while !column.is_empty() {
         let byte = last.byte.wrapping_add(column.next()?);
-        let kind = column.next()? as u8;
+        let kind = u8::try_from(column.next()?).map_err(|_| damaged("a kind is too large for its field"))?;
         let (device, first, count) = (column.signed()?, column.next()?, column.next()?);
         let from_us = last.to_us.wrapping_add(column.signed()?);
         let to_us = from_us.wrapping_add(column.signed()?);

@@ -8,7 +8,9 @@
 //! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 #![forbid(unsafe_code)]
-#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+// Tests count in small numbers.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
 
 use std::ops::Range;
 
@@ -21,6 +23,7 @@ pub mod export;
 mod header;
 pub mod import;
 mod index;
+mod json;
 mod lost_names;
 mod outside;
 mod own_events;

@@ -5,6 +5,7 @@ use codec::msgpack::{MapReader, MapWriter};
 use trace::OutsideSample;
 use trace::error::{Checked, damaged};
 use trace::limits::CHUNK_OUTSIDE_SAMPLES;
+use trace::narrow::number32;
 
 /// The contents of an outside chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) fn encode_outside(device: i64, samples: &[OutsideSample]) -> Vec<u8> 
             columns.push((name, differences(values().map(|value| value.map_or(0, |value| value.saturating_add(1))))));
         }
     }
-    let mut message = MapWriter::map(columns.len() as u32 + 1);
+    let mut message = MapWriter::map(number32(columns.len() + 1));
     message.signed("device", device);
     for (name, column) in &columns {
         message.column(name, column);

@@ -103,7 +103,8 @@ fn numbers(column: &[u8], count: usize) -> Option<usize> {
     while !column.is_empty() {
         highest = column.fast().ok()?.max(highest);
     }
-    (highest > 0 && highest < u32::MAX.into()).then_some(highest as usize + 1)
+    let highest = u32::try_from(highest).ok().filter(|highest| (1..u32::MAX).contains(highest))?;
+    Some(highest as usize + 1)
 }
 
 #[cfg(test)]

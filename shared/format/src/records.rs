@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(BatchEnd::decode(&end.to_chunk()[super::super::ENVELOPE_BYTES..]), Ok(end));
         }
         assert!(BatchEnd::decode(b"").is_err());
-        // As written before times were kept.
+        // A missing key has its empty value.
         assert_eq!(BatchEnd::decode(b"\x81\xa3seq\x07"), Ok(BatchEnd { seq: 7, sent_us: 0 }));
     }
 }

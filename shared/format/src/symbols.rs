@@ -9,6 +9,7 @@ use codec::msgpack::{MapReader, MapWriter};
 use trace::error::{Checked, damaged, too_much};
 use trace::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
 use trace::limits::ImportLimits;
+use trace::narrow::number32;
 use trace::units::{PoolId, Stream};
 use trace::{Tag, TagId, Tags};
 
@@ -52,23 +53,22 @@ impl Columns {
 pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut SymbolCursor) -> Option<Vec<u8>> {
     let from = *written;
     let mut columns = Columns::default();
-    let id = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     // In this order: each kind refers only to those before it.
     while written.strings < symbols.string_count() && !columns.is_full() {
-        let text = symbols.bytes(StrId(id(written.strings)));
+        let text = symbols.bytes(StrId(number32(written.strings)));
         push(&mut columns.lengths, text.len() as u64);
         columns.texts.extend_from_slice(text);
         written.strings += 1;
     }
     while written.frames < symbols.frame_count() && !columns.is_full() {
-        let frame = symbols.frame(FrameId(id(written.frames)));
+        let frame = symbols.frame(FrameId(number32(written.frames)));
         for n in [frame.name.0, frame.filename.0, frame.line] {
             push(&mut columns.frames, n.into());
         }
         written.frames += 1;
     }
     while written.stacks < symbols.stack_count() && !columns.is_full() {
-        let stack = symbols.stack(StackId(id(written.stacks)));
+        let stack = symbols.stack(StackId(number32(written.stacks)));
         push(&mut columns.stacks, stack.len() as u64);
         let mut last = 0;
         for frame in stack {
@@ -78,7 +78,7 @@ pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut SymbolCursor)
         written.stacks += 1;
     }
     while written.tags < tags.len() && !columns.is_full() {
-        encode_tag(&mut columns.tags, &tags.get(TagId(id(written.tags))));
+        encode_tag(&mut columns.tags, &tags.get(TagId(number32(written.tags))));
         written.tags += 1;
     }
     if *written == from {
@@ -241,7 +241,7 @@ impl SymbolMap {
     pub(crate) fn keeps(&mut self, stacks: usize, tags: usize) -> bool {
         // Each number is compared once.
         let more = |from: usize, ids: &mut dyn Iterator<Item = u32>| {
-            (from as u32..).zip(ids).take_while(|(number, id)| number == id).count()
+            (number32(from)..).zip(ids).take_while(|(number, id)| number == id).count()
         };
         if self.same.0 < stacks {
             self.same.0 += more(self.same.0, &mut self.stacks.iter().skip(self.same.0).map(|id| id.0));

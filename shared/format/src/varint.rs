@@ -20,10 +20,10 @@ pub(crate) const fn unzigzag(n: u64) -> i64 {
 #[inline]
 pub(crate) fn push(bytes: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
-        bytes.push(n as u8 | 0x80);
+        bytes.push((n & 0x7f) as u8 | 0x80);
         n >>= 7;
     }
-    bytes.push(n as u8);
+    bytes.push((n & 0x7f) as u8);
 }
 
 /// Reads numbers from a column.

@@ -10,6 +10,7 @@ pub mod frames;
 mod host;
 pub mod limits;
 mod marks;
+pub mod narrow;
 pub mod numbered;
 pub mod order;
 mod outside;

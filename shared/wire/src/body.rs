@@ -7,6 +7,7 @@ use super::message::{
 use codec::checksum::Checksum;
 use codec::msgpack::{MapReader, MapWriter};
 use trace::error::{Checked, damaged};
+use trace::narrow::number32;
 
 /// The first byte of a body: a MessagePack array of two.
 const PAIR: u8 = 0x92;
@@ -34,7 +35,7 @@ const STATES: [SessionState; 3] = [SessionState::Live, SessionState::Ended, Sess
 fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
     let map = map.into_bytes();
     // Writers stay far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
-    let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
+    let length = number32(map.len() + 2);
     let mut sum = Checksum::new();
     sum.update(&[PAIR, kind]);
     sum.update(&map);
@@ -48,14 +49,11 @@ fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
 impl Watch {
     fn body(&self) -> MapWriter {
         let Self { protocol, token, after, events } = self;
-        let mut map = MapWriter::map(if *events > 0 { 4 } else { 3 });
+        let mut map = MapWriter::map(4);
         map.unsigned("protocol", (*protocol).into());
         map.string("token", token);
         map.unsigned("after", *after);
-        // Left out if 0, as earlier servers don't know it.
-        if *events > 0 {
-            map.unsigned("events", *events);
-        }
+        map.unsigned("events", *events);
         map
     }
 
@@ -86,17 +84,14 @@ impl<'a> Message<'a> {
         let mut map;
         let kind = match self {
             Self::Hello(Hello { protocol, session, key, token, mode, header, first }) => {
-                map = MapWriter::map(if *first > 0 { 7 } else { 6 });
+                map = MapWriter::map(7);
                 map.unsigned("protocol", (*protocol).into());
                 map.string("session", session);
                 map.string("key", key);
                 map.string("token", token);
                 map.string("mode", mode);
                 map.column("header", header);
-                // Left out if 0, as earlier servers don't know it.
-                if *first > 0 {
-                    map.unsigned("first", *first);
-                }
+                map.unsigned("first", *first);
                 1
             }
             Self::Batch(Batch { seq, sent_us, chunks }) => {

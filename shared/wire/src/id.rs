@@ -30,7 +30,8 @@ pub fn is_link_token(text: &str) -> bool {
 }
 
 fn text_of(random: &[u8]) -> String {
-    random.iter().map(|&byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+    // Each number below 32 has its character.
+    random.iter().filter_map(|&byte| ALPHABET.get(usize::from(byte % 32))).map(|&letter| char::from(letter)).collect()
 }
 
 fn is_text(text: &str, chars: usize) -> bool {

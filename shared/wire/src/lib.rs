@@ -1,6 +1,8 @@
 #![doc = include_str!("WIRE.md")]
 #![forbid(unsafe_code)]
-#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+// Tests count in small numbers.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
 
 mod body;
 mod decoder;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The protocol version of this build.
+/// The protocol version of this build. It rises with every change that the other side can't skip; keys and kinds are added
+/// without one.
 pub const PROTOCOL: u32 = 1;
 /// Bytes of a message before its body.
 pub const HEAD_BYTES: usize = 8;
@@ -23,7 +24,7 @@ pub struct Hello {
     /// The payload of the recording's header chunk.
     pub header: Vec<u8>,
     /// The number of the oldest batch that the collector still has. A server that lost earlier ones goes on without them.
-    /// 0 if unknown: earlier collectors don't send it.
+    /// 0 if unknown.
     pub first: u64,
 }
 
@@ -82,8 +83,7 @@ pub enum Code {
     Busy,
     /// The server is stopping.
     Restart,
-    /// The server's store failed, or what it holds of the session is damaged. Earlier builds read it as
-    /// [`Self::Malformed`], and decide by [`Refused::retry`] as with any code.
+    /// The server's store failed, or what it holds of the session is damaged.
     Store,
     /// A message or chunk is malformed. Also stands for unknown codes.
     #[default]

@@ -25,7 +25,8 @@ fn check(fragment: &str) {
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     check(&text);
-    for version in 1..=3 {
+    // This version, and a later one.
+    for version in 1..=2 {
         check(&format!("v={version}&{text}"));
     }
 });

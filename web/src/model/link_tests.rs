@@ -141,7 +141,7 @@ fn what_was_not_restored_is_said() {
             "a part that this version doesn't know, the colours, the selection, the tab, a filter and 2 more.",
         ),
     ] {
-        let model = after(of(&format!("v=2&hash={hash}&{fragment}")));
+        let model = after(of(&format!("v=1&hash={hash}&{fragment}")));
         assert!(notice(&model).contains(said), "{fragment}: {}", notice(&model));
         assert_eq!(model.link, None, "{fragment}");
     }
@@ -154,7 +154,7 @@ fn what_was_not_restored_is_said() {
 
 #[test]
 fn what_was_not_understood_of_a_session_s_link_is_said() {
-    let model = watched(0, 100).into_iter().chain([typed("v=2&session=abcdefghijklmnopqrstuvwxyz&cur=12&color=mud")]);
+    let model = watched(0, 100).into_iter().chain([typed("v=1&session=abcdefghijklmnopqrstuvwxyz&cur=12&color=mud")]);
     let model = after(model);
     assert_eq!((model.view.cursor, notice(&model)), (12, "Part of this link could not be read: the colours."));
 }

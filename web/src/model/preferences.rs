@@ -2,7 +2,7 @@
 //! axis, colours, folding and the like. A link's view takes precedence and is not remembered.
 //!
 //! ```text
-//! p=1&theme=dark&width=380&details=0&v=2&dev=0&tab=flame&x=event&color=size
+//! p=1&theme=dark&width=380&details=0&v=1&dev=0&tab=flame&x=event&color=size
 //! ```
 //! The parts of the view are written as in a link.
 
@@ -244,6 +244,6 @@ mod tests {
     fn what_if_is_not_opened_unasked() {
         let model = after([added(0, "a"), read(0, &[10]), Action::SetTab(Tab::Flame), Action::SetTab(Tab::WhatIf)]);
         assert_eq!(model.preferences.first(&summary(&[10])).tab, Tab::Flame);
-        assert_eq!(Preferences::parse("p=1&v=2&tab=whatif"), Preferences::default());
+        assert_eq!(Preferences::parse("p=1&v=1&tab=whatif"), Preferences::default());
     }
 }

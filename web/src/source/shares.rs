@@ -289,7 +289,7 @@ fn folder() -> String {
     format!("{origin}{folder}/")
 }
 
-/// Returns the address of the page for a link, with a view unless that is empty: `https://host/folder/s-TOKEN#v=2`.
+/// Returns the address of the page for a link, with a view unless that is empty: `https://host/folder/s-TOKEN#v=1`.
 pub fn address(link: &str, view: &str) -> String {
     let hash = if view.is_empty() { "" } else { "#" };
     format!("{}s-{link}{hash}{view}", folder())

@@ -3,6 +3,7 @@
 
 use crate::varint::{Varints, push, zigzag};
 use query::{Answer, Overview, Packed, Quads};
+use trace::decimal::Decimal;
 use trace::error::{Checked, damaged};
 
 /// Takes the columns out of an answer.
@@ -76,6 +77,11 @@ fn small(column: &[u8]) -> Checked<Vec<u32>> {
     sums(column)?.into_iter().map(narrow).collect()
 }
 
+/// Returns a whole number of pixel columns; 0 for a negative one.
+fn whole(columns: f32) -> u64 {
+    u64::try_from(Decimal::of(columns.into(), 0).scaled()).unwrap_or(0)
+}
+
 /// Encodes rectangles in six columns: left edges and widths, which are whole numbers of pixel columns; lower edges, which
 /// mostly are the upper edge of the rectangle before, and heights, both as differences of the numbers' bits; colours and ids.
 fn of_quads(quads: &Quads) -> Vec<Vec<u8>> {
@@ -84,12 +90,12 @@ fn of_quads(quads: &Quads) -> Vec<Vec<u8>> {
     let rows = quads.x0.iter().zip(quads.x1.iter()).zip(quads.y0.iter().zip(quads.y1.iter()));
     for ((&x0, &x1), (&y0, &y1)) in rows {
         let (bottom, top) = (y0.to_bits(), y1.to_bits());
-        push(&mut widths, (x1 - x0) as u64);
+        push(&mut widths, whole(x1 - x0));
         push(&mut bottoms, zigzag(i64::from(bottom) - i64::from(last)));
         push(&mut heights, zigzag(i64::from(top) - i64::from(bottom)));
         last = top;
     }
-    let lefts = differences(quads.x0.iter().map(|&x| x as u64));
+    let lefts = differences(quads.x0.iter().map(|&x| whole(x)));
     let paints = differences(quads.paint.iter().map(|&paint| paint.into()));
     let ids = differences(quads.id.iter().map(|&id| id.into()));
     vec![lefts, widths, bottoms, heights, paints, ids]

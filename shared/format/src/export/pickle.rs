@@ -201,7 +201,9 @@ impl Pickler<'_> {
         if self.strings.len() <= number {
             self.strings.resize(number + 1, NONE);
         }
-        self.strings[number] = slot;
+        if let Some(place) = self.strings.get_mut(number) {
+            *place = slot;
+        }
     }
 }
 

@@ -140,10 +140,10 @@ impl<'a> Writer<'a> {
         } else {
             // Two's complement in the fewest bytes that preserve the sign.
             let bytes = value.to_le_bytes();
-            let fits = |n: &usize| value >> (8 * n - 1) == 0 || value >> (8 * n - 1) == -1;
+            let fits = |n: &u8| value >> (8 * n - 1) == 0 || value >> (8 * n - 1) == -1;
             let length = (1..16).find(fits).unwrap_or(16);
-            self.out.extend([op::LONG1, length as u8]);
-            self.out.extend(&bytes[..length]);
+            self.out.extend([op::LONG1, length]);
+            self.out.extend(bytes.iter().take(length.into()));
         }
     }
 

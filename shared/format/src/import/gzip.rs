@@ -6,6 +6,7 @@ use super::rest::{Parts, Rest};
 use codec::checksum::{self, Checksum};
 use trace::error::ImportError;
 use trace::error::{Checked, damaged};
+use trace::narrow::length;
 
 /// The format's name in messages.
 pub(super) const GZIP: &str = "gzip";
@@ -105,8 +106,8 @@ impl Gzip {
             Part::Body => {
                 let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
                 let status = self.inflate.decompress(rest, &mut self.piece, FlushDecompress::None);
-                let read = (self.inflate.total_in() - read) as usize;
-                let written = (self.inflate.total_out() - written) as usize;
+                let read = length(self.inflate.total_in() - read);
+                let written = length(self.inflate.total_out() - written);
                 self.is_full = written == self.piece.len();
                 *rest = rest.get(read..).unwrap_or(&[]);
                 let out = self.piece.get(..written).unwrap_or(&[]);
@@ -184,7 +185,7 @@ impl Gzip {
             return Err(damaged("its checksum does not match"));
         }
         // The length is written modulo 2^32.
-        if u32::from_le_bytes(length) != self.length as u32 {
+        if u32::from_le_bytes(length) != (self.length & 0xffff_ffff) as u32 {
             return Err(damaged("its length does not match"));
         }
         Ok(())
@@ -217,7 +218,7 @@ fn header_length(held: &[u8]) -> Checked<Option<usize>> {
     }
     if flags & 2 != 0 {
         let Some(&sum) = held.get(at..).and_then(<[u8]>::first_chunk::<2>) else { return Ok(None) };
-        if u16::from_le_bytes(sum) != checksum::of(held.get(..at).unwrap_or(&[])) as u16 {
+        if u32::from(u16::from_le_bytes(sum)) != checksum::of(held.get(..at).unwrap_or(&[])) & 0xffff {
             return Err(damaged("the checksum of a member's header does not match"));
         }
         at += 2;

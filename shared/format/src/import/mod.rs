@@ -33,6 +33,7 @@ use crate::recording::Decoder;
 use query::finding::Finding;
 use trace::Snapshot;
 use trace::limits::ImportLimits;
+use trace::narrow::length;
 
 /// The decompressor.
 enum Unpacker {
@@ -249,7 +250,7 @@ impl Plain {
         }
         self.read += bytes.len() as u64;
         if let Some(end) = end {
-            let after = if was_done { bytes.len() } else { self.read.saturating_sub(end) as usize };
+            let after = if was_done { bytes.len() } else { length(self.read.saturating_sub(end)) };
             self.skip(bytes.get(bytes.len().saturating_sub(after)..).unwrap_or(&[]));
         }
         Ok(())

@@ -10,6 +10,7 @@ use super::xxh64::Xxh64;
 use trace::error::ImportError;
 use trace::error::{Checked, damaged, unsupported};
 use trace::limits::ImportLimits;
+use trace::narrow::length;
 use trace::units::Bytes;
 
 /// The format's name in messages.
@@ -110,7 +111,7 @@ impl Zstd {
                 let count = self.skip.min(rest.len() as u64);
                 self.skip -= count;
                 self.byte += count;
-                rest = rest.get(count as usize..).unwrap_or(&[]);
+                rest = rest.get(length(count)..).unwrap_or(&[]);
                 continue;
             }
             if self.frame.is_none() && self.held.is_empty() && !self.frames.is_first() {
@@ -267,7 +268,7 @@ impl Frame {
         }
         let sum = block.last_chunk::<CHECKSUM>().filter(|_| self.has_checksum);
         // The lower half of the sum is written.
-        if sum.is_some_and(|sum| u32::from_le_bytes(*sum) != self.checksum.finish() as u32) {
+        if sum.is_some_and(|sum| u32::from_le_bytes(*sum) != (self.checksum.finish() & 0xffff_ffff) as u32) {
             return Err(damaged("the checksum of a frame does not match"));
         }
         Ok(())
@@ -302,7 +303,11 @@ fn header_parts(descriptor: u8) -> [usize; 3] {
         2 => 4,
         _ => 8,
     };
-    [usize::from(!single), [0, 1, 2, 4][usize::from(descriptor & 3)], content]
+    let dictionary = match descriptor & 3 {
+        3 => 4,
+        length => usize::from(length),
+    };
+    [usize::from(!single), dictionary, content]
 }
 
 #[cfg(test)]

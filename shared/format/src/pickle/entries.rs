@@ -14,6 +14,7 @@ use crate::values::{EntryDraft, Kind, SnapshotBuilder, Value};
 use trace::Event;
 use trace::event::Action;
 use trace::frames::{StackId, StrId};
+use trace::narrow::number32;
 use trace::units::Address;
 
 /// The most keys of an entry. PyTorch writes at most 12.
@@ -78,9 +79,9 @@ impl AllMade {
 
     /// Returns the length of an opcode that stores a value in the memo, if that is in the next slot.
     fn put(&self, ahead: u64) -> Option<usize> {
-        let (slot, len) = match ahead as u8 {
-            op::BINPUT => (usize::from((ahead >> 8) as u8), 2),
-            _ => ((ahead >> 8) as u32 as usize, 5),
+        let (slot, len) = match opcode(ahead) {
+            op::BINPUT => (usize::from(operand_8(ahead)), 2),
+            _ => (operand_32(ahead) as usize, 5),
         };
         (slot == self.slot).then_some(len)
     }
@@ -212,7 +213,7 @@ impl Entries {
 #[inline]
 fn begin(bytes: &[u8], source: &Source<'_>, made: &mut AllMade) -> Option<usize> {
     (made.count, made.slot) = (0, source.slot);
-    let row = source.builder.events.len() as u32;
+    let row = number32(source.builder.events.len());
     let at = made.add(Made::Node(Kind::Event(row)), bytes, 0)?;
     (bytes.get(at) == Some(&op::MARK)).then_some(at + 1)
 }
@@ -221,18 +222,18 @@ fn begin(bytes: &[u8], source: &Source<'_>, made: &mut AllMade) -> Option<usize>
 #[inline]
 fn integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let ahead = word(bytes, *at)?;
-    let (n, len) = match ahead as u8 {
+    let (n, len) = match opcode(ahead) {
         op::LONG1 => {
-            let len = u32::from((ahead >> 8) as u8);
+            let len = u32::from(operand_8(ahead));
             if !(1..=8).contains(&len) {
                 return None;
             }
             let beside = 64 - 8 * len;
             ((word(bytes, *at + 2)? as i64) << beside >> beside, 2 + len as usize)
         }
-        op::BININT => (i64::from((ahead >> 8) as i32), 5),
-        op::BININT2 => (i64::from((ahead >> 8) as u16), 3),
-        op::BININT1 => (i64::from((ahead >> 8) as u8), 2),
+        op::BININT => (i64::from(operand_32(ahead) as i32), 5),
+        op::BININT2 => (i64::from(operand_32(ahead) & 0xffff), 3),
+        op::BININT1 => (i64::from(operand_8(ahead)), 2),
         _ => return None,
     };
     *at += len;
@@ -243,9 +244,9 @@ fn integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
 #[inline]
 fn known(bytes: &[u8], at: &mut usize, memo: &Memo) -> Option<Value> {
     let ahead = word(bytes, *at)?;
-    let (slot, len) = match ahead as u8 {
-        op::BINGET => (usize::from((ahead >> 8) as u8), 2),
-        op::LONG_BINGET => ((ahead >> 8) as u32 as usize, 5),
+    let (slot, len) = match opcode(ahead) {
+        op::BINGET => (usize::from(operand_8(ahead)), 2),
+        op::LONG_BINGET => (operand_32(ahead) as usize, 5),
         _ => return None,
     };
     *at += len;
@@ -287,6 +288,24 @@ fn value(bytes: &[u8], at: &mut usize, source: &mut Source<'_>, made: &mut AllMa
         }
         _ => integer(bytes, at).map(Value::Int),
     }
+}
+
+/// Returns the opcode that a [`word`] begins with.
+#[inline]
+const fn opcode(ahead: u64) -> u8 {
+    (ahead & 0xff) as u8
+}
+
+/// Returns the byte behind the opcode of a [`word`].
+#[inline]
+const fn operand_8(ahead: u64) -> u8 {
+    (ahead >> 8 & 0xff) as u8
+}
+
+/// Returns the four bytes behind the opcode of a [`word`].
+#[inline]
+const fn operand_32(ahead: u64) -> u32 {
+    (ahead >> 8 & 0xffff_ffff) as u32
 }
 
 /// Returns the eight bytes at `at`, the first one lowest.

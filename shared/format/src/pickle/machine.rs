@@ -227,14 +227,14 @@ impl Machine {
                 self.operands.push(Value::Int(i64::from(n)))?;
             }
             op::LONG1 => {
-                let Some((&length, rest)) = rest.split_first() else { return Ok(None) };
-                let length = usize::from(length);
+                let Some((&count, rest)) = rest.split_first() else { return Ok(None) };
+                let length = usize::from(count);
                 let Some(digits) = rest.get(..length) else { return Ok(None) };
                 next += 1 + length;
                 match rest.first_chunk::<8>() {
                     // Addresses and times: read eight bytes and shift out those beyond the integer.
                     Some(&eight) if (1..=8).contains(&length) => {
-                        let beside = 64 - 8 * length as u32;
+                        let beside = 64 - 8 * u32::from(count);
                         let n = i64::from_le_bytes(eight) << beside >> beside;
                         self.operands.push(Value::Int(n))?;
                     }

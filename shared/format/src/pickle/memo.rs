@@ -6,6 +6,7 @@ use crate::values::{Kind, Value};
 use trace::PlainColumn;
 use trace::error::{Checked, damaged, too_much};
 use trace::frames::{FrameId, StackId, StrId};
+use trace::narrow::number32;
 
 /// How many slots may be skipped before a number counts as out of sequence. Picklers count by one.
 const GAP: usize = 16;
@@ -140,8 +141,9 @@ impl Memo {
             return tag << Kind::BITS | number;
         }
         // Below `ImportLimits::items`, as each of these takes a slot.
+        let number = number32(self.odd.len());
         self.odd.push(value);
-        9 << Kind::BITS | (self.odd.len() as u32 - 1) & Kind::MAX
+        9 << Kind::BITS | number & Kind::MAX
     }
 
     #[inline]

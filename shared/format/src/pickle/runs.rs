@@ -11,6 +11,7 @@ use rustc_hash::FxHasher;
 
 use super::opcode;
 use trace::frames::StackId;
+use trace::narrow::number32;
 
 /// A list's memo reads, including the opcode that ends them, and their stack.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,7 @@ impl Runs {
         if self.bytes.len() + run.len() > self.byte_limit || self.runs.len() >= u32::MAX as usize {
             return;
         }
-        let number = self.runs.len() as u32;
+        let number = number32(self.runs.len());
         self.runs.push(Run { start: self.bytes.len(), len: run.len(), stack, next: number });
         self.bytes.extend_from_slice(run);
         let (runs, bytes) = (&self.runs, &self.bytes);

@@ -53,9 +53,9 @@ pub(super) fn quoted(line: &[u8]) -> Checked<Vec<u8>> {
             b'r' => text.push(b'\r'),
             b't' => text.push(b'\t'),
             b'x' => {
-                let code = digits(rest, 2, 16).ok_or_else(|| damaged("an escape in a string can't be read"))?;
+                let code = digits(rest, 2, 16).and_then(|code| u8::try_from(code).ok());
+                text.push(code.ok_or_else(|| damaged("an escape in a string can't be read"))?);
                 rest = rest.get(2..).unwrap_or(&[]);
-                text.push(code as u8);
             }
             b'\\' | b'\'' | b'"' => text.push(escape),
             other => text.extend([b'\\', other]),

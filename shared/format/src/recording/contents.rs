@@ -7,6 +7,7 @@ use crate::{
 use trace::error::{Checked, too_much};
 use trace::frames::Symbols;
 use trace::limits::{ImportLimits, OUTSIDE_SAMPLES};
+use trace::narrow::number32;
 use trace::numbered::Numbered;
 use trace::{Annotation, DeviceTrace, Events, Loss, OutsideSample, Sample, Segment, Tags};
 
@@ -108,7 +109,7 @@ impl Track {
     }
 
     fn position(&self) -> u32 {
-        self.trace.events.len() as u32
+        number32(self.trace.events.len())
     }
 
     /// Advances to the event `seq`; what is missing before it is lost.

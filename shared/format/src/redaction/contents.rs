@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Header;
 use trace::Snapshot;
 use trace::event::Action;
+use trace::narrow::number32;
 
 use super::who::Who;
 
@@ -43,7 +44,7 @@ impl Contents {
             host_events: host.events.len() as u64,
             ..Self::default()
         };
-        for id in 0..symbols.frame_count() as u32 {
+        for id in 0..number32(symbols.frame_count()) {
             let file = shown(symbols.bytes(symbols.frame(trace::frames::FrameId(id)).filename));
             if let Some((folder, _)) = file.rsplit_once(['/', '\\']) {
                 contents.folders.insert(folder.to_owned());

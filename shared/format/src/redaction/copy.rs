@@ -7,6 +7,7 @@ use super::{Part, Redaction};
 use replay::Replay;
 use trace::event::Action;
 use trace::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
+use trace::narrow::number32;
 use trace::{
     Annotation, Block, DeviceTrace, Event, Events, HostMemory, Loss, Marks, Segment, Snapshot, Tag, TagId, Tags,
 };
@@ -22,7 +23,7 @@ pub(super) struct Slice {
 
 /// Returns what is to be copied.
 pub(super) fn parts(snapshot: &mut Snapshot, part: &Part) -> Vec<Slice> {
-    let all = |trace: &DeviceTrace| 0..trace.events.len() as u32;
+    let all = |trace: &DeviceTrace| 0..number32(trace.events.len());
     let mut slices = Vec::new();
     for (index, trace) in snapshot.devices.iter().enumerate() {
         let is_kept = match part {
@@ -135,7 +136,7 @@ impl<'a> Copy<'a> {
     }
 
     fn tag(&mut self, id: TagId, is_annotation: bool) -> TagId {
-        if let Some(Some(copied)) = self.tags[usize::from(is_annotation)].get(id.0 as usize) {
+        if let Some(Some(copied)) = one(&mut self.tags, is_annotation).get(id.0 as usize) {
             return *copied;
         }
         let tag = self.from.tags.get(id);
@@ -148,7 +149,7 @@ impl<'a> Copy<'a> {
             ..tag
         };
         let copied = self.to.tags.intern(copied);
-        remember(&mut self.tags[usize::from(is_annotation)], id.0, copied);
+        remember(one(&mut self.tags, is_annotation), id.0, copied);
         copied
     }
 
@@ -185,16 +186,21 @@ impl<'a> Copy<'a> {
     }
 
     fn string(&mut self, id: StrId, is_path: bool) -> StrId {
-        if let Some(Some(copied)) = self.strings[usize::from(is_path)].get(id.0 as usize) {
+        if let Some(Some(copied)) = one(&mut self.strings, is_path).get(id.0 as usize) {
             return *copied;
         }
         let bytes = self.from.symbols.bytes(id);
         let bytes = if is_path { self.rewriter.path(bytes) } else { self.rewriter.bytes(bytes) };
         let is_lost = self.from.symbols.is_lost_string(id);
         let copied = if is_lost { self.to.symbols.lose_string() } else { self.to.symbols.intern(&bytes) };
-        remember(&mut self.strings[usize::from(is_path)], id.0, copied);
+        remember(one(&mut self.strings, is_path), id.0, copied);
         copied
     }
+}
+
+/// Returns one of two lists.
+fn one<T>([first, second]: &mut [Vec<T>; 2], is_second: bool) -> &mut Vec<T> {
+    if is_second { second } else { first }
 }
 
 fn remember<T>(copies: &mut [Option<T>], number: u32, copied: T) {

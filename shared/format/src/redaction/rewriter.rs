@@ -62,7 +62,7 @@ impl<'a> Rewriter<'a> {
             Paths::WithoutHomes => {
                 if let Some((_, end)) = home(token) {
                     out.push(b'~');
-                    rest = &token[end..];
+                    rest = token.get(end..).unwrap_or(&[]);
                 }
             }
             Paths::Whole => {}
@@ -93,18 +93,20 @@ impl<'a> Rewriter<'a> {
         // A host stands within a name, too: `run-node17-3`.
         let host = |from: usize| {
             let hosts = self.who.hosts.iter().filter(|_| !self.keeps_hosts);
-            hosts.filter(|host| part[from..].starts_with(host)).map(Vec::len).max()
+            let rest = part.get(from..).unwrap_or(&[]);
+            hosts.filter(|host| rest.starts_with(host)).map(Vec::len).max()
         };
-        let mut at = 0;
-        while at < part.len() {
-            let is_start = at == 0 || !part[at - 1].is_ascii_alphanumeric();
+        let mut at = 0_usize;
+        while let Some(&byte) = part.get(at) {
+            let before = at.checked_sub(1).and_then(|before| part.get(before));
+            let is_start = before.is_none_or(|byte| !byte.is_ascii_alphanumeric());
             match host(at).filter(|_| is_start) {
                 Some(length) if part.get(at + length).is_none_or(|byte| !byte.is_ascii_alphanumeric()) => {
                     out.extend_from_slice(b"host");
                     at += length;
                 }
                 _ => {
-                    out.push(part[at]);
+                    out.push(byte);
                     at += 1;
                 }
             }

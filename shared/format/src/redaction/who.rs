@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::Header;
 use trace::Snapshot;
 use trace::frames::{FrameId, StrId};
+use trace::narrow::number32;
 
 /// Folders whose subfolders are named after users.
 const HOMES: [&[u8]; 6] = [b"home", b"homes", b"Users", b"users", b"user", b"scratch"];
@@ -29,8 +30,8 @@ impl Who {
         let mut users = BTreeSet::new();
         let symbols = &snapshot.symbols;
         let files: BTreeSet<StrId> =
-            (0..symbols.frame_count() as u32).map(|id| symbols.frame(FrameId(id)).filename).collect();
-        let others_than_files = (0..symbols.string_count() as u32).map(StrId).filter(|id| !files.contains(id));
+            (0..number32(symbols.frame_count())).map(|id| symbols.frame(FrameId(id)).filename).collect();
+        let others_than_files = (0..number32(symbols.string_count())).map(StrId).filter(|id| !files.contains(id));
         let texts = others_than_files.map(|id| symbols.bytes(id));
         let others = [header.name.as_bytes(), header.job.as_bytes(), header.settings.conf.as_bytes()];
         let words = texts.chain(others).flat_map(tokens);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::json::{Fault, Json, parse};
+use super::tree::{Fault, Json, parse};
 use super::{FORMAT, Largest, Run, Sweep};
+use crate::values::Value;
 use trace::limits::{SWEEP_BYTES, SWEEP_CHOICES, SWEEP_TEXT_BYTES, SWEEP_VALUES};
 use trace::units::{Bytes, Count};
 
@@ -116,14 +117,14 @@ fn text(json: &Json, name: &str) -> Option<String> {
 /// Reads a field that may be `null` or absent; `None` if it is neither and can't be read.
 fn optional<T>(json: &Json, name: &str, read: impl FnOnce(&Json) -> Option<T>) -> Option<Option<T>> {
     match json.field(name) {
-        None | Some(Json::Null) => Some(None),
+        None | Some(Json::Scalar(Value::None)) => Some(None),
         Some(value) => read(value).map(Some),
     }
 }
 
 fn run(json: &Json) -> Option<Run> {
     let number = |name: &str| json.field(name)?.whole();
-    let Json::Bool(fits) = *json.field("fits")? else { return None };
+    let Json::Scalar(Value::Bool(fits)) = *json.field("fits")? else { return None };
     Some(Run {
         value: text(json, "value")?,
         fits,

@@ -5,12 +5,12 @@
 //! anywhere: see [`read`].
 
 mod document;
-mod json;
 mod largest;
 mod line;
 mod mark;
 mod run;
 mod shown;
+mod tree;
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,7 @@
 use query::sweep::{Row, Shown};
 
 use super::{Largest, Run, Sweep};
+use trace::narrow::number32;
 use trace::units::{Bytes, Count, counted};
 
 impl Sweep {
@@ -10,10 +11,10 @@ impl Sweep {
     pub fn shown(&self) -> Shown {
         let (runs, is_numeric) = (self.all_runs(), self.is_numeric());
         let largest = self.largest.as_ref();
-        let place = |wanted: &Run| runs.iter().position(|run| run.value == wanted.value).unwrap_or(0) as u32;
+        let place = |wanted: &Run| number32(runs.iter().position(|run| run.value == wanted.value).unwrap_or(0));
         let first = match largest.and_then(Largest::fits) {
             Some(fits) => place(fits),
-            None => runs.iter().position(|run| run.fits).unwrap_or(0) as u32,
+            None => number32(runs.iter().position(|run| run.fits).unwrap_or(0)),
         };
         let end = |largest: &Largest| largest.fits().or(largest.fails()).map(|run| (place(run), largest.proof()));
         let name = self.card.as_ref().map_or_else(|| "capacity".to_owned(), |card| format!("capacity of {card}"));

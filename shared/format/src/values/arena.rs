@@ -4,6 +4,7 @@
 
 use super::value::Value;
 use trace::error::{Checked, too_much};
+use trace::narrow::number32;
 
 /// Holds dicts (key, value, key, value, …) and lists by number.
 #[derive(Debug, Default)]
@@ -24,8 +25,9 @@ impl ValueArena {
             *slot = values.to_vec();
             return Ok(place);
         }
+        let place = number32(self.places.len());
         self.places.push(values.to_vec());
-        Ok(self.places.len() as u32 - 1)
+        Ok(place)
     }
 
     /// Appends values to a slot.

@@ -17,6 +17,7 @@ use super::value::{Kind, Value};
 use trace::error::{Checked, damaged, too_much};
 use trace::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use trace::limits::ImportLimits;
+use trace::narrow::number32;
 use trace::units::{Count, PoolId};
 use trace::{Events, Marks, PlainColumn, Tag, TagId, Tags};
 
@@ -89,7 +90,7 @@ impl SnapshotBuilder {
             return Err(too_much(format!("more than {} lists and dicts", Count(self.node_limit() as u64))));
         }
         self.nodes.push(kind.pack());
-        Ok(Value::Node(id as u32))
+        Ok(Value::Node(number32(id)))
     }
 
     /// Returns whether this many nodes and one more trace entry are within the limits.
@@ -149,7 +150,7 @@ impl SnapshotBuilder {
             && let (Some(a), Some(b)) = (a.address(), b.address())
         {
             let pool = PoolId(a, b);
-            let next = self.pairs.len() as u32;
+            let next = number32(self.pairs.len());
             let number = *self.pair_numbers.entry(pool).or_insert(next);
             if number == next {
                 if self.pairs.len() >= self.limits.kept_values {
@@ -191,8 +192,7 @@ impl SnapshotBuilder {
             return Ok(self.entry(pairs)?.map_or(Value::Odd, Value::Event));
         }
         if has_key(pairs, keywords::FILENAME) {
-            let frame = self.frame(None, pairs)?;
-            return Ok(Value::Frame(frame));
+            return Ok(Value::Frame(self.frame(None, pairs)?));
         }
         let kind = match pairs {
             [] => Kind::EmptyDict,
@@ -224,7 +224,7 @@ impl SnapshotBuilder {
                     is_trace &= self.settle(item)?;
                 }
                 if is_trace {
-                    let number = self.lists.len() as u32;
+                    let number = number32(self.lists.len());
                     self.lists.push(Rows::new());
                     self.set_kind(id, Kind::Events(number));
                     return self.append_events(number, items);

@@ -6,6 +6,7 @@ use super::value::{Kind, Value};
 use trace::error::{Checked, too_much};
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StrId};
+use trace::narrow::number32;
 use trace::units::{Address, Count, Stream};
 use trace::{Event, Marks, Tag, TagId};
 
@@ -66,7 +67,7 @@ impl SnapshotBuilder {
         }
         let Some(event) = self.read_entry(EntryDraft::default(), pairs)? else { return Ok(None) };
         self.events.push(event);
-        Ok(Some(row as u32))
+        Ok(Some(number32(row)))
     }
 
     /// Sets further keys of a row.

@@ -94,7 +94,7 @@ pub(crate) fn symbols() -> Symbols {
 pub(crate) fn action(name: StrId) -> Action {
     // ALLOC is number 1: the empty string wraps to a code that is no action.
     match name.0.wrapping_sub(ALLOC.0) {
-        code if code <= ANNOTATE.0 - ALLOC.0 => Action::from_code(code as u8),
+        code if code <= ANNOTATE.0 - ALLOC.0 => Action::from_code((code & 0xff) as u8),
         _ => Action::Other,
     }
 }

@@ -3,6 +3,7 @@
 use super::builder::SnapshotBuilder;
 use super::value::{Kind, Value};
 use trace::error::{Checked, damaged, too_much};
+use trace::narrow::number32;
 use trace::units::Count;
 
 /// A stack of values with marks. A list or dict lies below the mark that its items follow.
@@ -74,7 +75,7 @@ impl Operands {
                 Count(self.mark_limit as u64)
             )));
         }
-        self.marks.push(self.values.len() as u32);
+        self.marks.push(number32(self.values.len()));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Decoded values: small and `Copy`, whatever they represent.
 
+use trace::decimal::Decimal;
 use trace::frames::{FrameId, StackId, StrId};
 
 /// A value on the operand stack, in the memo, or in the arena.
@@ -58,7 +59,7 @@ impl Value {
             Self::Int(n) => Some(n),
             Self::Bool(b) => Some(i64::from(b)),
             // Beyond 2^53 not every integer is a double, so digits may be lost already.
-            Self::Float(f) if f.fract() == 0.0 && f.abs() < 9_007_199_254_740_992.0 => Some(f as i64),
+            Self::Float(f) if f.fract() == 0.0 && f.abs() < 9_007_199_254_740_992.0 => Some(Decimal::of(f, 0).scaled()),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use super::names::{
     AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, word,
 };
 use super::percent::decode;
-use super::upgrade::{Parts, STEPS, UNKNOWN, upgrade};
+use super::upgrade::{Parts, STEPS, upgrade};
 use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
 use crate::{EventColumn, EventOrder, HeatmapPart, Transform, Window};
 use trace::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
@@ -47,8 +47,12 @@ impl From<Link> for Read {
     }
 }
 
+/// What a part is called that no version up to this one knows.
+pub(super) const UNKNOWN: &str = "a part that this version doesn't know";
+
 impl Read {
-    fn miss(&mut self, word: &'static str) {
+    /// Notes what was not understood.
+    pub(super) fn miss(&mut self, word: &'static str) {
         if !self.unread.contains(&word) {
             self.unread.push(word);
         }
@@ -65,14 +69,14 @@ impl Link {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             match decode(value) {
                 Some(value) if key == "v" => version = Some(value.parse::<u32>().ok().filter(|version| *version > 0)),
-                Some(value) => parts.list.push((key.to_owned(), value)),
+                Some(value) => parts.push((key.to_owned(), value)),
                 None => read.miss(word(key).unwrap_or(UNKNOWN)),
             }
         }
         match version {
             // Short enough to be typed, and equal in all versions.
             None => {
-                let session = parts.list.into_iter().find(|(key, value)| key == "session" && is_session(value));
+                let session = parts.into_iter().find(|(key, value)| key == "session" && is_session(value));
                 return session.map_or(Parsed::Nothing, |(_, name)| {
                     Parsed::Link(Box::new(Self { session: Some(name), ..Self::default() }.into()))
                 });
@@ -81,18 +85,15 @@ impl Link {
             Some(None) => read.miss("the version"),
             Some(Some(version)) => {
                 read.is_newer = version > VERSION;
-                upgrade(&mut parts, version, &STEPS);
+                upgrade(&mut parts, &mut read, version, &STEPS);
             }
         }
-        for (key, value) in parts.list {
+        for (key, value) in parts {
             match word(&key) {
                 Some(word) if read.link.take(&key, &value).is_none() => read.miss(word),
                 Some(_) => {}
                 None => read.miss(UNKNOWN),
             }
-        }
-        for word in parts.dropped {
-            read.miss(word);
         }
         if is_cut {
             read.miss("the end of the link, which is too long");

@@ -182,7 +182,7 @@ fn a_bomb_behind_a_snapshot_does_not_take_it_away() {
 
 #[test]
 fn a_recording_whose_compression_is_damaged_is_read_as_far_as_it_goes() {
-    let bytes = fixture_bytes("recording_1_3.vramscope");
+    let bytes = fixture_bytes("recording_1_0.vramscope");
     let whole = import(&bytes).unwrap();
     let mut packed = gzip(&bytes);
     let end = packed.len();
