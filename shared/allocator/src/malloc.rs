@@ -118,9 +118,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Returns whether the settings ask for a rejection before the device is asked, and the request does not fit beside
-    /// the reserved bytes into the share of the device that the settings allow now. The limit in force was set earlier
-    /// and may differ.
+    /// Returns whether the settings ask for a rejection before the device is asked, and the request does not fit
+    /// together with the reserved bytes into the share of the device that the settings allow now. The limit in force
+    /// was set earlier and may differ.
     fn is_rejected(&self, params: &Params) -> bool {
         let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
         let allowed = || (share * self.driver.total_memory() as f64) as u64;

@@ -3,7 +3,7 @@
 //!
 //! [`super::Replay::build`] derives the sizes of blocks from where later ones were put, because a trace may begin in
 //! the middle. From a known start no such search is needed: a block takes the free space where it is put, and whether a
-//! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs some tens of nanoseconds,
+//! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs a few tens of nanoseconds,
 //! however many came before it.
 //!
 //! Contradictions (events are missing, or came twice) are counted; the newer event wins.
@@ -362,8 +362,8 @@ impl Forward {
     }
 }
 
-/// Returns the bytes of a table that has room for so many blocks. At most seven of eight slots are used, and the number
-/// of slots is a power of two. A slot is a key, a block, and a control byte.
+/// Returns the bytes of a table that has room for this many blocks. At most seven of eight slots are used, and the
+/// number of slots is a power of two. A slot is a key, a block, and a control byte.
 fn table_bytes(blocks: usize) -> usize {
     let slots = if blocks == 0 { 0 } else { blocks.saturating_mul(8).div_ceil(7).next_power_of_two() };
     slots * (size_of::<(u64, ActiveBlock)>() + 1)

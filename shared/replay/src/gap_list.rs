@@ -45,7 +45,7 @@ impl GapList {
         self.at(from.saturating_add(1)).is_some_and(|(_, span)| span.start <= from && to <= span.end)
     }
 
-    /// Returns the first gap that ends at an address or behind it, and where it is.
+    /// Returns the first gap that ends at an address or after it, and where it is.
     #[inline]
     fn at(&self, address: u64) -> Option<((usize, usize), Span)> {
         // Most lists are one chunk.
@@ -58,8 +58,8 @@ impl GapList {
         spans.get(i).map(|span| ((chunk, i), *span))
     }
 
-    /// Takes the bytes from `from` to before `to` out of the gaps. Visits each gap that shrinks, with what is left of it
-    /// in front of and behind the bytes. Returns how many bytes were free.
+    /// Takes the bytes from `from` to before `to` out of the gaps. Visits each gap that shrinks, with what is left of
+    /// it before and after the bytes. Returns how many bytes were free.
     #[inline]
     pub(super) fn take(&mut self, from: u64, to: u64, mut visit: impl FnMut(Gap, Option<Gap>, Option<Gap>)) -> u64 {
         let mut taken = 0;
@@ -149,7 +149,7 @@ impl GapList {
         }
     }
 
-    /// Adds a gap behind all others.
+    /// Adds a gap after all others.
     fn push(&mut self, span: Span) {
         match self.chunks.last_mut() {
             Some(spans) => {
@@ -160,7 +160,7 @@ impl GapList {
         }
     }
 
-    /// Adds the gaps of the range behind this one.
+    /// Adds the gaps of the range after this one.
     pub(super) fn append(&mut self, mut behind: Self) {
         // A list may consist of one empty chunk.
         if self.chunks.last().is_some_and(Vec::is_empty) {
@@ -171,9 +171,9 @@ impl GapList {
         }
     }
 
-    /// Splits the list at an address that lies in no gap: keeps the gaps before it, and returns those behind it.
+    /// Splits the list at an address that lies in no gap: keeps the gaps before it, and returns those after it.
     pub(super) fn split_off(&mut self, address: u64) -> Self {
-        // The first chunk with a gap behind the address may have others before it.
+        // The first chunk with a gap after the address may have others before it.
         let cut = self.chunks.partition_point(|chunk| chunk.last().is_none_or(|span| span.end <= address));
         let mut behind = Self { chunks: self.chunks.split_off(cut) };
         if let Some(first) = behind.chunks.first_mut() {

@@ -61,7 +61,7 @@ struct Walk {
     /// Sizes from the snapshot, of the allocations still active at the end.
     written: FxHashMap<u32, u64>,
     event_allocation: Column<u32>,
-    /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` stands for both.
+    /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` is both.
     skips_requests: bool,
     unrecorded: Vec<(u32, u32)>,
     /// Blocks of the snapshot that were made after the last event.
@@ -118,7 +118,7 @@ impl Walk {
     fn events(&mut self, trace: &DeviceTrace) {
         let events = &trace.events;
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
-        // The first event behind the last loss.
+        // The first event after the last loss.
         let mut behind = 0;
         let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
         for i in 0..events.len() {
@@ -264,7 +264,7 @@ impl Walk {
 }
 
 /// Returns the position from which an allocation is active that is first seen at event `i`, if events before event
-/// `behind` are missing. It is behind that event, so that the event's own change stays separate.
+/// `behind` are missing. It is after that event, so that the event's own change stays separate.
 fn unseen(behind: usize, i: usize) -> u32 {
     if behind == 0 { 0 } else { (behind + 1).min(i) as u32 }
 }
@@ -274,7 +274,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
     let mut walk = Walk::default();
     walk.events(trace);
     walk.blocks(trace);
-    // From here on they are only read, while the allocations are put together beside them.
+    // From here on they are only read, while the allocations are assembled.
     walk.freed.pack();
     walk.end.pack();
 
@@ -325,7 +325,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         if actions.get(i) != Some(Action::Alloc as u8) {
             continue;
         }
-        // Numbers are in order of `begin`. Allocations of a loss stand before the event behind it.
+        // Numbers are in order of `begin`. Allocations of a loss come before the event after it.
         while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
             made_before.push(made);
             unrecorded.push((a.begin, allocations.len() as u32));

@@ -65,7 +65,7 @@ impl Range {
         what(self) == what(other)
     }
 
-    /// Returns the first address behind it.
+    /// Returns the first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
     }
@@ -176,7 +176,7 @@ impl Ranges {
         Self::bytes_of(self.len())
     }
 
-    /// Returns the approximate bytes of so many ranges.
+    /// Returns the approximate bytes of this many ranges.
     pub(super) const fn bytes_of(ranges: usize) -> usize {
         ranges * (size_of::<Range>() + size_of::<u64>()) * 3 / 2
     }
@@ -214,9 +214,9 @@ impl SegmentChange {
     }
 }
 
-/// The least number of changes between two checkpoints. Each checkpoint copies some hundred ranges; where there are more,
-/// there are as many changes between two of them, so that all checkpoints together hold no more ranges than there are
-/// changes.
+/// The least number of changes between two checkpoints. Each checkpoint copies a few hundred ranges; where there are
+/// more, there are as many changes between two of them, so that all checkpoints together hold no more ranges than there
+/// are changes.
 const CHECKPOINT_CHANGES: usize = 256;
 
 /// The history of the reserved ranges.

@@ -1,7 +1,7 @@
 //! Values by address, in chunks: a sorted list in which a change moves few of its values, however many there are.
 //!
-//! Up to [`CHUNK`] values are one short vector, as almost every trace has them. Searching is binary, among the chunks and
-//! then in one of them.
+//! Up to [`CHUNK`] values are one short vector, which is enough for almost every trace. Searching is binary, among the
+//! chunks and then in one of them.
 
 /// The most values in a chunk.
 const CHUNK: usize = 512;
@@ -63,7 +63,7 @@ impl<T> Sorted<T> {
         self.at_or_before(key).filter(|place| self.key(*place) == Some(key))
     }
 
-    /// Returns the first value behind an address.
+    /// Returns the first value after an address.
     pub(super) fn behind(&self, key: u64) -> Option<Place> {
         match self.at_or_before(key) {
             Some(place) => self.next(place),

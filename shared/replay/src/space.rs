@@ -1,12 +1,12 @@
 //! The free memory of a device, followed change by change: which gaps every range has.
 //!
 //! [`Replay::state_at`] finds the state of one position. [`Replay::follow`] goes from position to position, and costs
-//! some ten nanoseconds for each change. What is computed at every event (fragmentation, heatmaps) is a
+//! about ten nanoseconds for each change. What is computed at every event (fragmentation, heatmaps) is a
 //! [`SpaceVisitor`].
 //!
 //! The gaps are those of [`AllocatorState::gaps_in`] at every position, also where trace and segments contradict each
-//! other. Blocks that overlap, lie in no range or end behind theirs are remembered; where a range changes under an active
-//! block, the space is taken from the state. (Ranges that overlap may differ: no allocator has them.)
+//! other. Blocks that overlap, lie in no range or end after theirs are remembered; where a range changes under an
+//! active block, the space is taken from the state. (Ranges that overlap may differ: no allocator has them.)
 //!
 //! Each of these takes long if there are many. A trace that contradicts itself very often is followed as far as
 //! [`CONTRADICTION_STEPS`](trace::limits::CONTRADICTION_STEPS) go, and its gaps stay as they are from then on: see
@@ -26,8 +26,8 @@ use trace::units::Address;
 
 /// What is computed while the memory of a device is followed.
 pub trait SpaceVisitor {
-    /// Visits a change of one gap: `before` is gone, and `after` is there. With both, the gap has grown or shrunk. A
-    /// change of the allocator changes up to three gaps. `range` is the range that they lie in.
+    /// Visits a change of one gap from `before` to `after`. With both, the gap has grown or shrunk. A change of the
+    /// allocator changes up to three gaps. `range` is the range that they lie in.
     fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>);
 
     /// Visits a change of the allocator, after the gaps that it changed. `space` already includes the change.
@@ -70,7 +70,7 @@ pub struct Space {
     cached: u64,
     whole: u64,
     overlaps: Overlaps,
-    /// Active blocks that lie in no range, or end behind theirs: address and size by number.
+    /// Active blocks that lie in no range, or end after theirs: address and size by number.
     strays: BTreeMap<u32, (u64, u64)>,
     /// The steps that were taken because blocks and ranges contradict each other.
     steps: u64,
@@ -138,7 +138,7 @@ impl Space {
         self.ranges.get(place).filter(|own| own.range.range.holds(address)).map(|_| place)
     }
 
-    /// Returns the range that a block lies in, and the end of its part in there.
+    /// Returns the range that a block lies in, and the end of the block's part in that range.
     #[inline]
     fn extent(&self, address: u64, size: u64) -> Option<(Place, u64)> {
         let place = self.find(address)?;
@@ -271,7 +271,7 @@ impl Space {
         true
     }
 
-    /// Makes the range at a place and the next one one.
+    /// Merges the range at a place with the next one.
     fn join(&mut self, place: Place, next: Option<Place>) {
         let Some(Own { range: next, gaps }) = next.and_then(|next| self.ranges.remove(next)) else { return };
         let Some(Own { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
@@ -292,7 +292,7 @@ impl Space {
         self.take(place, address, end, visit);
         let Some(Own { range: own, gaps: mut list }) = self.ranges.remove(place) else { return true };
         let tail_list = list.split_off(address);
-        // The shorter list is summed up.
+        // The shorter list is summed.
         let is_tail_shorter = tail_list.weight() <= list.weight();
         let (shorter, longer) = if is_tail_shorter { (&tail_list, &list) } else { (&list, &tail_list) };
         let bytes = if longer.weight() == 0 { own.free } else { shorter.bytes() };
@@ -380,12 +380,12 @@ impl SpaceVisitor for Nobody {
 }
 
 impl Replay {
-    /// Returns the space at a position, from which [`Self::follow`] can go on.
+    /// Returns the space at a position, from which [`Self::follow`] can continue.
     pub fn space_at(&self, position: u32) -> Space {
         Space::of(&self.state_at(position), self)
     }
 
-    /// Leads `space`, which is that of position `from`, to position `to`, and visits every change on the way.
+    /// Advances `space` from position `from` to position `to`, and visits every change on the way.
     pub fn follow(&self, trace: &DeviceTrace, from: u32, to: u32, space: &mut Space, visit: &mut impl SpaceVisitor) {
         // Changes of reserved bytes come in the order of the history.
         let mut next = self.segments.changes.partition_point(|change| change.position <= from);

@@ -20,7 +20,7 @@ pub enum ImportError {
     /// A file of another kind, recognized by its first bytes or its contents.
     #[error("Not a PyTorch memory snapshot: {0}. Record one with torch.cuda.memory._dump_snapshot.")]
     NotASnapshot(&'static str),
-    /// A sweep's document, which [`sweep::read`](format::sweep::read) reads; with all of it that was pushed so far.
+    /// A sweep's document, which [`sweep::read`](format::sweep::read) reads. Holds the bytes that were pushed so far.
     #[error("This is a sweep, not a memory snapshot. Open it in the page that vramscope serve shows.")]
     Sweep(Vec<u8>),
     /// The first bytes belong to no known format.

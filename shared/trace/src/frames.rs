@@ -173,7 +173,7 @@ impl Symbols {
         }
     }
 
-    /// Returns a string as it is, for what reads it and never prints it.
+    /// Returns a string without escapes, for code that parses it and never prints it.
     pub fn unshown(&self, id: StrId) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(id))
     }

@@ -63,14 +63,14 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Returns two numbers of bytes as they stand in one comparison, in the unit of the smaller one: `980 MiB`, `1,014 MiB`.
+/// Returns the texts of two numbers of bytes for a comparison, in the unit of the smaller one: `980 MiB`, `1,014 MiB`.
 pub fn compared(one: Bytes, other: Bytes) -> (String, String) {
     let least = one.min(other);
     (one.like(least), other.like(least))
 }
 
-/// Returns two numbers of bytes; if their texts would be equal although they differ, in the largest unit that tells them
-/// apart: `24,571 MiB`, `24,576 MiB`.
+/// Returns the texts of two numbers of bytes. If they would be equal although the numbers differ, they are in the
+/// largest unit that shows the difference: `24,571 MiB`, `24,576 MiB`.
 pub fn told_apart(one: Bytes, other: Bytes) -> (String, String) {
     let texts = (one.to_string(), other.to_string());
     if texts.0 != texts.1 || one == other {
@@ -112,7 +112,7 @@ pub fn counted_as(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(count), if count == 1 { one } else { many })
 }
 
-/// Returns a part of a whole in per cent, rounded to the nearest; 0 if the whole is 0.
+/// Returns a part of a whole in percent, rounded to the nearest; 0 if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> u128 {
     let whole = u128::from(whole);
     (u128::from(part) * 100 + whole / 2).checked_div(whole).unwrap_or(0)

@@ -73,7 +73,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Parses the shared settings (`AcceleratorAllocatorConfig::parseArgs`). The size of large segments is read first,
-    /// wherever it stands, since two others are compared with it.
+    /// wherever it is, since two others are compared with it.
     fn common(&mut self) -> Result<(), ConfigError> {
         self.cursor = Cursor::new(self.tokens, self.profile);
         while let Some(token) = self.cursor.current() {
