@@ -1,4 +1,4 @@
-//! Why an allocation has no stack, and how to get one: as far as the trace tells.
+//! Why an allocation has no stack, and how to get one: as far as the trace shows it.
 //!
 //! `_record_memory_history` decides with `context` which entries keep a stack, and with `stacks` which frames it has. No
 //! file says how they were set, so this derives it from where stacks are. The reasons in the code that follows are those
@@ -16,7 +16,7 @@ use trace::frames::{FrameId, Recorded, StackId, Symbols};
 pub enum MissingStack {
     /// The snapshot has neither entries nor stacks.
     NoHistory,
-    /// It was active when recording began, and is to the end.
+    /// It was active when recording began, and still is at the end.
     BeforeRecording,
     /// It was active at the start of the trace, and freed in it.
     BeforeTrace,
@@ -32,7 +32,7 @@ pub enum MissingStack {
     Lost,
     /// The event that made the allocation was lost.
     EventLost,
-    /// None was recorded, and what would tell why was lost with a damaged part of the recording.
+    /// None was recorded, and the evidence for the reason was lost with a damaged part of the recording.
     Untold,
 }
 
@@ -120,7 +120,8 @@ pub struct StackCoverage {
     has_lost: bool,
     /// How many stacks were looked at.
     stacks: usize,
-    /// Whether parts of the file are damaged: what was there before its first event may have been made by others in it.
+    /// Whether parts of the file are damaged: memory that existed before its first event may have been made by lost
+    /// ones.
     is_damaged: bool,
 }
 

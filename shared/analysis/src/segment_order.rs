@@ -4,7 +4,7 @@ use query::{SegmentGroup, SegmentOrder};
 use replay::{AllocatorState, Range};
 use trace::units::{PoolId, Stream};
 
-/// The least free share of a mostly free segment, in per cent.
+/// The least free share of a mostly free segment, in percent.
 const FREE_PERCENT: u64 = 75;
 /// The most active blocks that count as a few.
 const FEW: usize = 8;

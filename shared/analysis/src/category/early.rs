@@ -9,7 +9,7 @@ use replay::Allocations;
 
 /// Finds parameters and optimizer state among the allocations before the recording that no rule fits.
 ///
-/// Each parameter has a gradient of its size, and an optimizer keeps one or two tensors of that size beside it. The
+/// Each parameter has a gradient of its size, and an optimizer keeps one or two more tensors of that size. The
 /// parameters were made first, so they have the lower addresses.
 pub(super) fn tell(allocations: &Allocations, rules: &mut [u8], phases: &Phases) {
     let early = allocations.made_by(0);

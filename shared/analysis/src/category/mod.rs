@@ -41,7 +41,7 @@ pub struct Categories {
 }
 
 impl Categories {
-    /// Tells the category of every allocation. The time is proportional to their number.
+    /// Classifies every allocation. The time is proportional to their number.
     pub fn of(
         input: Replayed<'_>,
         symbols: &Symbols,
@@ -134,8 +134,8 @@ impl Categories {
     }
 }
 
-/// Tells what the last pass of inference keeps, whose lifetime the trace does not show: that of the call sites whose
-/// earlier results were mostly kept.
+/// Classifies what the last pass of inference keeps, whose lifetime the trace does not show: memory of the call sites
+/// whose earlier results were mostly kept.
 fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     let allocations = &input.replay.allocations;
     // By stack: how many more were kept than not.
@@ -158,7 +158,7 @@ fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     }
 }
 
-/// Returns whether a rule follows from what was not seen, where it may have been lost.
+/// Returns whether a rule relies on the absence of something that may have been lost.
 fn is_guess(rule: Rule, life: Life, place: phase::Place, phases: &Phases, may_train: bool) -> bool {
     match rule {
         // What is kept for the backward pass, or is the result of inference.
@@ -175,7 +175,7 @@ fn is_guess(rule: Rule, life: Life, place: phase::Place, phases: &Phases, may_tr
     }
 }
 
-/// What rules look at, of one allocation.
+/// The properties of an allocation that rules look at.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     traits: Traits,

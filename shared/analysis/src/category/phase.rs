@@ -12,7 +12,7 @@ use trace::frames::{StackId, Symbols};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// Not told by stack or annotation.
+    /// Shown by neither stack nor annotation.
     Unknown,
     /// Building or loading a module.
     Setup,
@@ -22,7 +22,7 @@ pub(super) enum Phase {
     Before,
     /// Within a module's `forward`.
     Forward,
-    /// The program's own code, behind the forward pass: the loss.
+    /// The program's own code, after the forward pass: the loss.
     After,
     /// The forward pass once more, within the backward pass.
     Recompute,
@@ -49,10 +49,10 @@ pub(super) struct Place {
     /// The position after which it counts as kept: where the next phase begins that would use it. `NEVER` if the trace
     /// ends before.
     pub until: u32,
-    /// The end of the step that it was made in, if the trace goes on behind it.
+    /// The end of the step that it was made in, if the trace goes on after it.
     pub step_end: Option<u32>,
     /// The end of the step after that one, or after the one that follows it if it was made between two steps; `None` if
-    /// the trace does not go on behind it.
+    /// the trace does not go on after it.
     pub next_step_end: Option<u32>,
     /// Whether it is the last one of its pass of inference: the model's result, which the program may keep for long.
     pub is_result: bool,
@@ -74,7 +74,7 @@ pub(super) struct Phases {
     gradient_sizes: FxHashSet<u64>,
     /// The positions at which requests failed.
     failures: Vec<u32>,
-    /// Whether names of stacks were lost: what no stack tells may have been told by one of those.
+    /// Whether names of stacks were lost: a phase that no stack shows may have been shown by one of those.
     pub has_lost: bool,
     /// The positions at which something was made of which not even the phase is known, because its stack or the events
     /// around it were lost.
@@ -89,7 +89,7 @@ impl Phases {
         let (has_python, has_cpp) = (has_any(Traits::PYTHON), has_any(Traits::CPP));
         let has_lost = traits.all().has(Traits::LOST);
         let mut lost: Vec<u32> = input.trace.losses.iter().map(|loss| loss.position).collect();
-        // Whether something was lost since a stack last told the phase.
+        // Whether something was lost since a stack last showed the phase.
         let mut is_unsure = false;
         let mut losses = input.trace.losses.iter().map(|loss| loss.position).peekable();
         let spans = spans_of_phases(input, symbols);
@@ -110,7 +110,7 @@ impl Phases {
             while losses.next_if(|position| *position < begin).is_some() {
                 is_unsure = true;
             }
-            // A step and a span include the events behind their start.
+            // A step and a span include the events after their start.
             while all_steps.get(step).is_some_and(|step| step.to < begin) {
                 step += 1;
                 // Where stacks were lost, the steps may be shifted.
@@ -123,7 +123,7 @@ impl Phases {
             }
             let marked = open.filter(|(to, _)| begin <= *to).map_or(Traits::default(), |(_, marked)| marked);
             let own = traits.of(StackId(stack));
-            // Nothing follows from what is missing.
+            // Missing data proves nothing.
             let is_lost = own.has(Traits::LOST) || is_unseen && stack == 0;
             let phase = match phase_of(own, marked, has_python && !has_cpp && begin > 0) {
                 _ if is_lost => Phase::Unknown,
@@ -169,7 +169,7 @@ impl Phases {
         self.places.get(id as usize).copied()
     }
 
-    /// Returns whether what is gone at a position outlives the first step.
+    /// Returns whether an allocation that ends at a position outlives the first step.
     pub(super) fn outlives_first_step(&self, gone: u32) -> bool {
         gone > self.first_step_end
     }
@@ -186,7 +186,7 @@ impl Phases {
         self.lost.get(from).is_some_and(|position| *position < gone)
     }
 
-    /// Returns whether nothing tells if the program trains: no backward pass was seen, but names were lost.
+    /// Returns whether it is unknown if the program trains: no backward pass was seen, but names were lost.
     pub(super) fn may_train(&self) -> bool {
         let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
         self.has_lost && !self.places.iter().any(is_training)
@@ -211,7 +211,7 @@ impl Phases {
     }
 }
 
-/// Returns the phase that a stack tells, or, if it tells none, an annotation around the allocation.
+/// Returns the phase that a stack shows, or, if it shows none, an annotation around the allocation.
 fn phase_of(own: Traits, marked: Traits, has_only_python: bool) -> Phase {
     let told = if own.has(Traits::PYTHON) || own.has(Traits::BACKWARD) { own } else { own.and(marked) };
     if told.has(Traits::RECOMPUTE) {

@@ -253,7 +253,7 @@ impl Layout<'_> {
             let key = Key::of(number);
             root = self.children(&root.leaves).remove(&key).unwrap_or_default();
             boxes.push(self.key_box(key, depth, (0.0, 1.0), &root));
-            // A folded run that was zoomed into is open, unless the path goes on behind it.
+            // A folded run that was zoomed into is open, unless the path goes on after it.
             let next = self.shape.zoom.get(i + 1).map(|&number| Key::of(number));
             let is_passed = next.is_some_and(|next| self.children(&root.leaves).contains_key(&next));
             if matches!(key, Key::Folded(_)) && !is_passed {

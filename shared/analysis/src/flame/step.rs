@@ -112,7 +112,7 @@ impl Steps<'_> {
             }
             let step = self.next(frames, shown, at, open_until).filter(|step| step.key == key)?;
             (from, at) = (step.from, step.at);
-            // A folded run is open if the path goes on in it, not behind it.
+            // A folded run is open if the path goes on in it, not after it.
             if let (Key::Folded(_), Some(next)) = (key, path.get(i + 1)) {
                 let behind = self.next(frames, shown, at, open_until).map(|step| step.key);
                 if behind != Some(Key::of(*next)) {

@@ -16,13 +16,13 @@ use trace::{TagId, Tags};
 pub struct Scene<'a> {
     /// The addresses.
     pub packing: &'a Packing,
-    /// The requests, which tell usable gaps.
+    /// The requests, which determine the usable gaps.
     pub requests: &'a Requests,
     /// The part of the memory.
     pub part: HeatmapPart,
     /// The tags of allocations.
     pub tags: &'a Tags,
-    /// A failed request that tells usable gaps beside those that were served.
+    /// A failed request, which also determines the usable gaps.
     pub needed: Option<HeatmapNeed>,
 }
 
@@ -41,7 +41,7 @@ impl Scene<'_> {
 pub struct Division {
     /// The first offset.
     pub from: u64,
-    /// The offset behind the last one.
+    /// The offset after the last one.
     pub to: u64,
     /// Bytes of a row.
     pub row_bytes: u64,

@@ -13,7 +13,7 @@ use super::cells::Cell;
 use query::Window;
 use replay::index::Kept;
 
-/// Levels that are kept: some steps of zooming in and out.
+/// Levels that are kept: a few steps of zooming in and out.
 const KEPT: usize = 6;
 
 /// A stretch of columns of one level.
@@ -23,7 +23,7 @@ pub struct Columns {
     pub level: u32,
     /// The first column.
     pub from: u64,
-    /// The column behind the last one.
+    /// The column after the last one.
     pub to: u64,
 }
 
@@ -68,7 +68,7 @@ fn width(level: u32) -> f64 {
 #[derive(Debug)]
 struct Band<C> {
     first: u64,
-    /// The column behind the last one.
+    /// The column after the last one.
     end: u64,
     /// Column by column.
     cells: Vec<C>,

@@ -22,8 +22,8 @@ pub struct Extent {
 /// window moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
-    /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time:
-    /// what was merged before the last range was known can't be told apart any more.
+    /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time,
+    /// since merged ranges can't be separated again.
     ranges: Vec<Range>,
     /// The first address, the bytes and the kind of each range, and whether it is expandable.
     known: FxHashSet<(u64, u64, Kind, bool)>,

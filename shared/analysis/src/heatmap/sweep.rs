@@ -1,4 +1,4 @@
-//! Takes the states of a trace in one pass, and keeps a column of cells for each column of pixels.
+//! Visits the states of a trace in one pass, and keeps a column of cells for each column of pixels.
 
 use std::iter::Peekable;
 

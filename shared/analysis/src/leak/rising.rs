@@ -11,15 +11,15 @@ use crate::site::frame_label;
 use replay::Allocation;
 use trace::frames::{FrameId, StackId};
 
-/// The longest stretch behind the warm-up in which the line may keep nothing, as one part in this many. A cache that is
-/// full keeps nothing more; what a cache replaces all along is of its last stretch.
+/// The longest stretch after the warm-up in which the line may keep nothing, as one part in this many. A cache that is
+/// full keeps nothing more; what is left of a cache that replaces its entries was made in its last stretch.
 const LONGEST_PAUSE: u32 = 3;
 /// Each quarter of the run has to add at least one part in this many of the rise.
 const LEAST_PART_OF_RISE: u64 = 16;
 /// The parts over which it has to rise, and over which it has to be level.
 const LEVEL_PARTS: usize = 4;
-/// The rounds that are enough otherwise. One forward pass that keeps something of each layer looks the same, and few
-/// models have more layers.
+/// The rounds that are enough for a line without nested rounds. One forward pass that keeps something of each layer
+/// looks like as many rounds, and few models have more layers.
 const PLAIN_ROUNDS: u32 = 24;
 
 /// What a line that may leak holds along the run.
@@ -32,10 +32,10 @@ pub(super) struct Rising {
     last_bytes: u64,
     count: u32,
     first_seen: u32,
-    /// The last position behind the warm-up at which something was kept, and the longest stretch without that.
+    /// The last position after the warm-up at which something was kept, and the longest stretch without that.
     last_kept: u32,
     longest_pause: u32,
-    /// The smallest and largest size that was kept behind the warm-up.
+    /// The smallest and largest size that was kept after the warm-up.
     sizes: (u64, u64),
 }
 

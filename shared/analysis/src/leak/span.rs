@@ -1,6 +1,6 @@
 //! The part of a run in which leaks are looked for.
 
-/// The positions behind the warm-up are divided into this many parts. What is live for less than one does not count as
+/// The positions after the warm-up are divided into this many parts. What is live for less than one does not count as
 /// held, so that a step's own rise and fall doesn't look like a trend.
 pub(super) const PARTS: usize = 16;
 

@@ -22,7 +22,7 @@ const LARGEST_SITES: usize = 60;
 pub struct Classes {
     /// The class of each allocation, or [`EXCLUDED`].
     pub of: Vec<u8>,
-    /// The classes from the bottom of the stack up. With a highlight each stands twice: first for the allocations that
+    /// The classes from the bottom of the stack up. With a highlight each occurs twice: first for the allocations that
     /// match, then for the others.
     pub classes: Vec<Class>,
     kinds: Kinds,
@@ -35,7 +35,7 @@ struct Kinds {
     lines: FxHashMap<u32, u8>,
     /// When colouring by anything else: the colours in stacking order.
     paints: Vec<u16>,
-    /// Whether each class stands twice.
+    /// Whether each class occurs twice.
     is_split: bool,
     /// The number of positions when call sites were chosen.
     chosen_at: u32,

@@ -18,7 +18,7 @@ use trace::DeviceTrace;
 use trace::order::sort_numbers_by_key;
 
 /// The largest number of positions in a window whose allocations are drawn one by one. In a larger window classes are
-/// drawn. A sweep over this many positions takes some tens of milliseconds.
+/// drawn. A sweep over this many positions takes a few tens of milliseconds.
 const SHAPES_POSITIONS: u32 = 1 << 18;
 /// The largest number of pixel columns, and of rows, in one answer: twice the widest screen.
 const MOST_COLUMNS: u32 = 16_384;
@@ -38,7 +38,7 @@ pub struct Scene<'a> {
     pub pyramid: &'a Pyramid,
     /// Colours of single allocations.
     pub painter: &'a Painter<'a>,
-    /// Whether each class stands twice, for the allocations that match a search and for the others.
+    /// Whether each class occurs twice, for the allocations that match a search and for the others.
     pub is_highlighted: bool,
 }
 

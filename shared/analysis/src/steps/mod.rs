@@ -1,4 +1,4 @@
-//! The steps of a training job, or the requests of a server, found without being told where they are.
+//! The steps of a training job, or the requests of a server, derived from its trace.
 //!
 //! ```text
 //! numbered annotations ─┐  ProfilerStep#12, "step 12"
@@ -106,8 +106,8 @@ impl Steps {
         self.steps.get(after.checked_sub(1)?).filter(|step| position < step.to)
     }
 
-    /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first of
-    /// them, and what comes behind the last one to that. None if whole steps don't follow each other.
+    /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first
+    /// of them, and what comes after the last one to that. None if whole steps don't follow each other.
     pub fn slots(&self, until: u32) -> Vec<Step> {
         let ends = self.steps.iter().skip(1).map(|next| next.from);
         let ends = ends.chain([until]);
@@ -125,7 +125,7 @@ impl Steps {
 /// Of a hundred allocations of the second step, how many the first one has if it is whole.
 const PERCENT_WHOLE: u64 = 90;
 
-/// Makes steps that each end at one of `ends`, which rise, and an unfinished one behind the last. `None` for fewer than
+/// Makes steps that each end at one of `ends`, which rise, and an unfinished one after the last. `None` for fewer than
 /// two ends.
 fn ending_at(input: Replayed<'_>, ends: &[u32]) -> Option<Vec<Step>> {
     let (&first, &last) = (ends.first()?, ends.last()?);

@@ -96,9 +96,9 @@ fn by_kind(
     gives_back(input, &steps).then_some(steps)
 }
 
-/// Returns whether the distance of a class is a rule of the program and no chance. Of many kinds that come a few times, some
-/// are evenly spaced whatever the program does. In steps, most kinds are that come as often as the class and over as much of
-/// the trace.
+/// Returns whether the distance of a class is a regularity of the program and not chance. Of many kinds that come a few
+/// times, some are evenly spaced whatever the program does. In steps, most kinds are that come as often as the class
+/// and over as much of the trace.
 fn is_rule<'a>(class: &[Even], anchor: &Even, kinds: impl Iterator<Item = &'a [u32]>) -> bool {
     let span = |places: &[u32]| places.last().copied().unwrap_or(0) - places.first().copied().unwrap_or(0);
     let is_as_often = |count: usize| count.abs_diff(anchor.count) <= anchor.count / 20;
@@ -113,7 +113,7 @@ fn gives_back(input: Replayed<'_>, steps: &[Step]) -> bool {
     let allocations = &input.replay.allocations;
     let (mut taken, mut back) = (0_u64, 0_u64);
     let (freed, ends) = (&mut allocations.freed.reader(), &mut allocations.end.reader());
-    // The last steps have not shown yet what becomes of theirs.
+    // Whether the last steps free their memory, the trace does not show.
     for (step, next) in steps.iter().zip(steps.iter().skip(1)).filter(|(_, next)| next.is_whole) {
         for number in allocations.made_by(step.from)..allocations.made_by(step.to) {
             let bytes = allocations.requested.get(number as usize).unwrap_or(0);
@@ -210,7 +210,7 @@ fn is_part(class: &[Even], symbols: &Symbols, traits: &StackTraits) -> bool {
 }
 
 /// Returns the frames of Python, the outermost first. Some versions of PyTorch put frames of C++ between them, and some
-/// behind them.
+/// after them.
 fn python(kind: &Even, symbols: &Symbols, traits: &StackTraits) -> Vec<FrameId> {
     let frames = symbols.stack(StackId(kind.stack)).iter().rev().copied();
     frames.filter(|frame| traits.of_frame(*frame).has(Traits::PYTHON)).collect()
