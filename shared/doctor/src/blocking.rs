@@ -78,7 +78,7 @@ pub(super) fn obstacle(case: &Case<'_>, state: &AllocatorState, ranges: &[usize]
 
 /// Blocks that keep segments with gaps from being released.
 pub(super) struct Pins {
-    /// The block of the line's that is in the middle by age. The line is the one in whose segments most is free.
+    /// The block of median age of one line: the line in whose segments most is free.
     pub(super) block: HeldBlock,
     /// The number of the line's blocks, and their bytes.
     pub(super) own: (u32, u64),

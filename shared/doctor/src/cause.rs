@@ -1,5 +1,5 @@
-//! What stood in the way of a request, from the memory at that moment alone. What led there (a leak, a spike) is up to
-//! the verdict.
+//! What stood in the way of a request, from the memory at that moment alone. The verdict adds what led there (a leak, a
+//! spike).
 
 use query::diagnosis::{Cause, FailedRequest};
 use trace::units::Bytes;
@@ -39,7 +39,7 @@ pub(super) fn refused_free(driver_free: u64, asked: u64) -> String {
     format!(" The driver refused {asked}, though it reported {free} as free: it can't always give the last few MiB.")
 }
 
-/// Returns whether `part` is at least so many percent of `whole`.
+/// Returns whether `part` is at least this many percent of `whole`.
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent) && part > 0
 }

@@ -1,4 +1,4 @@
-//! How memory came to be what it was when a request failed: whether it rose for a moment above what the program uses
+//! How memory use developed before a request failed: whether it rose for a moment above what the program uses
 //! otherwise, as when a checkpoint is saved, or to a level that no earlier step had.
 
 use super::Case;
@@ -109,7 +109,7 @@ impl Course {
             let is_late = site.since > self.position - self.position / LAST_PART;
             if is_late { site.bytes } else { 0 }
         };
-        // What has no name is many lines.
+        // Stacks without a frame combine many lines.
         let is_named = |stack: u32| case.best_frames.frame(case.symbols.stack(StackId(stack))).is_some();
         let named = (0_u32..).zip(&self.sites).filter(|(stack, _)| is_named(*stack));
         let (stack, site) = named.max_by_key(|(_, site)| latest(site))?;

@@ -100,7 +100,7 @@ impl<'a> Failures<'a> {
             active: totals.active,
             reserved: totals.reserved,
             capacity,
-            // Where segments may be missing, what they hold is nobody else's.
+            // Where segments may be missing, their memory would count as held by others.
             held_by_others: capacity.filter(|_| trace.losses.is_empty()).and_then(|bytes| bytes.checked_sub(in_use)),
             missing: self.rules.missing(
                 event.size,
@@ -140,7 +140,8 @@ impl<'a> Failures<'a> {
             return self.rules.pages(requested, is_small(requested));
         };
         let mut mapped = self.mappings.until(position, first.stream, first.pool, first.is_small);
-        // Without recorded pools, another pool's mappings are among them: what it still has shows which.
+        // Without recorded pools, mappings of other pools are among them: those that overlap the other pools' ranges
+        // are removed.
         let is_own = |i: usize| reach.binary_search(&i).is_ok();
         let others: Vec<_> = (0..).zip(&state.ranges).filter(|(i, _)| !is_own(*i)).map(|(_, range)| range).collect();
         mapped.retain(|(start, end)| others.iter().all(|range| range.end() <= *start || *end <= range.address.0));

@@ -1,5 +1,5 @@
-//! Which pool a failed request was for. Traces record that since torch 2.12; before, it follows from what was allocated
-//! around it, if it can be told.
+//! Which pool a failed request was for. Traces record that since torch 2.12; for older ones, it is inferred from the
+//! allocations around it, where possible.
 
 use super::Case;
 use query::diagnosis::PoolBasis;

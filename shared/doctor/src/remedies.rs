@@ -1,4 +1,4 @@
-//! What to try, by cause. All of it is advice: nothing here was checked on the trace. `whatif` can check the settings.
+//! The remedies for each cause. They are advice that was not checked on the trace. `whatif` can check the settings.
 
 use rustc_hash::FxHashSet;
 
@@ -19,7 +19,7 @@ use trace::units::Bytes;
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
 pub(super) const EXPANDABLE: &str = "expandable_segments:True";
-/// Said of a setting where those of the run are not known.
+/// Appended to a setting if those of the run are unknown.
 const BESIDE: &str = " Add it to the settings that the run has, after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
@@ -121,14 +121,14 @@ pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32)
 
 /// Returns the advice to use expandable segments, unless the trace has them.
 fn expandable(case: &Case<'_>) -> Option<Remedy> {
-    // Settings may be missing, and then the trace tells.
+    // Settings may be missing, and then the trace shows them.
     let has_them = case.settings.expandable_segments
         || case.trace.segments.iter().any(|segment| segment.is_expandable)
         || case.trace.events.action.iter().any(|action| action == Action::SegmentMap as u8);
     (!has_them).then(|| grow(Some(&case.settings.conf)))
 }
 
-/// Adds a setting to copy, beside those of the run if they are known.
+/// Adds a setting to copy, together with those of the run if they are known.
 fn set(text: &str, conf: Option<&str>, setting: &str) -> Remedy {
     let beside = if conf.is_none() { BESIDE } else { "" };
     Remedy::advice([text, beside].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
@@ -309,8 +309,8 @@ fn limit(failed: &FailedRequest) -> Vec<Remedy> {
     ]
 }
 
-/// Returns what to try beside other processes. If what this program has in gaps would have been enough in one piece, that is
-/// also to let segments grow, which a run of the trace can check.
+/// Returns what to try if other processes hold memory. If what this program has in gaps would have been enough in one
+/// piece, that is also to let segments grow, which a run of the trace can check.
 fn beside_others(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     let own = expandable(case).filter(|_| failed.fits_if_packed());
     other_process().into_iter().chain(own).collect()

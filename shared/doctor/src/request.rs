@@ -53,13 +53,13 @@ impl Rules {
         segment_size(requested, self.large_segment_size)
     }
 
-    /// Returns the pages that hold so many bytes.
+    /// Returns the pages that hold this many bytes.
     pub(super) fn pages(&self, bytes: u64, is_small: bool) -> u64 {
         bytes.checked_next_multiple_of(self.page(is_small)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the bytes that had to be free beside `cached` and `driver_free` for a request, if all free memory had
-    /// been in one piece; 0 if it would have fitted then.
+    /// Returns the bytes that had to be free in addition to `cached` and `driver_free` for a request, if all free
+    /// memory had been in one piece; 0 if it would have fitted then.
     pub(super) fn missing(&self, requested: u64, is_expandable: bool, cached: u64, driver_free: u64) -> u64 {
         let of_cached = requested.saturating_sub(cached);
         let of_driver = if is_expandable {
@@ -124,7 +124,7 @@ struct Piece {
     size: u64,
 }
 
-/// Returns the pieces of the addresses from `first` on. Behind `end`, nothing was ever mapped.
+/// Returns the pieces of the addresses from `first` on. After `end`, nothing was ever mapped.
 fn pieces<'a>(first: u64, end: u64, ranges: impl Iterator<Item = &'a ((u64, u64), Vec<Gap>)>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut at = first;
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!([asked(16, tail, &[]), asked(35, tail, &[]), asked(36, tail, &[])], [20, 20, 40]);
         // A gap that does not touch the end is of no use.
         assert_eq!(asked(35, &[((1_000, 1_100), &[(1_020, 1_050)])], &[]), 40);
-        // The addresses before it were mapped once: 40 MiB of them, with 10 MiB free behind.
+        // The addresses before it were mapped once: 40 MiB of them, with 10 MiB free after.
         let head: &[Mapped<'_>] = &[((1_040, 1_100), &[(1_040, 1_050)])];
         assert_eq!(asked(50, head, &[(1_000, 1_100)]), 40);
         assert_eq!(asked(51, head, &[(1_000, 1_100)]), 60, "too long for the head");

@@ -301,7 +301,7 @@ fn every_failure_has_its_facts() {
     assert_eq!((first.cached, first.largest_servable, first.gaps, first.allocated), (6 * MIB, 2 * MIB, 3, 6 * MIB));
     assert_eq!((first.missing, second.missing), (0, 2 * MIB));
     assert_eq!((first.lines[0].bytes, first.lines[0].count), (6 * MIB, 3));
-    // The gap at the start has a block behind it.
+    // The gap at the start has a block after it.
     let [before, behind] = &first.beside_gap;
     assert_eq!((first.nearest_gap, before), (Some((trace::units::Address(0x1000_0000), 2 * MIB)), &None));
     assert_eq!(behind.as_ref().map(|block| block.address.0), Some(0x1000_0000 + 2 * MIB));

@@ -163,8 +163,8 @@ fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
     }
 }
 
-/// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
-/// request.
+/// Returns the further bytes that had to be free for the request to fit. If free memory is in pieces, these are as many
+/// as the request.
 fn would_do(failed: &FailedRequest) -> u64 {
     if failed.fits_if_packed() { failed.requested } else { failed.missing }
 }
@@ -308,7 +308,7 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
-    // What others held while the capacity is not known can't be told from memory that the device lacks.
+    // What others held while the capacity is not known can't be distinguished from memory that the device lacks.
     let owner = if failed.capacity.is_some() { "the device has" } else { "this process could use" };
     let need = if takes_more(failed) {
         format!(", for which the driver was asked for {},", asked(failed))
@@ -356,8 +356,8 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     )
 }
 
-/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases those
-/// of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't tell.
+/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases
+/// those of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't show.
 fn whole_segments(state: &AllocatorState) -> String {
     let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
     let whole = |is_private: bool| {

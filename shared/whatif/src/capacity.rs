@@ -15,7 +15,7 @@ impl Requests {
     /// others hold comes on top of it. A run that stops because a request
     /// is served that failed in the recording counts up to there.
     ///
-    /// A fraction is left out: it says how much of a device is used, and the question is how large the device must be.
+    /// A fraction is ignored: it limits the share of a device, and the question is how large the device must be.
     ///
     /// # Errors
     /// As [`Self::run`].

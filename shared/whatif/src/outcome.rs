@@ -3,7 +3,7 @@
 use allocator::Stats;
 use query::whatif::{Outcome, Why};
 
-/// Returns what a run came to, without its unused memory.
+/// Returns the outcome of a run, without its unused memory.
 pub(crate) fn outcome_of(stats: &Stats, stop: Option<(u32, Why)>) -> Outcome {
     let bytes = |number: i64| number.max(0) as u64;
     Outcome {

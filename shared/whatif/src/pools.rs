@@ -1,9 +1,10 @@
 //! Which pool each segment of a recorded run belonged to.
 //!
-//! Up to torch 2.11, only the segments that are left at the end tell their pool. For the others it follows from what the
-//! allocator did: it reserves memory only if no free block of the same pool can serve a request, takes the smallest one that
-//! can, and releases all free segments of a pool or none. Each time that a free block was passed over, its segment was of
-//! another pool. Of all ways to put the segments into pools that obey this, one with few pools is taken.
+//! Up to torch 2.11, only the pools of the segments that are left at the end are recorded. For the others it follows
+//! from what the allocator did: it reserves memory only if no free block of the same pool can serve a request, takes
+//! the smallest one that can, and releases all free segments of a pool or none. Each time that a free block was passed
+//! over, its segment was of another pool. Of all ways to put the segments into pools that obey this, one with few pools
+//! is taken.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -414,7 +415,7 @@ impl<'a> Reading<'a> {
         self.pools
     }
 
-    /// Chooses a pool for each segment: the told one, or the first that no segment forbids.
+    /// Chooses a pool for each segment: the recorded one, or the first that no segment forbids.
     fn choose(&self) -> Vec<PoolId> {
         let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); self.ledger.nodes.len()];
         for &(one, other) in &self.apart {

@@ -32,7 +32,7 @@ pub(super) enum By {
 pub(super) struct Releases {
     /// By the event that follows a run of events of the driver, if something was released in it.
     runs: FxHashMap<u32, By>,
-    /// The memory that the process could have, if the trace tells.
+    /// The memory that the process could have, if the trace shows it.
     pub(super) capacity: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ fn capacity_when_failed(trace: &DeviceTrace, reserved: &[u64], settings: &Settin
     failed.map(of).min()
 }
 
-/// Who released the memory of a run, as far as it tells by itself.
+/// Who released the memory of a run, as far as the run alone shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Program,

@@ -6,7 +6,7 @@ use trace::Segment;
 use trace::event::Action;
 use trace::units::{Address, PoolId, Stream};
 
-/// One thing that the program did, or that happened to it. The numbers are those of [`Requests::asked`].
+/// One act of the program, or one event that concerns it. The numbers are those of [`Requests::asked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Act {
     /// It asked for memory and got it.
@@ -106,7 +106,7 @@ pub struct Requests {
     pub(super) asked: Vec<Asked>,
     pub(super) sources: Vec<Source>,
     pub(super) recorded: Recorded,
-    /// The memory that the process could have, if the trace tells.
+    /// The memory that the process could have, if the trace shows it.
     pub(super) capacity: Option<u64>,
     /// Events of the run that the trace lacks.
     pub(super) lost: u64,
@@ -123,8 +123,8 @@ impl Requests {
         !self.steps.iter().any(|step| step.act.is_request())
     }
 
-    /// Returns the memory that the process could have in bytes, if the trace tells: what it had reserved when a request
-    /// failed, and what the device had free then.
+    /// Returns the memory that the process could have in bytes, if the trace shows it: what it had reserved when a
+    /// request failed, and what the device had free then.
     pub fn capacity(&self) -> Option<u64> {
         self.capacity
     }

@@ -20,7 +20,7 @@ const START: u32 = 1 << 31;
 /// Returns the stack of what happens at a step.
 pub(super) fn stack_of(step: &Step) -> StackId {
     let after = match step.act {
-        // What was released shows the call, and its step stands behind that.
+        // The releases have the stack of the call, and its step comes after them.
         Act::EmptyCache | Act::EndPool(_) => Some(step.event),
         _ => step.event.checked_add(1),
     };

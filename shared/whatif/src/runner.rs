@@ -14,7 +14,7 @@ use trace::Segment;
 use trace::frames::StackId;
 use trace::units::{Address, Stream};
 
-/// The streams that other streams' work is held on begin here, far from those of a program.
+/// The first of the streams that are held in place of the program's streams, far from any of those.
 const HELD: i64 = i64::MAX / 2;
 
 /// Where the segments of the start lie in a run under other terms.
@@ -28,7 +28,7 @@ pub(super) struct Runner<'r, S: TraceSink> {
     addresses: Vec<u64>,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     /// As in the recording, apart from addresses.

@@ -128,7 +128,7 @@ impl Message {
     }
 
     /// Returns the one of the named processes that is this one. In a container, PyTorch doesn't recognise it: it holds
-    /// at least what is reserved, and the device has no room for that beside the named ones.
+    /// at least what is reserved, and the device has no room for that besides the named ones.
     fn own_process(&self) -> Option<(u32, u64)> {
         let reserved = self.reserved.filter(|_| self.this_process.is_none())?;
         let named = self.processes.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -159,7 +159,7 @@ impl Message {
         })
     }
 
-    /// Returns whether the error tells this process's memory from that of others.
+    /// Returns whether the error distinguishes this process's memory from that of others.
     fn knows_own(&self) -> bool {
         self.this_process.is_some() || !self.processes.is_empty()
     }

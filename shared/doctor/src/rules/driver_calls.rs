@@ -20,16 +20,16 @@ struct Calls {
     retry: Option<(u32, u32)>,
     /// The number of retries by call site.
     retried: FxHashMap<u32, u64>,
-    /// Behind the warm-up: times that the program asked for a release, by call site.
+    /// After the warm-up: times that the program asked for a release, by call site.
     asked: FxHashMap<u32, u64>,
     asked_first: Option<u32>,
     asked_bytes: u64,
     /// Requests that failed. `num_alloc_retries` counts them too, whether or not there was something to release.
     in_vain: u64,
-    /// Behind the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
+    /// After the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
     releases: u64,
     released: u64,
-    /// Behind the warm-up: calls that take memory although as much was reserved before.
+    /// After the warm-up: calls that take memory although as much was reserved before.
     taken_again: u64,
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let messages = trace(&failed).messages(FindingCode::Retries);
         let want = "With 1 request that failed, PyTorch counts 3 retries.";
         assert!(messages.iter().any(|message| message.ends_with(want)), "{messages:?}");
-        // Without stacks nothing tells them from other releases, unless they make room for something larger.
+        // Without stacks they look like other releases, unless they make room for something larger.
         assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);
         let larger = rounds(1, "", "") + "segment_alloc 0x20000000 83886080\nalloc 0x20000000 83886080 f@/m/a.py:1";
         assert_eq!(

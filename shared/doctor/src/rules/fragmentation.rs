@@ -43,7 +43,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
 }
 
-/// Returns the number of these gaps, and of how many in all, since other places tell that number.
+/// Returns the number of these gaps and that of all gaps, which other views show.
 fn count_of(count: u64, all: u64) -> String {
     if count == all { counted(count, "gap") } else { format!("{} of all {}, those", Count(count), counted(all, "gap")) }
 }

@@ -1,4 +1,4 @@
-//! What stacks hold, summed up by the line that represents them.
+//! What stacks hold, summed by the line that represents them.
 
 use rustc_hash::FxHashMap;
 

@@ -38,7 +38,7 @@ use trace::units::Count;
 
 /// What looks for one kind of trouble.
 struct Rule {
-    /// What it looks for, as it stands in "Looked for: …".
+    /// What it looks for, as in "Looked for: …".
     subject: &'static str,
     /// Whether the final state alone shows it.
     needs_history: bool,
@@ -179,7 +179,7 @@ impl<'a> RuleContext<'a> {
         self.case.settings.expandable_segments
     }
 
-    /// Returns the advice to let segments grow, beside the settings of the run. `effect` is what that brings.
+    /// Returns the advice to let segments grow, together with the settings of the run. `effect` is what that brings.
     fn grow(&self, effect: &str) -> Remedy {
         let remedy = Remedy::advice("").with_setting(&merged(&self.case.settings.conf, EXPANDABLE));
         Remedy { text: format!("Set {}: {effect}.", remedy.copy), ..remedy }

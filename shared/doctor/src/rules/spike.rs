@@ -1,6 +1,7 @@
 //! Memory that rises for a moment, such as when a checkpoint is saved: the peak of the run is that moment's alone.
 //!
-//! It is one line's: what many lines hold at the peak and seldom otherwise are the activations of the largest batch.
+//! A spike belongs to one line: memory that many lines hold at the peak and seldom otherwise is the activations of the
+//! largest batch.
 
 use rustc_hash::FxHashMap;
 
@@ -41,10 +42,10 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let without = without(ground, frame, line.bytes);
     let height = usage.peak_bytes.saturating_sub(without.peak);
     let (from, until) = without.window;
-    // Where it holds more at another moment, the peak is not its moment.
+    // A line that holds more at another moment does not make the peak.
     let is_highest = without.most <= line.bytes;
     let is_short = is_share((end - end.min(until - from.min(until))).into(), end.into(), 100 - SPIKE_LENGTH_PERCENT);
-    // What ended in a failure is the subject of the verdict.
+    // A spike that ended in a failure is the subject of the verdict.
     let has_failed = ground.failures.iter().any(|(failure, _)| (from..=until.saturating_add(1)).contains(failure));
     if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed || !is_highest {
         return Vec::new();
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_line_that_holds_more_at_another_moment_makes_no_spike() {
-        // Beside smaller tensors, at the end.
+        // With smaller tensors, at the end.
         let later = "free 0x10000000\nalloc 0x20000000 94371840 clone@/m/a.py:3\nfree 0x20000000\n\
                      alloc 0x10000000 1000 b@/m/a.py:4\nfree 0x10000000\n";
         assert_eq!(found(2, later), [""; 0]);

@@ -13,7 +13,7 @@ use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use replay::Change;
 use trace::units::{Bytes, Count};
 
-/// Parts that the steps are divided into to see a trend: more say no more.
+/// Parts that the steps are divided into to see a trend: more of them would not show more.
 const PARTS: usize = 32;
 /// The rise of each half of the steps is at least one part in this many of the whole: one that has ended is no trend.
 const LEAST_PART: u64 = 5;
@@ -130,7 +130,7 @@ fn peaks(ground: &RuleContext<'_>, steps: &Steps) -> Vec<Peak> {
     let mut live = replay.active_at(0).into_iter().fold(0_u64, |sum, id| sum.saturating_add(of(id)));
     let mut next = 0;
     replay.changes(ground.case.trace, 0, u32::MAX, |position, change| {
-        // A step includes the events behind its start.
+        // A step includes the events after its start.
         while peaks.get(next).is_some_and(|peak| peak.to < position) {
             next += 1;
         }
@@ -196,7 +196,7 @@ mod tests {
     use super::super::testing::trace;
     use query::finding::FindingCode;
 
-    /// Steps that hold so many bytes for a moment, as `size` says, and keep so many, as `kept` says.
+    /// Steps that each hold `size(step)` bytes for a moment, and keep `kept` bytes.
     fn found(steps: u64, size: impl Fn(u64) -> u64, kept: u64) -> Vec<String> {
         let mut lines = "segment_alloc 0x10000000 524288000\nalloc 0x10000000 4194304 model@/m/a.py:1\n".to_owned();
         for step in 0..steps {

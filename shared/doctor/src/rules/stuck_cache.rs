@@ -16,7 +16,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     }
 }
 
-/// Returns the finding about a request that failed beside memory that it could not use.
+/// Returns the finding about a request that failed although there was memory, which it could not use.
 fn of_failure(ground: &RuleContext<'_>, moment: &Moment) -> Option<Finding> {
     let (range, gap) = largest(ground, moment)?;
     let cached = out_of_reach(ground, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));

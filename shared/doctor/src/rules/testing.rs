@@ -14,7 +14,7 @@ use trace::event::Action;
 use trace::units::{Address, Stream};
 use trace::{DeviceTrace, Event, Settings, Snapshot, Tag};
 
-/// A trace, and what is known beside it.
+/// A trace, and what is known apart from it.
 #[derive(Default)]
 pub(super) struct Trouble {
     lines: String,

@@ -22,7 +22,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes note that `free` was called for an allocation.
+    /// Notes that `free` was called for an allocation.
     pub(super) fn freed(&mut self, case: &Case<'_>, position: u32, number: u32) {
         let replay = case.replay;
         let end = replay.allocations.end.get(number as usize).unwrap_or(0);
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// Takes note that an allocation's block became free.
+    /// Notes that an allocation's block became free.
     pub(super) fn ended(&mut self, case: &Case<'_>, number: u32) {
         let allocations = &case.replay.allocations;
         let [freed, end] = [&allocations.freed, &allocations.end].map(|column| column.get(number as usize));

@@ -9,7 +9,7 @@ use trace::units::{Bytes, Count, compared, counted, counted_as, told_apart};
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
 pub(super) const WORTH: u64 = 100;
 
-/// Said where a request is served that failed in the recording.
+/// Appended if a request is served that failed in the recording.
 const UNKNOWN: &str = "What the program would have requested next is not known, so the run ends there, and does not tell \
                        whether later requests would fit. A leak would only fail later.";
 
@@ -79,7 +79,7 @@ pub(super) fn advice(
     Advice { conf: Some(conf.to_owned()), text, cost: cost(goal, reserved, calls) + &format!(" {}.", capital(&live)) }
 }
 
-/// Says what a setting costs beside its goal.
+/// Describes what a setting costs apart from its goal.
 fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
     let more_calls = calls.1 > calls.0;
     match goal {
@@ -103,7 +103,7 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     let needed = Bytes(bounds.served);
-    // The other bound, which stands beside this one, is that of the requests that were served.
+    // The other bound, shown next to this one, is that of the requests that were served.
     let with = if bounds.served > bounds.exact_fit { "with the request that failed, " } else { "" };
     if bounds.served > capacity {
         let (needed, had) = told_apart(Bytes(bounds.served), Bytes(capacity));

@@ -10,7 +10,7 @@ use super::advice::{WORTH, advice, beside};
 use super::goal::{amount, rank};
 use super::search::Tried;
 
-/// Sorts and judges what was tried. `recorded` are the recorded settings and what they came to on the same device, of which
+/// Sorts and judges what was tried. `recorded` are the recorded settings and their outcome on the same device, of which
 /// the process can have `capacity` bytes.
 pub fn tuning(
     goal: Goal,
