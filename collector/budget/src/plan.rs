@@ -34,7 +34,7 @@ pub struct Moment {
     pub bytes: u64,
 }
 
-/// What the device that needs most has of a model that is divided.
+/// The share of a divided model on the device that needs most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DevicePlan {
     /// The stage of the pipeline, from 0.

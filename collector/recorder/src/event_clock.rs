@@ -1,7 +1,8 @@
 //! The times of one device's events: readings of the recording's clock, and of its counter between them, if it has one.
 //!
-//! Reading the machine's clock is most of what an event costs, and the processor's counter takes half of that. So the clock is
-//! read once a millisecond, and the counter tells how much time has passed since. How fast it counts is measured all the time.
+//! Reading the machine's clock is most of what an event costs, and reading the processor's counter takes half of that.
+//! So the clock is read once a millisecond, and the counter shows how much time has passed since. Its speed is measured
+//! continuously.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ const MEASURED_NS: u64 = 100_000_000;
 /// The counts in a millisecond that are believed: from a tenth of a gigahertz to ten.
 const COUNTS: std::ops::Range<u64> = 100_000..10_000_000;
 
-/// Tells the times of one device's events.
+/// Returns the times of one device's events.
 pub(super) struct EventClock {
     clock: Arc<dyn Clock>,
     has_counter: bool,
@@ -22,7 +23,7 @@ pub(super) struct EventClock {
 }
 
 impl EventClock {
-    /// Creates a clock that tells the time of the recording's.
+    /// Creates a clock that follows the recording's clock.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let has_counter = clock.steady_ns().is_some() && clock.counter().is_some();
         Self { clock, has_counter, meter: Meter::default() }
@@ -75,7 +76,7 @@ impl Meter {
     #[inline]
     fn time_ns(&self, count: u64) -> Option<i64> {
         let (at, ns) = self.latest;
-        // A counter that went back has passed more than any span.
+        // For a counter that went back, this is more than any span.
         let passed = count.wrapping_sub(at);
         (passed < self.valid).then(|| ns + (passed.wrapping_mul(self.scale) >> 32) as i64)
     }
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn after_a_jump_the_speed_is_measured_anew() {
-        // The counter begins anew, or stands still, or the clock goes back.
+        // The counter starts again, stops, or the clock goes back.
         for (count, ns) in [(60, 400_000_000), (7 + 3 * 200_000_000, 400_000_000), (7 + 3 * 400_000_000, 100_000_000)] {
             let mut meter = Meter::default();
             set(&mut meter, 1_000);

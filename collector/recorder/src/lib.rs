@@ -7,8 +7,8 @@
 //! Stacks ────────► new names ─────────────►
 //! RecorderHandle ► marks, the end ────────►
 //! ```
-//! A full queue, or an output without room, costs events, never time. Lost events are counted by action, and the
-//! recording says where they are missing and which sequence numbers they would have had. The file is a valid
+//! A full queue, or an output without room, loses events, but never takes time. Lost events are counted by action, and
+//! the recording says where they are missing and which sequence numbers they would have had. The file is a valid
 //! [`format`] recording at every moment.
 //!
 //! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →

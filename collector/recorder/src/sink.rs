@@ -128,7 +128,7 @@ impl RecorderSink {
         self.queue(Item::Event { entry, time_us }, &[entry.action]);
     }
 
-    /// Queues an item that stands for events with these actions.
+    /// Queues an item that represents events with these actions.
     #[inline]
     fn queue(&mut self, item: Item, actions: &[Action]) {
         if self.is_losing && !self.resume() {

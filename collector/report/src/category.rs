@@ -33,7 +33,7 @@ impl CategoryReport {
         let share = |bytes: u64| bytes as f64 * 100.0 / all as f64;
         let text = |of: &Self| {
             let share = share(of.bytes);
-            // Otherwise 0.0 % would be said of something.
+            // Otherwise a small share would be shown as 0.0 %.
             let share = if share < 0.05 { "< 0.1".to_owned() } else { format!("{share:.1}") };
             format!("{} {} ({share} %)", of.name, Bytes(of.bytes))
         };

@@ -37,7 +37,7 @@ use replay::index::Index;
 use trace::frames::{FrameId, StackId, Symbols};
 use trace::{DeviceTrace, Snapshot};
 
-/// Number of call sites that are listed; the rest is summed up.
+/// Number of call sites that are listed; the rest is summed.
 const LARGEST: usize = 20;
 
 /// The report of a file.
@@ -55,7 +55,7 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
-    /// Pinned host memory, if the file tells of it.
+    /// Pinned host memory, if the file has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_memory: Option<HostReport>,
 }
@@ -84,7 +84,7 @@ pub struct DeviceReport {
     pub other_bytes: u64,
     /// What the memory was used for at the peak, the largest first. What no rule fits is `unknown`.
     pub peak_categories: Vec<CategoryReport>,
-    /// The memory beside the allocator, if it was sampled.
+    /// The memory outside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
     /// One step over another, if that was asked for.

@@ -146,7 +146,7 @@ impl Tls {
                 connection = lock(&self.shared);
             }
             let mut bytes = self.received.get(self.unread.clone()).unwrap_or(&[]);
-            // No bytes mean the end of the connection, which rustls is thereby told about.
+            // No bytes mean the end of the connection, which rustls learns in this way.
             self.unread.start += connection.read_tls(&mut bytes)?;
             connection.process_new_packets().map_err(wrap)?;
         }
