@@ -103,7 +103,7 @@ fn send(message: &FromWorker) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
-/// Sends a message to the page, with data beside it that the page hands on without a copy.
+/// Sends a message to the page, with data that the page hands on without a copy.
 fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
     // Neither step can fail, as above.
     let (Ok(message), Ok(data)) = (encode(message), encode(data)) else { return };
@@ -111,7 +111,7 @@ fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
     let _ = scope().post_message_with_transfer(&Array::of2(&message, &data), &Array::of2(&message, &data));
 }
 
-/// Returns the mean rate of a download in bytes per second; 0 while it is too young to tell.
+/// Returns the mean rate of a download in bytes per second; 0 while it is too short to say.
 pub fn rate(bytes: u64, milliseconds: f64) -> f64 {
     if milliseconds < REPORT_EVERY_MS { 0.0 } else { bytes as f64 / milliseconds * 1e3 }
 }
@@ -177,7 +177,7 @@ fn receive(bytes: &[u8]) {
                 post_with(&FromWorker::Requests { id }, &found);
             }
         }
-        // It comes with a run beside it.
+        // It comes together with a run.
         Ok(ToWorker::Record { .. }) => {}
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }

@@ -45,7 +45,7 @@ pub enum ToWorker {
         /// The server's access token; empty where none is needed.
         token: String,
     },
-    /// Opens a shared trace: shows what its previews tell, and downloads the rest meanwhile. A first message.
+    /// Opens a shared trace: shows its previews, and downloads the rest meanwhile. A first message.
     OpenShared {
         /// The trace's URL.
         url: String,
@@ -73,8 +73,8 @@ pub enum ToWorker {
     Pause(bool),
     /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
     Identify,
-    /// Makes a copy of a file's trace for somebody else. Answered by [`FromWorker::Contents`] and then, unless another copy
-    /// was requested meanwhile, by [`FromWorker::Packed`].
+    /// Makes a copy of a file's trace to share. Answered by [`FromWorker::Contents`] and then, unless another copy was
+    /// requested meanwhile, by [`FromWorker::Packed`].
     Copy {
         /// Chosen by the page.
         id: u32,
@@ -295,11 +295,11 @@ pub enum FromWorker {
         /// The identity.
         hash: FileHash,
     },
-    /// What a copy says.
+    /// The contents of a copy.
     Contents {
         /// The request's id.
         id: u32,
-        /// The trace beside its copy.
+        /// The trace compared with its copy.
         contents: Box<Comparison>,
         /// Where the view is in the copy; `None` if the copy doesn't have its device.
         moved: Option<Moved>,

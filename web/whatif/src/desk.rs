@@ -13,7 +13,7 @@ use crate::curve::curve;
 use crate::search::Searching;
 use crate::wish::terms;
 
-/// Said of requests that the allocator can't even begin with.
+/// Returns the sentence for requests that the allocator can't even begin with.
 fn refused(error: &DriverError) -> String {
     format!("This trace can't be run again: {error}.")
 }
@@ -34,7 +34,7 @@ pub struct Desk {
     requests: Requests,
     conf: String,
     baseline: Baseline,
-    /// The memory that the process could have, in bytes, if the trace tells.
+    /// The memory that the process could have, in bytes, if the trace shows it.
     capacity: Option<u64>,
     times: Times,
     /// Runs that are asked for, the newest last.
@@ -106,7 +106,7 @@ impl Desk {
                 self.verdicts.push(*verdict);
                 Vec::new()
             }
-            // Its answer has bytes beside it.
+            // Its answer is sent together with bytes.
             ToWhatIf::Trace(_) => Vec::new(),
             ToWhatIf::Curves(asked) => vec![self.curves(asked)],
             ToWhatIf::Tune { wish, goal } => match self.terms(&Wish { conf: self.conf.clone(), ..wish }) {

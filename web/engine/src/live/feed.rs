@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use trace::limits::{LiveLimits, WireLimits};
 use wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
 
-/// The number of status messages that the event rate is computed from: some seconds.
+/// The number of status messages that the event rate is computed from: a few seconds.
 const REPORTS: usize = 4;
 
 /// Why a connection can't be used any more.

@@ -63,7 +63,7 @@ pub async fn run(link: Rc<Link>) -> Result<(), String> {
             Err(trouble) => return Err(sentence(trouble)),
         }
     }
-    // Indexing takes a moment in which nothing is answered.
+    // Indexing takes a moment, in which no question is answered.
     rest(0).await;
     let Download { importer, is_shown, .. } = download;
     match build(importer, &mut |_| {}) {

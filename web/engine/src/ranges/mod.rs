@@ -1,9 +1,10 @@
-//! Opens a shared trace by range requests: shows what its first preview tells after one of them, downloads the rest, and
-//! then answers from the whole trace.
+//! Opens a shared trace by range requests: shows its first preview after one of them, downloads the rest, and then
+//! answers from the whole trace.
 //!
-//! Until then a question is answered from the previews as well as they can, and refused if only the whole trace can answer
-//! it: a question that is never answered would keep a view from asking its next one. [`Detail::revision`] tells the page to
-//! ask again. When a part of the trace is asked for whose preview lies further behind, that preview is requested at once.
+//! Until then a question is answered from the previews as well as they can, and refused if only the whole trace can
+//! answer it: a question that is never answered would keep a view from asking its next one. [`Detail::revision`] makes
+//! the page ask again. When a part of the trace is asked for whose preview comes later in the file, that preview is
+//! requested at once.
 
 mod download;
 mod link;
@@ -23,7 +24,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 pub use self::link::Link;
 use crate::entry::{keep, post, scope};
 
-/// A preview that begins within so many bytes is about to arrive anyway.
+/// A preview that begins within this many bytes is about to arrive anyway.
 const NEAR_BYTES: u64 = 256 << 10;
 /// Previews that are requested out of turn at once.
 const MOST_REQUESTS: usize = 2;
@@ -31,7 +32,7 @@ const MOST_REQUESTS: usize = 2;
 /// Milliseconds after which the download goes on, whether or not the page has drawn its first picture.
 const MOST_WAIT_MS: i32 = 2_000;
 
-/// Said where only the whole trace has the answer.
+/// The answer to questions that only the whole trace can answer.
 const LOADING: &str = "This needs the whole trace, which is still loading.";
 const STOPPED: &str = "This needs the whole trace, whose download stopped.";
 
@@ -188,7 +189,7 @@ fn complete(session: Session) {
     }
 }
 
-/// Waits for some milliseconds; 0 lets other messages come first.
+/// Waits for a few milliseconds; 0 lets other messages come first.
 async fn rest(milliseconds: i32) {
     let wait = Promise::new(&mut |resolve, _| {
         // Without timers there is no pause.
