@@ -172,13 +172,13 @@ impl FileReport {
     pub fn with(path: String, imported: Imported, rules: OwnRules, steps: Option<(u64, u64)>) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let mut telling = BestFrames::with(rules.folding);
-        telling.extend(&snapshot.symbols);
+        let mut best_frames = BestFrames::with(rules.folding);
+        best_frames.extend(&snapshot.symbols);
         let torch = header.as_ref().map_or("", |header| header.torch.as_str());
-        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &best_frames);
         file_diagnosis::examine(
             &mut snapshot,
-            &telling,
+            &best_frames,
             &rules.categories,
             header.as_ref(),
             &mut found,
@@ -294,10 +294,10 @@ fn missing_stacks(case: &Case<'_>, position: u32) -> Vec<MissingReport> {
 }
 
 /// Sums up what is held by line, largest first.
-pub(crate) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(crate) fn by_line(symbols: &Symbols, best_frames: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
-        let line = lines.entry(label(symbols, telling, *stack)).or_default();
+        let line = lines.entry(label(symbols, best_frames, *stack)).or_default();
         *line = (line.0.saturating_add(*bytes), line.1 + count);
     }
     let mut lines: Vec<LineReport> =

@@ -348,7 +348,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             rounded,
             device_free: info.free,
             device_total: info.total,
-            limit: self.limit.filter(|_| self.profile.tells_limit),
+            limit: self.limit.filter(|_| self.profile.names_limit),
             short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,

@@ -33,7 +33,7 @@ pub enum MissingStack {
     /// The event that made the allocation was lost.
     EventLost,
     /// None was recorded, and the evidence for the reason was lost with a damaged part of the recording.
-    Untold,
+    Undetermined,
 }
 
 impl MissingStack {
@@ -49,7 +49,7 @@ impl MissingStack {
             Self::Unknown => "the unwinder returned none",
             Self::Lost => "recorded, and lost to damage",
             Self::EventLost => "the event that made it was lost",
-            Self::Untold => "why was lost to damage",
+            Self::Undetermined => "why was lost to damage",
         }
     }
 
@@ -77,7 +77,7 @@ impl MissingStack {
             }
             Self::Lost => "A stack was recorded. Its names were in a part of the recording that is damaged.",
             Self::EventLost => "The event that made this was lost, and its stack with it.",
-            Self::Untold => "No stack was recorded. Why is not known: names of other stacks were lost to damage.",
+            Self::Undetermined => "No stack was recorded. Why is not known: names of other stacks were lost to damage.",
         }
     }
 
@@ -97,7 +97,7 @@ impl MissingStack {
             Self::Unknown => {
                 "With vramscope.attach, raise stack_share. Otherwise the annotations around it are the best hint."
             }
-            Self::Lost | Self::Untold => "If the file that it was copied from is whole, copy it again.",
+            Self::Lost | Self::Undetermined => "If the file that it was copied from is whole, copy it again.",
             Self::EventLost => "The finding about lost events says how many there are, and where.",
         }
     }
@@ -187,7 +187,7 @@ impl StackCoverage {
             0 if lives_to_the_end => MissingStack::BeforeRecording,
             0 => MissingStack::BeforeTrace,
             _ if !self.in_events => MissingStack::StateOnly,
-            _ if self.has_lost => MissingStack::Untold,
+            _ if self.has_lost => MissingStack::Undetermined,
             _ if !self.has_cpp => MissingStack::NoPython,
             _ => MissingStack::Unknown,
         }

@@ -101,8 +101,8 @@ pub const fn is_pinned(range: &Range, active: u64, blocks: usize) -> bool {
 
 /// Returns the bytes in active blocks of each segment.
 pub fn active_bytes(state: &AllocatorState, size: impl Fn(u32) -> u64) -> Vec<u64> {
-    let of = |i| state.active_in(i).iter().fold(0, |sum: u64, id| sum.saturating_add(size(*id)));
-    (0..state.ranges.len()).map(of).collect()
+    let bytes = |i| state.active_in(i).iter().fold(0, |sum: u64, id| sum.saturating_add(size(*id)));
+    (0..state.ranges.len()).map(bytes).collect()
 }
 
 #[cfg(test)]

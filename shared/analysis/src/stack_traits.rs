@@ -175,8 +175,8 @@ impl Index<&Symbols> for StackTraits {
         }));
         let new = stacks.len() as u32..symbols.stack_count() as u32;
         stacks.extend(new.map(|id| {
-            let of = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
-            let of_stack = symbols.stack(StackId(id)).iter().map(of).fold(Traits::default(), Traits::and);
+            let traits = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
+            let of_stack = symbols.stack(StackId(id)).iter().map(traits).fold(Traits::default(), Traits::and);
             if symbols.recorded(StackId(id)) == Recorded::Lost { Traits::LOST } else { of_stack }
         }));
     }

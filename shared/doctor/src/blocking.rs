@@ -50,7 +50,7 @@ fn described(case: &Case<'_>, block: Block) -> HeldBlock {
 }
 
 /// Returns the block that ends where a gap of range `range` begins, and the one that begins where it ends.
-pub(super) fn beside(case: &Case<'_>, state: &AllocatorState, range: usize, gap: Gap) -> [Option<HeldBlock>; 2] {
+pub(super) fn neighbours(case: &Case<'_>, state: &AllocatorState, range: usize, gap: Gap) -> [Option<HeldBlock>; 2] {
     let blocks = blocks(case, state, range);
     let before = blocks.iter().rev().find(|block| block.end() == gap.address.0);
     let behind = blocks.iter().find(|block| block.address == gap.end());

@@ -117,7 +117,7 @@ impl<'a> Failures<'a> {
             is_expandable,
             cached_in_reach: gaps.iter().fold(0, |sum: u64, (_, gap)| sum.saturating_add(gap.size)),
             nearest_gap: nearest.map(|(_, gap)| (gap.address, gap.size)),
-            beside_gap: nearest.map(|(i, gap)| blocking::beside(self.case, &state, i, gap)).unwrap_or_default(),
+            beside_gap: nearest.map(|(i, gap)| blocking::neighbours(self.case, &state, i, gap)).unwrap_or_default(),
             obstacle: blocking::obstacle(self.case, &state, &reach, event.size),
             lines: lines(self.case, replay, position),
             ..FailedRequest::default()

@@ -144,8 +144,8 @@ pub fn failure_facts(case: &Case<'_>, position: u32) -> Option<String> {
 /// Returns what the active memory at a position is used for.
 fn categories(case: &Case<'_>, position: u32) -> Vec<HeldCategory> {
     let replay = case.replay;
-    let told = case.roles.categories(case.replayed(), case.symbols);
-    told.held(replay, replay.active_at(position).into_iter())
+    let categories = case.roles.categories(case.replayed(), case.symbols);
+    categories.held(replay, replay.active_at(position).into_iter())
 }
 
 /// Returns the finding about the failure of a verdict. It states the facts; the verdict states the cause.

@@ -20,7 +20,7 @@ const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
 pub(super) const EXPANDABLE: &str = "expandable_segments:True";
 /// Appended to a setting if those of the run are unknown.
-const BESIDE: &str = " Add it to the settings that the run has, after a comma.";
+const ADD_TO_SETTINGS: &str = " Add it to the settings that the run has, after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
@@ -47,7 +47,7 @@ pub(super) fn of(
         Cause::Fragmented => fragmented(case, failed, obstruction),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
-        Cause::OtherProcess => beside_others(case, failed),
+        Cause::OtherProcess => with_other_processes(case, failed),
         Cause::Spike => spike(line),
     };
     if obstruction.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
@@ -130,8 +130,8 @@ fn expandable(case: &Case<'_>) -> Option<Remedy> {
 
 /// Adds a setting to copy, together with those of the run if they are known.
 fn set(text: &str, conf: Option<&str>, setting: &str) -> Remedy {
-    let beside = if conf.is_none() { BESIDE } else { "" };
-    Remedy::advice([text, beside].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
+    let added = if conf.is_none() { ADD_TO_SETTINGS } else { "" };
+    Remedy::advice([text, added].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
 }
 
 fn grow(conf: Option<&str>) -> Remedy {
@@ -273,8 +273,8 @@ fn is_of_step(case: &Case<'_>, block: &HeldBlock, is_young: bool) -> bool {
     if !case.roles.is_training(case.symbols) {
         return false;
     }
-    let told = case.roles.categories(case.replayed(), case.symbols).get(block.allocation);
-    is_young || matches!(told, Category::Activations | Category::Gradients | Category::Temporary)
+    let category = case.roles.categories(case.replayed(), case.symbols).get(block.allocation);
+    is_young || matches!(category, Category::Activations | Category::Gradients | Category::Temporary)
 }
 
 /// Returns whether the requests that large pools serve have more than a few sizes.
@@ -311,7 +311,7 @@ fn limit(failed: &FailedRequest) -> Vec<Remedy> {
 
 /// Returns what to try if other processes hold memory. If what this program has in gaps would have been enough in one
 /// piece, that is also to let segments grow, which a run of the trace can check.
-fn beside_others(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
+fn with_other_processes(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     let own = expandable(case).filter(|_| failed.fits_if_packed());
     other_process().into_iter().chain(own).collect()
 }

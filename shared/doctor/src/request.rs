@@ -92,9 +92,10 @@ impl Rules {
                 continue;
             }
             let pieces = pieces(first, end, own.into_iter());
-            let unmapped = pieces.iter().enumerate().filter(|(_, piece)| piece.kind == Kind::Unmapped);
+            let unmapped = pieces.iter().enumerate().filter(|(_, piece)| piece.kind == PieceKind::Unmapped);
             for (at, _) in unmapped {
-                let before = at.checked_sub(1).and_then(|i| pieces.get(i)).filter(|piece| piece.kind == Kind::Free);
+                let before =
+                    at.checked_sub(1).and_then(|i| pieces.get(i)).filter(|piece| piece.kind == PieceKind::Free);
                 let start = at - usize::from(before.is_some());
                 if let Some(asked) = map(pieces.get(start..).unwrap_or(&[]), requested, page) {
                     return asked;
@@ -111,7 +112,7 @@ pub(super) const fn is_small(requested: u64) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     Free,
     Used,
     Unmapped,
@@ -120,7 +121,7 @@ enum Kind {
 /// A part of the addresses of an expandable segment.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    kind: Kind,
+    kind: PieceKind,
     size: u64,
 }
 
@@ -134,21 +135,21 @@ fn pieces<'a>(first: u64, end: u64, ranges: impl Iterator<Item = &'a ((u64, u64)
         }
     };
     for ((start, range_end), gaps) in ranges {
-        add(Kind::Unmapped, at, *start);
+        add(PieceKind::Unmapped, at, *start);
         at = *start;
         for gap in gaps {
-            add(Kind::Used, at, gap.address.0);
-            add(Kind::Free, gap.address.0, gap.end());
+            add(PieceKind::Used, at, gap.address.0);
+            add(PieceKind::Free, gap.address.0, gap.end());
             at = gap.end();
         }
-        add(Kind::Used, at, *range_end);
+        add(PieceKind::Used, at, *range_end);
         at = *range_end;
     }
-    add(Kind::Unmapped, at, end.max(at));
+    add(PieceKind::Unmapped, at, end.max(at));
     // The addresses of a segment are more than the device has memory.
     match pieces.last_mut() {
-        Some(last) if last.kind == Kind::Unmapped => last.size = u64::MAX,
-        _ => pieces.push(Piece { kind: Kind::Unmapped, size: u64::MAX }),
+        Some(last) if last.kind == PieceKind::Unmapped => last.size = u64::MAX,
+        _ => pieces.push(Piece { kind: PieceKind::Unmapped, size: u64::MAX }),
     }
     pieces
 }
@@ -158,9 +159,9 @@ fn map(pieces: &[Piece], requested: u64, page: u64) -> Option<u64> {
     let (mut have, mut asked) = (0_u64, 0_u64);
     for piece in pieces {
         match piece.kind {
-            Kind::Used => return None,
-            Kind::Free => have = have.saturating_add(piece.size),
-            Kind::Unmapped => {
+            PieceKind::Used => return None,
+            PieceKind::Free => have = have.saturating_add(piece.size),
+            PieceKind::Unmapped => {
                 let missing = requested.saturating_sub(have).min(piece.size);
                 let mapped = missing.checked_next_multiple_of(page).unwrap_or(u64::MAX).min(piece.size);
                 asked = asked.saturating_add(mapped);

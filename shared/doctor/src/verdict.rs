@@ -1,7 +1,7 @@
 //! The verdict: one cause and one sentence for a trace.
 
 use super::blocking::{self, Pins};
-use super::course::{Course, Spike};
+use super::course::{MemoryHistory, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::rules::StepGrowth;
 use super::{Case, cause, remedies};
@@ -13,7 +13,7 @@ use query::finding::Integrity;
 use replay::{AllocatorState, Range};
 use trace::frames::{Recorded, StackId};
 use trace::totals::Totals;
-use trace::units::{Bytes, Count, counted, percent, told_apart};
+use trace::units::{Bytes, Count, counted, distinguished, percent};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
 const WHOLE_PART: u64 = 10;
@@ -56,11 +56,11 @@ impl Rise {
 /// what the memory at that moment shows.
 pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut FailedRequest) -> Verdict {
     let position = failed.position();
-    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= would_do(failed));
-    let course = (rise.is_none() && has_course(failed)).then(|| Course::until(case, position));
-    let spike = course.as_ref().and_then(|course| course.spike(case, failed.requested));
-    let spike = spike.filter(|spike| spike.bytes >= would_do(failed));
-    let is_rising = course.is_some_and(|course| course.is_new_high(failed.requested));
+    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= further_bytes(failed));
+    let history = (rise.is_none() && depends_on_history(failed)).then(|| MemoryHistory::until(case, position));
+    let spike = history.as_ref().and_then(|history| history.spike(case, failed.requested));
+    let spike = spike.filter(|spike| spike.bytes >= further_bytes(failed));
+    let is_rising = history.is_some_and(|history| history.is_new_high(failed.requested));
     if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
         failed.cause = Cause::Full;
     }
@@ -84,7 +84,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     failed.cause = cause;
     let (line, stack) = about.unzip();
     // The verdict of a leak or a spike already has its bytes.
-    let is_told = rise.is_some() || spike.is_some();
+    let is_named = rise.is_some() || spike.is_some();
     let refused = match cause {
         Cause::Full | Cause::Fragmented | Cause::OtherProcess => {
             cause::refused_free(failed.driver_free, failed.asked_of_driver)
@@ -92,7 +92,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         _ => String::new(),
     };
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
-    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_told));
+    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
     let position = Some(position);
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
@@ -139,9 +139,9 @@ impl Obstruction {
     }
 }
 
-/// Returns the sentence about the line that held most, unless it is `told`.
-fn holder(case: &Case<'_>, failed: &FailedRequest, told: Option<&str>) -> String {
-    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
+/// Returns the sentence about the line that held most, unless it is `named` already.
+fn holder(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>) -> String {
+    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != named) else {
         return String::new();
     };
     // Both are requested bytes, as in every table of lines.
@@ -165,12 +165,12 @@ fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
 
 /// Returns the further bytes that had to be free for the request to fit. If free memory is in pieces, these are as many
 /// as the request.
-fn would_do(failed: &FailedRequest) -> u64 {
+fn further_bytes(failed: &FailedRequest) -> u64 {
     if failed.fits_if_packed() { failed.requested } else { failed.missing }
 }
 
 /// Returns whether it matters how memory came to be what it was.
-fn has_course(failed: &FailedRequest) -> bool {
+fn depends_on_history(failed: &FailedRequest) -> bool {
     matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
 }
 
@@ -321,7 +321,7 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     if asked_of_driver > whole {
         return format!("Full: a request of {request} takes {}, and {owner} {} in all.", asked(failed), Bytes(whole));
     }
-    let (live, all) = told_apart(Bytes(allocated), Bytes(whole));
+    let (live, all) = distinguished(Bytes(allocated), Bytes(whole));
     let held = format!("Full: live tensors held {live} of {all}");
     let left = cached.saturating_add(driver_free);
     if failed.fits_if_packed() {

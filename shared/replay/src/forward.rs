@@ -329,8 +329,8 @@ impl Forward {
         for range in self.ranges.iter() {
             let before = rest.partition_point(|block| block.address < range.address);
             let (_, from) = rest.split_at(before);
-            let (inside, behind) = from.split_at(from.partition_point(|block| block.address.0 < range.end()));
-            rest = behind;
+            let (inside, after) = from.split_at(from.partition_point(|block| block.address.0 < range.end()));
+            rest = after;
             segments.push(range.segment(tiled(range, inside)));
         }
         segments

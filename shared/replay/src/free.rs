@@ -99,8 +99,8 @@ impl Forward {
         for range in self.ranges() {
             let (start, end) = (range.address.0, range.end());
             let (_, from) = rest.split_at(rest.partition_point(|block| block.0 < start));
-            let (inside, behind) = from.split_at(from.partition_point(|block| block.0 < end));
-            rest = behind;
+            let (inside, after) = from.split_at(from.partition_point(|block| block.0 < end));
+            rest = after;
             let mut at = start;
             let gaps = inside.iter().copied().chain([(end, end)]).map(|(address, block_end)| {
                 let gap = address.saturating_sub(at);

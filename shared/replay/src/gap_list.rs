@@ -103,11 +103,11 @@ impl GapList {
             };
             let mut grown = Span { start: first.start, end: to };
             match next.filter(|(_, next)| next.start == to) {
-                Some((behind, next)) => {
+                Some((after, next)) => {
                     grown.end = next.end;
                     visit(Some(next.gap()), None);
                     self.set(place, grown);
-                    self.remove(behind);
+                    self.remove(after);
                 }
                 None => self.set(place, grown),
             }
@@ -153,21 +153,21 @@ impl GapList {
     fn push(&mut self, span: Span) {
         match self.chunks.last_mut() {
             Some(spans) => {
-                let behind = spans.len();
-                self.insert((self.chunks.len() - 1, behind), span);
+                let after = spans.len();
+                self.insert((self.chunks.len() - 1, after), span);
             }
             None => self.chunks.push(vec![span]),
         }
     }
 
     /// Adds the gaps of the range after this one.
-    pub(super) fn append(&mut self, mut behind: Self) {
+    pub(super) fn append(&mut self, mut after: Self) {
         // A list may consist of one empty chunk.
         if self.chunks.last().is_some_and(Vec::is_empty) {
             self.chunks.pop();
         }
-        if behind.chunks.first().is_some_and(|spans| !spans.is_empty()) {
-            self.chunks.append(&mut behind.chunks);
+        if after.chunks.first().is_some_and(|spans| !spans.is_empty()) {
+            self.chunks.append(&mut after.chunks);
         }
     }
 
@@ -175,15 +175,15 @@ impl GapList {
     pub(super) fn split_off(&mut self, address: u64) -> Self {
         // The first chunk with a gap after the address may have others before it.
         let cut = self.chunks.partition_point(|chunk| chunk.last().is_none_or(|span| span.end <= address));
-        let mut behind = Self { chunks: self.chunks.split_off(cut) };
-        if let Some(first) = behind.chunks.first_mut() {
+        let mut after = Self { chunks: self.chunks.split_off(cut) };
+        if let Some(first) = after.chunks.first_mut() {
             let tail = first.split_off(first.partition_point(|span| span.end <= address));
             let kept = std::mem::replace(first, tail);
             if !kept.is_empty() {
                 self.chunks.push(kept);
             }
         }
-        behind
+        after
     }
 
     /// Returns about how many gaps it has.

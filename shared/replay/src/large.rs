@@ -62,7 +62,7 @@ impl LargeBlocks {
     /// Returns where the free space at `address` ends; `None` outside all segments.
     fn free_end(&mut self, address: u64) -> Option<u64> {
         let segment = self.find(address)?;
-        let next = segment.blocks.behind(address).and_then(|place| segment.blocks.get(place));
+        let next = segment.blocks.after(address).and_then(|place| segment.blocks.get(place));
         Some(next.map_or(segment.end, |block| block.address))
     }
 

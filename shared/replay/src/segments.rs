@@ -131,8 +131,8 @@ impl Ranges {
 
     /// Returns the first range that overlaps `[start, end)`.
     pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
-        let behind = || self.ranges.behind(start).and_then(|place| self.ranges.get(place));
-        self.find(start).or_else(behind).filter(|range| range.address.0 < end)
+        let after = || self.ranges.after(start).and_then(|place| self.ranges.get(place));
+        self.find(start).or_else(after).filter(|range| range.address.0 < end)
     }
 
     /// Adds a range, and merges it with its neighbours where they join.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::device::Caches;
 use analysis::step_memory::StepSums;
-use analysis::steps::Step;
+use analysis::steps::TrainingStep;
 use query::{Answer, CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth};
 use trace::frames::StackId;
 use trace::limits::LINE_ROWS;
@@ -18,7 +18,7 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: CompareSt
         return Answer::Refused("This trace has no such step.".to_owned());
     };
     let sites = context.sites;
-    let mut sums = |step: &Step| {
+    let mut sums = |step: &TrainingStep| {
         let before = caches.states.at(context.replay, step.from);
         StepSums::build(context.replayed(), before.active.iter().copied(), step, |stack| sites.first(stack))
     };
@@ -48,7 +48,7 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: CompareSt
         earlier: *earlier,
         later: *later,
     };
-    let facts = |step: Step, sums: &StepSums<StackId>| ComparedStep {
+    let facts = |step: TrainingStep, sums: &StepSums<StackId>| ComparedStep {
         number: step.number,
         from: step.from,
         to: step.to,

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::device::Caches;
 use super::segments::pins;
 use analysis::heatmap::{
-    AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
+    AddressMap, Columns, Division, Extremes, Packing, PoolKind, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
     class_of, extremes, is_of, is_of_pool, is_waiting_at, peaks, size_of_class,
 };
 use analysis::lod::{Span, extent};
@@ -314,7 +314,7 @@ fn largest(
         }
     };
     for (i, range) in ranges.filter(|(_, range)| is_of(scene.part, range)) {
-        let threshold = scene.threshold(Kind::of(range));
+        let threshold = scene.threshold(PoolKind::of(range));
         match shown {
             Use::Unmapped => {}
             Use::Usable | Use::Unusable => {

@@ -71,7 +71,7 @@ pub fn compared(one: Bytes, other: Bytes) -> (String, String) {
 
 /// Returns the texts of two numbers of bytes. If they would be equal although the numbers differ, they are in the
 /// largest unit that shows the difference: `24,571 MiB`, `24,576 MiB`.
-pub fn told_apart(one: Bytes, other: Bytes) -> (String, String) {
+pub fn distinguished(one: Bytes, other: Bytes) -> (String, String) {
     let texts = (one.to_string(), other.to_string());
     if texts.0 != texts.1 || one == other {
         return texts;
@@ -248,8 +248,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_differ_are_told_apart() {
-        let of = |one, other| told_apart(Bytes(one), Bytes(other));
+    fn numbers_that_differ_have_texts_that_differ() {
+        let of = |one, other| distinguished(Bytes(one), Bytes(other));
         let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
         assert_eq!(of(24_571 << 20, 24 << 30), pair("24,571 MiB", "24,576 MiB"));
         assert_eq!(of(24 << 30, (24 << 30) + 1), pair("25,769,803,776 B", "25,769,803,777 B"));

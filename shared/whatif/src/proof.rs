@@ -83,7 +83,7 @@ impl Requests {
             let best = tried.min_by_key(|tried| rank(Goal::Fit, &tried.outcome, tried.candidate.options(), true))?;
             Some((line(&best.candidate, conf), best.outcome))
         };
-        let (line, outcome) = best(Candidate::beside).or_else(|| best(Candidate::conf))?;
+        let (line, outcome) = best(Candidate::added_to).or_else(|| best(Candidate::conf))?;
         let without = left_out(conf, &line);
         let text = match (line.is_empty(), without.is_empty()) {
             (true, _) => "Leave out the recorded settings.".to_owned(),

@@ -42,7 +42,7 @@ impl Act {
 
 /// An act at an event of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct RequestStep {
     /// The event.
     pub(super) event: u32,
     pub(super) act: Act,
@@ -66,7 +66,7 @@ pub(super) struct Asked {
 
 /// An allocation that was active at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Live {
+pub(super) struct LiveAtStart {
     pub(super) number: u32,
     pub(super) address: Address,
     /// Whether it was freed already, and waited for a stream.
@@ -100,8 +100,8 @@ pub struct Requests {
     /// The segments at the start.
     pub(super) start: Vec<Segment>,
     /// The allocations in them.
-    pub(super) live: Vec<Live>,
-    pub(super) steps: Vec<Step>,
+    pub(super) live: Vec<LiveAtStart>,
+    pub(super) steps: Vec<RequestStep>,
     /// What was asked for, by number: all allocations of the trace, then the requests that failed.
     pub(super) asked: Vec<Asked>,
     pub(super) sources: Vec<Source>,

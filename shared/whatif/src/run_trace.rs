@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::requests::{Act, Requests, Step};
+use super::requests::{Act, RequestStep, Requests};
 use super::runner::Runner;
 use super::{Outcome, Terms};
 use allocator::{DriverError, TraceEntry};
@@ -18,7 +18,7 @@ use trace::{DeviceTrace, Event, Events, Segment, Settings, Snapshot, Tag, Tags};
 const START: u32 = 1 << 31;
 
 /// Returns the stack of what happens at a step.
-pub(super) fn stack_of(step: &Step) -> StackId {
+pub(super) fn stack_of(step: &RequestStep) -> StackId {
     let after = match step.act {
         // The releases have the stack of the call, and its step comes after them.
         Act::EmptyCache | Act::EndPool(_) => Some(step.event),

@@ -6,7 +6,7 @@ use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish
 use query::diagnosis::Verdict;
 use session::RecordedRequests;
 use trace::text::shown;
-use whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
+use whatif::{Baseline, BaselineError, CapacitySearch, Requests, ReservedCurve, Terms};
 
 use crate::axis::Times;
 use crate::curve::curve;
@@ -39,7 +39,7 @@ pub struct Desk {
     times: Times,
     /// Runs that are asked for, the newest last.
     asked: Vec<(u32, Terms)>,
-    runs: Vec<Run>,
+    runs: Vec<FinishedRun>,
     /// Verdicts whose advice is to be checked.
     verdicts: Vec<Verdict>,
     search: Option<Searching>,
@@ -49,10 +49,10 @@ pub struct Desk {
 
 /// A run that is done.
 #[derive(Debug)]
-struct Run {
+struct FinishedRun {
     id: u32,
     terms: Terms,
-    course: Course,
+    reserved: ReservedCurve,
     stopped_at: Option<u32>,
     /// Whether its least memory is known.
     is_measured: bool,
@@ -128,7 +128,7 @@ impl Desk {
         /// More columns than any screen has.
         const MOST: u32 = 1 << 14;
         let asked = CurvesAsked { columns: asked.columns.min(MOST), ..asked };
-        let curves = self.runs.iter().map(|run| curve(run.id, &run.course, run.stopped_at, &self.times, &asked));
+        let curves = self.runs.iter().map(|run| curve(run.id, &run.reserved, run.stopped_at, &self.times, &asked));
         FromWhatIf::Curves(asked, curves.collect())
     }
 
@@ -183,9 +183,9 @@ impl Desk {
     }
 
     fn run(&mut self, id: u32, terms: Terms) -> FromWhatIf {
-        match self.requests.run_course(&terms) {
-            Ok((outcome, course)) => {
-                self.runs.push(Run { id, terms, course, stopped_at: outcome.stopped_at, is_measured: false });
+        match self.requests.run_with_curve(&terms) {
+            Ok((outcome, reserved)) => {
+                self.runs.push(FinishedRun { id, terms, reserved, stopped_at: outcome.stopped_at, is_measured: false });
                 FromWhatIf::Ran(id, Ok(outcome))
             }
             Err(error) => FromWhatIf::Ran(id, Err(refused(&error))),

@@ -124,7 +124,7 @@ pub struct Profile {
     /// an error to come to one.
     pub releases_pass_over_expandable: bool,
     /// Whether the message of an out-of-memory error names the limit.
-    pub tells_limit: bool,
+    pub names_limit: bool,
     /// Whether new expandable memory is an error while the program is in a `MemPool`.
     pub contexts_refuse_expandable: bool,
     /// When a `MemPool` lends its cached blocks.

@@ -12,7 +12,7 @@ const GUESSES: [Rule; 3] = [Rule::Input, Rule::Saved, Rule::Inferred];
 
 /// Leaves unknown what looks like the newest batch or result, if most of what its stack made before stayed for longer
 /// than a batch: a line that fills a growing list does not hold three kinds of memory.
-pub(super) fn tell(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
+pub(super) fn classify(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     let allocations = &input.replay.allocations;
     let is_own = |id: u32| phases.get(id).is_some_and(|place| matches!(place.phase, Phase::Before | Phase::After));
     // By stack: how many more stayed than did not.

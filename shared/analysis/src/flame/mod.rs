@@ -372,9 +372,9 @@ impl Layout<'_> {
             Key::Folded(_) => sum.leaves.iter().any(|below| self.run(below).iter().any(is_hit)),
             Key::Library(library) => {
                 let best = self.sites.best_frames();
-                let of = |frame: &FrameId| best.library(*frame) == library && is_hit(frame);
+                let is_match = |frame: &FrameId| best.library(*frame) == library && is_hit(frame);
                 let stacks = sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf));
-                stacks.into_iter().any(|leaf| self.symbols.stack(leaf.stack).iter().any(of))
+                stacks.into_iter().any(|leaf| self.symbols.stack(leaf.stack).iter().any(is_match))
             }
             Key::NoStack | Key::LostStack | Key::Category(_) => false,
         }

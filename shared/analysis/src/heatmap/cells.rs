@@ -135,8 +135,8 @@ impl Tone {
     }
 
     /// Returns the weight of a use; 0 for [`Use::Unmapped`], which is the background.
-    pub const fn weight(self, of: Use) -> u16 {
-        let shift = match of {
+    pub const fn weight(self, usage: Use) -> u16 {
+        let shift = match usage {
             Use::Allocated => 0,
             Use::Usable => 4,
             Use::Waiting => 8,
@@ -199,7 +199,7 @@ mod tests {
                 for usable in steps {
                     for unusable in steps {
                         let tone = Tone::of(Shares([allocated, waiting, usable, unusable, 10]));
-                        let sum: u16 = Use::ALL.into_iter().map(|of| tone.weight(of)).sum();
+                        let sum: u16 = Use::ALL.into_iter().map(|usage| tone.weight(usage)).sum();
                         assert!(sum <= 15, "{tone:?}");
                         assert_eq!(unusable > 0, tone.weight(Use::Unusable) > 0);
                     }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Kind;
+use super::PoolKind;
 use query::HeatmapPart;
 use replay::{Range, Replay};
 use trace::units::{PoolId, Stream};
@@ -26,7 +26,7 @@ pub struct Packing {
     /// since merged ranges can't be separated again.
     ranges: Vec<Range>,
     /// The first address, the bytes and the kind of each range, and whether it is expandable.
-    known: FxHashSet<(u64, u64, Kind, bool)>,
+    known: FxHashSet<(u64, u64, PoolKind, bool)>,
     extents: Vec<Extent>,
     total: u64,
     /// How many changes of the reserved ranges were read; `None` before the ranges at the start were.
@@ -45,7 +45,7 @@ impl Packing {
     fn add(&mut self, new: impl Iterator<Item = Range>, part: HeatmapPart) -> bool {
         let before = self.ranges.len();
         for range in new {
-            if self.known.insert((range.address.0, range.size, Kind::of(&range), range.is_expandable)) {
+            if self.known.insert((range.address.0, range.size, PoolKind::of(&range), range.is_expandable)) {
                 self.ranges.push(range);
             }
         }

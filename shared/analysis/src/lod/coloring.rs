@@ -56,6 +56,6 @@ impl Index<ColoringInput<'_>> for Coloring {
     }
 
     fn bytes(&self) -> usize {
-        self.classes.of.capacity() + self.pyramid.bytes()
+        self.classes.class_of.capacity() + self.pyramid.bytes()
     }
 }

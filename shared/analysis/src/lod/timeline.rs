@@ -71,7 +71,7 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
     raise(&mut reserved, query, &losses(trace, replay, totals, query.axis));
     let count = seen.map_or(0, |s| {
         let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
-        let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
+        let passes = |&n: &u32| classes.class_of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
         replay.active_at(s.first).into_iter().chain(begun).filter(passes).count() as u32
     });
     Timeline {
@@ -182,7 +182,7 @@ const NOWHERE: u32 = u32::MAX;
 impl Places {
     /// Gives places to the allocations that are active at the window's first position, and to those that begin in it.
     fn new(classes: &Classes, at_first: &[u32], begun: Range<u32>) -> Self {
-        let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
+        let class = |n: u32| classes.class_of.get(n as usize).copied().unwrap_or(EXCLUDED);
         let seen = at_first.iter().copied().chain(begun.clone());
         let mut numbers: Vec<u32> = seen.filter(|&n| class(n) != EXCLUDED).collect();
         sort_numbers_by_key(&mut numbers, |n| u64::from(class(n)));
@@ -208,7 +208,7 @@ impl Places {
 
     /// Returns the class of the allocation at a place.
     fn class(&self, classes: &Classes, place: usize) -> Option<u8> {
-        classes.of.get(*self.numbers.get(place)? as usize).copied()
+        classes.class_of.get(*self.numbers.get(place)? as usize).copied()
     }
 }
 

@@ -22,8 +22,9 @@ fn found(mut snapshot: Snapshot) -> Option<(StepSource, Vec<String>)> {
         assert_eq!(steps.at(step.from), Some(step));
         assert_eq!(steps.numbered(step.number), Some(step));
     }
-    let text =
-        |step: &Step| format!("{}:{}-{}{}", step.number, step.from, step.to, if step.is_whole { "" } else { "?" });
+    let text = |step: &TrainingStep| {
+        format!("{}:{}-{}{}", step.number, step.from, step.to, if step.is_whole { "" } else { "?" })
+    };
     Some((steps.source, steps.steps.iter().map(text).collect()))
 }
 

@@ -34,8 +34,8 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(ground: &RuleContext<'_>, warm: u32) -> Self {
-        let (trace, replay) = (ground.case.trace, ground.case.replay);
+    fn of(context: &RuleContext<'_>, warm: u32) -> Self {
+        let (trace, replay) = (context.case.trace, context.case.replay);
         let mut calls = Self { in_vain: oom::positions(trace).len() as u64, ..Self::default() };
         releases(trace, |release| calls.add(&release, warm));
         let (mut reserved, mut most) = (replay.reserved_at_start(), replay.reserved_at_start());
@@ -74,16 +74,16 @@ fn most(counts: &FxHashMap<u32, u64>) -> Option<(StackId, u64)> {
     most.map(|(stack, count)| (StackId(*stack), *count))
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let end = ground.case.replay.positions();
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let end = context.case.replay.positions();
     let warm = end / WARMUP_PART;
-    let calls = Calls::of(ground, warm);
-    [retries(ground, &calls), in_steady_state(ground, &calls, (warm, end))].into_iter().flatten().collect()
+    let calls = Calls::of(context, warm);
+    [retries(context, &calls), in_steady_state(context, &calls, (warm, end))].into_iter().flatten().collect()
 }
 
-fn retries(ground: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
+fn retries(context: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
-    let line = most(&calls.retried).and_then(|(stack, _)| ground.known(stack));
+    let line = most(&calls.retried).and_then(|(stack, _)| context.known(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
@@ -119,7 +119,7 @@ fn retries(ground: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     Some(finding)
 }
 
-fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
+fn in_steady_state(context: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
     let count = calls.released + calls.taken_again;
     let events = u64::from(end - warm).max(1);
     let is_habit = calls.releases >= RELEASES && count >= DRIVER_CALLS.into();
@@ -130,7 +130,7 @@ fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u
     let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
-            ground.known(stack).unwrap_or_else(|| "The program".to_owned()),
+            context.known(stack).unwrap_or_else(|| "The program".to_owned()),
             counted(most, "time"),
             Bytes(calls.asked_bytes)
         )

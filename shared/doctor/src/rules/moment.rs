@@ -22,7 +22,7 @@ pub(super) enum Outcome {
 }
 
 /// A request that no cached memory served, with the state before the driver was asked.
-pub(super) struct Moment {
+pub(super) struct MissMoment {
     pub(super) outcome: Outcome,
     pub(super) state: AllocatorState,
     /// The size of its block.
@@ -46,7 +46,7 @@ pub(super) struct SplitGaps {
     pub(super) largest: Option<Gap>,
 }
 
-impl Moment {
+impl MissMoment {
     /// Returns the moment of the request that failed right before `position`.
     pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;

@@ -67,7 +67,7 @@ pub(super) const OTHERS_PERCENT: u64 = 5;
 pub(super) const CONTEXT_BYTES: u64 = 1 << 30;
 
 /// Events from which on a trace shows that a setting concerns no request of the program. Shorter ones show too little of it.
-pub(super) const TELLING_EVENTS: usize = 1_000;
+pub(super) const CONCLUSIVE_EVENTS: usize = 1_000;
 
 /// Returns whether `part` is at least `percent` percent of `whole`.
 pub(super) fn is_share(part: u64, whole: u64, percent: u64) -> bool {

@@ -54,13 +54,13 @@ const fn has_waited(freed: u32, end: u32) -> bool {
     freed != Allocation::NEVER && end > freed.saturating_add(1)
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let Waiting { peak: (bytes, position), count, time_us, largest, .. } = ground.survey.waiting;
-    if bytes < LEAST_BYTES || !is_share(bytes, ground.survey.active, WAITING_PERCENT) {
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let Waiting { peak: (bytes, position), count, time_us, largest, .. } = context.survey.waiting;
+    if bytes < LEAST_BYTES || !is_share(bytes, context.survey.active, WAITING_PERCENT) {
         return Vec::new();
     }
-    let allocation = ground.case.replay.allocations.get(largest);
-    let line = allocation.map_or_else(String::new, |allocation| ground.label(allocation.stack));
+    let allocation = context.case.replay.allocations.get(largest);
+    let line = allocation.map_or_else(String::new, |allocation| context.label(allocation.stack));
     let message = format!(
         "Up to {} of freed memory waited for other streams at once (after event {}, last freed: {line}). {} waited, {} in \
          all.",

@@ -4,7 +4,7 @@ use crate::AMPLE;
 use query::setting::left_out;
 use query::whatif::{Advice, Bounds, Goal, Outcome};
 use trace::text::Shown;
-use trace::units::{Bytes, Count, compared, counted, counted_as, told_apart};
+use trace::units::{Bytes, Count, compared, counted, counted_as, distinguished};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
 pub(super) const WORTH: u64 = 100;
@@ -14,7 +14,7 @@ const UNKNOWN: &str = "What the program would have requested next is not known, 
                        whether later requests would fit. A leak would only fail later.";
 
 /// Adds which of the recorded settings the line leaves out, so that whoever copies it knows.
-pub(super) fn beside(mut advice: Advice, recorded: &str) -> Advice {
+pub(super) fn with_omissions(mut advice: Advice, recorded: &str) -> Advice {
     let without = advice.conf.as_deref().map(|conf| left_out(recorded, conf)).unwrap_or_default();
     if !without.is_empty() {
         advice.cost += &format!(" It leaves out {} of the recorded settings.", Shown(&without.join(" and ")));
@@ -106,7 +106,7 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     // The other bound, shown next to this one, is that of the requests that were served.
     let with = if bounds.served > bounds.exact_fit { "with the request that failed, " } else { "" };
     if bounds.served > capacity {
-        let (needed, had) = told_apart(Bytes(bounds.served), Bytes(capacity));
+        let (needed, had) = distinguished(Bytes(bounds.served), Bytes(capacity));
         return format!(
             "No setting helps: {with}the run needs {needed} in live tensors at once, and the process can have {had}."
         );

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use query::whatif::{Bounds, Goal, Group, Outcome, Tuning};
 
-use super::advice::{WORTH, advice, beside};
+use super::advice::{WORTH, advice, with_omissions};
 use super::goal::{amount, rank};
 use super::search::Tried;
 
@@ -48,7 +48,7 @@ pub fn tuning(
     let (best_conf, best) = simplest(&groups, goal, recorded.fails())
         .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
         .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
-    let advice = beside(advice(goal, (&best_conf, &best), recorded, (bounds, capacity)), recorded_conf);
+    let advice = with_omissions(advice(goal, (&best_conf, &best), recorded, (bounds, capacity)), recorded_conf);
     Tuning { goal, tried: tried.len() as u32, groups, advice }
 }
 
