@@ -140,8 +140,11 @@ mod tests {
         assert!(meter.time_ns(7 + 3 * 1_200_300).is_some());
         set(&mut meter, 200_000_000);
         for passed in [0, 300, 999_000] {
-            let told = meter.time_ns(7 + 3 * (200_000_000 + passed)).map(|ns| ns - START_NS - 200_000_000);
-            assert!(told.is_some_and(|ns| (passed as i64 - 2..=passed as i64).contains(&ns)), "{passed}: {told:?}");
+            let measured = meter.time_ns(7 + 3 * (200_000_000 + passed)).map(|ns| ns - START_NS - 200_000_000);
+            assert!(
+                measured.is_some_and(|ns| (passed as i64 - 2..=passed as i64).contains(&ns)),
+                "{passed}: {measured:?}"
+            );
         }
         assert_eq!(meter.time_ns(7 + 3 * 201_000_001), None, "the reading is too old");
         assert_eq!(meter.time_ns(7 + 3 * 199_999_999), None, "the counter went back");
@@ -171,8 +174,8 @@ mod tests {
             // It counts as before from here on.
             let later = |passed: u64| count + 3 * passed;
             meter.set(later(150_000_000) - 60, START_NS + ns + 150_000_000, later(150_000_000));
-            let told = meter.time_ns(later(150_000_400)).map(|told| told - START_NS - ns - 150_000_000);
-            assert!(told.is_some_and(|ns| (398..=400).contains(&ns)), "{count} {ns}: {told:?}");
+            let measured = meter.time_ns(later(150_000_400)).map(|measured| measured - START_NS - ns - 150_000_000);
+            assert!(measured.is_some_and(|ns| (398..=400).contains(&ns)), "{count} {ns}: {measured:?}");
         }
     }
 
@@ -203,11 +206,11 @@ mod tests {
         let mut events = EventClock::new(Arc::<Counting>::clone(&clock));
         let (began, mut previous, mut counted) = (Instant::now(), i64::MIN, 0_u64);
         while began.elapsed() < Duration::from_millis(300) {
-            let (before, told, after) = (clock.now_us(), events.now_us(), clock.now_us());
+            let (before, time, after) = (clock.now_us(), events.now_us(), clock.now_us());
             // The time lies between the readings before and after it, within two microseconds of rounding.
-            assert!(told >= before - 2 && told <= after + 2, "{before} {told} {after}");
-            assert!(told >= previous, "{told} after {previous}");
-            previous = told;
+            assert!(time >= before - 2 && time <= after + 2, "{before} {time} {after}");
+            assert!(time >= previous, "{time} after {previous}");
+            previous = time;
             counted += u64::from(events.meter.valid > 0);
         }
         assert!(counted > 0, "the counter was never used");
