@@ -40,7 +40,7 @@ thread_local! {
     /// The user's own rules.
     static OWN_RULES: RefCell<OwnRules> = RefCell::default();
     /// The size of the worker's memory in bytes that was last reported to the page.
-    static TOLD_BYTES: Cell<u64> = const { Cell::new(0) };
+    static REPORTED_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Waits for the file or the session, then for questions.
@@ -93,7 +93,9 @@ fn grown() -> Option<u64> {
     const NOTICEABLE: u64 = 1 << 20;
     let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().dyn_into().ok()?;
     let bytes = memory.buffer().unchecked_into::<ArrayBuffer>().byte_length().into();
-    TOLD_BYTES.with(|told| (bytes >= told.get() + NOTICEABLE).then(|| told.replace(bytes))).map(|_| bytes)
+    REPORTED_BYTES
+        .with(|reported| (bytes >= reported.get() + NOTICEABLE).then(|| reported.replace(bytes)))
+        .map(|_| bytes)
 }
 
 fn send(message: &FromWorker) {
@@ -142,7 +144,7 @@ fn receive(bytes: &[u8]) {
             warm::stop();
             spawn_local(ranges::open(ranges::Link { url, token, key }));
         }
-        Ok(ToWorker::DownloadOn) => ranges::continue_download(),
+        Ok(ToWorker::ResumeDownload) => ranges::continue_download(),
         Ok(ToWorker::FetchElsewhere { url }) => {
             warm::stop();
             spawn_local(download_elsewhere(url));

@@ -55,7 +55,7 @@ pub enum ToWorker {
         key: String,
     },
     /// Goes on with the download of a shared trace: its first picture is on the screen, or a person wants another attempt.
-    DownloadOn,
+    ResumeDownload,
     /// Downloads a file from another server, which gets neither cookies nor this page's address, and reads it. A first
     /// message.
     FetchElsewhere {
@@ -236,7 +236,7 @@ pub enum DetailState {
     Loading,
     /// All is here: every answer is exact.
     Complete,
-    /// The rest does not arrive: one or two plain sentences for the user. [`ToWorker::DownloadOn`] tries again.
+    /// The rest does not arrive: one or two plain sentences for the user. [`ToWorker::ResumeDownload`] tries again.
     Stopped(String),
 }
 

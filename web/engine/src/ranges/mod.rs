@@ -44,7 +44,7 @@ struct Shown {
     /// Previews that have been requested out of turn.
     requested: Vec<Range<u64>>,
     /// Lets the download go on: after the first picture, and after it stopped.
-    go_on: Option<Function>,
+    resume: Option<Function>,
 }
 
 thread_local! {
@@ -74,7 +74,7 @@ pub fn answer(device: u32, query: &Query) -> Option<Answer> {
 
 /// Lets the download go on.
 pub fn continue_download() {
-    let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.go_on.take()));
+    let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.resume.take()));
     if let Some(resolve) = resolve {
         // A promise can be resolved at any time.
         let _ = resolve.call0(&JsValue::NULL);
@@ -122,7 +122,7 @@ fn with_shown(act: impl FnOnce(&mut Shown)) {
 fn show(preview: Preview, link: Rc<Link>, done: u64, total: u64) {
     post(&FromWorker::Loaded(Box::new(preview.summary().clone())));
     let detail = Detail { done, total, revision: 0, state: DetailState::Loading };
-    let shown = Shown { preview, link, detail, requested: Vec::new(), go_on: None };
+    let shown = Shown { preview, link, detail, requested: Vec::new(), resume: None };
     shown.post();
     SHOWN.set(Some(shown));
 }
@@ -147,7 +147,7 @@ fn arrived(head: &[u8]) -> bool {
 async fn pictured() {
     let wait = Promise::new(&mut |resolve, _| {
         let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, MOST_WAIT_MS);
-        with_shown(|shown| shown.go_on = Some(resolve.clone()));
+        with_shown(|shown| shown.resume = Some(resolve.clone()));
     });
     // It is only ever resolved.
     let _ = JsFuture::from(wait).await;
@@ -166,7 +166,7 @@ fn report(done: u64) {
 async fn stopped(why: String) {
     let wait = Promise::new(&mut |resolve, _| {
         with_shown(|shown| {
-            shown.go_on = Some(resolve);
+            shown.resume = Some(resolve);
             shown.detail.state = DetailState::Stopped(why.clone());
             // Refused questions get another sentence.
             shown.detail.revision = shown.detail.revision.wrapping_add(1);
