@@ -47,7 +47,7 @@ pub struct DevicePlan {
     pub weights_formula: String,
 }
 
-/// What is trained instead of the weights.
+/// The adapters, which are trained instead of the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AdapterPlan {
     /// Numbers in the adapters of the whole model.

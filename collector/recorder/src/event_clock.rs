@@ -109,7 +109,7 @@ impl Meter {
         self.scale = ((u128::from(took_ns) << 32) / counts) as u64;
     }
 
-    /// Measures the speed anew: the counter or the clock has jumped.
+    /// Starts measuring the speed again: the counter or the clock has jumped.
     fn forget(&mut self) {
         *self = Self { first: Some(self.latest), ..Self::default() };
     }

@@ -1,5 +1,5 @@
-//! What goes into a training job: the allocator with its locks over CUDA, the recorder that writes its events without making an
-//! allocation wait, and the publisher that sends them to a server.
+//! The parts that run inside a training job: the allocator with its locks over CUDA, the recorder that writes its
+//! events without making an allocation wait, and the publisher that sends them to a server.
 //!
 //! ```text
 //! allocator, under its device's lock        a thread of the recorder

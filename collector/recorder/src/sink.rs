@@ -30,7 +30,7 @@ pub(super) enum Item {
     Metadata(StrId),
 }
 
-/// What happens to an event when the queue is full.
+/// The treatment of events when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// It is counted as lost, and the allocating thread never waits. The only choice in a training job.

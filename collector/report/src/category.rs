@@ -5,7 +5,7 @@ use serde::Serialize;
 use query::diagnosis::HeldCategory;
 use trace::units::Bytes;
 
-/// What the allocations of one category hold.
+/// The memory of one category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CategoryReport {
     /// Its name: lower case, with `_` between words.

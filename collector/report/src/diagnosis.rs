@@ -92,7 +92,7 @@ pub struct OomReport {
     pub obstacle: Option<ObstacleReport>,
 }
 
-/// What a line held.
+/// The memory of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LineHeld {
     /// The line.
@@ -103,7 +103,7 @@ pub struct LineHeld {
     pub count: u32,
 }
 
-/// What stood in the way of a request.
+/// The obstacle to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObstacleReport {
     /// The first address of the place.

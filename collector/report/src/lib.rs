@@ -127,7 +127,7 @@ pub struct PeakReport {
     pub since_start_us: i64,
 }
 
-/// What one call site held at the peak.
+/// The memory of one call site at the peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StackReport {
     /// Requested bytes.
@@ -138,7 +138,7 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
-/// What was held at the peak without a stack, for one reason.
+/// The memory at the peak without a stack, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingReport {
     /// Requested bytes.
@@ -151,7 +151,7 @@ pub struct MissingReport {
     pub remedy: &'static str,
 }
 
-/// What one line held at the peak.
+/// The memory of one line at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
     /// The line.

@@ -17,7 +17,7 @@ use trace::units::{Bytes, Count, counted};
 /// Number of lines shown as text. The JSON has all of them.
 const LINES: usize = 20;
 
-/// What a step held more than another one.
+/// The comparison of a step with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepsReport {
     /// How the steps were found: `from optimizer.step`. `None` if the trace has none.
@@ -57,7 +57,7 @@ pub struct StepReport {
     pub peak_bytes: u64,
 }
 
-/// What a line holds in two steps. Sizes are requested bytes.
+/// The memory of a line in two steps. Sizes are requested bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepLineReport {
     /// The line.

@@ -22,7 +22,7 @@ use trace::limits::ImportLimits;
 use trace::numbered::Numbered;
 use trace::units::{PoolId, Stream};
 
-/// What has been read of one device.
+/// The state of one device, as far as it has been read.
 #[derive(Debug, Default)]
 pub struct TrackedDevice {
     /// The number of events read.

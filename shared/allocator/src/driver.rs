@@ -5,7 +5,7 @@ use trace::units::{Address, Stream};
 /// Free and total memory of a device in bytes, over all processes (`cudaMemGetInfo`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
-    /// Bytes that nobody uses.
+    /// Bytes that are not in use.
     pub free: u64,
     /// Bytes of the whole device.
     pub total: u64,

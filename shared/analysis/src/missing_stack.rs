@@ -103,7 +103,7 @@ impl MissingStack {
     }
 }
 
-/// Where the stacks of a device are. Extended by later events.
+/// Which parts of a device's trace have stacks. Extended by later events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StackCoverage {
     /// How many events were counted.

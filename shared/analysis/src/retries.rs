@@ -93,7 +93,7 @@ pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
     open.into_iter().for_each(visit);
 }
 
-/// What was taken from the driver, from the start of a trace on.
+/// The memory taken from the driver since the start of a trace.
 #[derive(Debug, Default)]
 struct Taken {
     /// Bytes that are taken now, beyond those at the start.

@@ -9,7 +9,7 @@ const FREE_PERCENT: u64 = 75;
 /// The most active blocks that count as a few.
 const FEW: usize = 8;
 
-/// What the segments under one heading have in common.
+/// The pool and stream that the segments under one heading have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKey {
     /// The pool, and whether its segments are small.

@@ -10,7 +10,7 @@ use super::segment_map::SegmentMap;
 use query::{Paint, Quads, SegmentRow};
 use replay::{Allocation, AllocatorState, Range};
 
-/// What a part of a segment is used for.
+/// The use of a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PieceKind {
     Active = 0,

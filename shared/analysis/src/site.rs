@@ -54,7 +54,7 @@ pub struct Sites {
     ranked: u32,
 }
 
-/// What call sites are named and coloured by.
+/// The input for the names and colours of call sites.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteInput<'a> {
     /// Strings, frames and stacks.

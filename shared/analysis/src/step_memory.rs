@@ -1,4 +1,4 @@
-//! What each line holds in one step: at the step's end, and at most.
+//! The memory of each line in one step: at the step's end, and at most.
 
 use std::hash::Hash;
 

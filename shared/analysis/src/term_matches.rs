@@ -12,7 +12,7 @@ use trace::Tags;
 use trace::frames::{FrameId, StackId, Symbols};
 use trace::units::{Address, PoolId};
 
-/// Where a term is searched.
+/// The data that a term is searched in.
 #[derive(Clone, Copy, Debug)]
 pub struct Field<'a> {
     /// Strings, frames and stacks.

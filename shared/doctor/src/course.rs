@@ -31,7 +31,7 @@ pub(super) struct Spike {
     pub(super) otherwise: u64,
 }
 
-/// What one call site held.
+/// The memory of one call site.
 #[derive(Clone, Copy, Default)]
 struct SiteMemory {
     bytes: u64,

@@ -1,4 +1,5 @@
-//! What the allocator asked the driver for when a request failed, and what would have been enough for it.
+//! The memory that the allocator asked the driver for when a request failed, and the memory that would have been
+//! enough.
 
 use allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE, segment_size};
 use allocator::{AllocatorConfig, TORCH_2_15, parse};
@@ -187,7 +188,7 @@ fn merge(intervals: &mut Vec<(u64, u64)>) {
     });
 }
 
-/// Where memory was mapped in a trace: for each event its position, stream, pool, kind of segment, and addresses.
+/// The memory that was mapped in a trace: for each event its position, stream, pool, kind of segment, and addresses.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
     events: Vec<Mapping>,

@@ -98,8 +98,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
 }
 
-/// Adds to the verdict on a failure that the steps before it needed more and more: whatever made room for that request, a later one
-/// would have failed.
+/// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, a later
+/// one would have failed.
 pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
     let Some(growth) = growth.filter(|_| is_about_room && verdict.position.is_some()) else { return };
@@ -108,7 +108,7 @@ pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     remedies::put_first(verdict, StepGrowth::remedy());
 }
 
-/// What stood in the way of a request that failed, beyond the bare sizes.
+/// The obstruction of a request that failed, beyond the bare sizes.
 pub(super) struct Obstruction {
     /// What keeps segments with gaps from being released, if no segment is as long as the request.
     pins: Option<Pins>,
@@ -169,7 +169,7 @@ fn further_bytes(failed: &FailedRequest) -> u64 {
     if failed.fits_if_packed() { failed.requested } else { failed.missing }
 }
 
-/// Returns whether it matters how memory came to be what it was.
+/// Returns whether the history of the memory matters.
 fn depends_on_history(failed: &FailedRequest) -> bool {
     matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
 }
@@ -356,8 +356,8 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     )
 }
 
-/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases
-/// those of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't show.
+/// Returns what part of the gaps are segments without a block in use, if that is worth mentioning. `empty_cache`
+/// releases those of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't show.
 fn whole_segments(state: &AllocatorState) -> String {
     let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
     let whole = |is_private: bool| {
@@ -383,7 +383,8 @@ fn whole_segments(state: &AllocatorState) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
+/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if the run
+/// continues.
 pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let peak = case.usage.peak_position;
     let state = case.replay.state_at(peak);

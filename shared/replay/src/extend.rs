@@ -17,7 +17,7 @@ use crate::index::{Index, KnownState, Recorded};
 use trace::units::PoolId;
 use trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 
-/// What a [`Replay`] is extended from.
+/// The state from which a [`Replay`] is extended.
 #[derive(Debug, Default)]
 pub(super) struct Extender {
     /// The allocator after the last event.

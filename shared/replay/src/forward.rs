@@ -68,7 +68,7 @@ pub(super) struct ActiveBlock {
     pub(super) is_large: bool,
 }
 
-/// What an event changed.
+/// The change that an event made.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Nothing.
@@ -426,7 +426,7 @@ mod tests {
         }
         let affordable = limits::OVERLAP_STEPS as u64 / BLOCKS;
         assert!((1..=affordable).contains(&u64::from(forward.overlaps)), "{} times", forward.overlaps);
-        // The state itself is right all the same.
+        // The state itself is still right.
         assert_eq!((forward.sums().blocks, forward.live.len() as u64), (BLOCKS as u32, BLOCKS));
     }
 

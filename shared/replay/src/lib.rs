@@ -51,7 +51,7 @@ use trace::totals::Totals;
 use trace::units::PoolId;
 use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, Tags};
 
-/// Where a trace and its own segments disagree.
+/// The contradictions between a trace and its own segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mismatches {
     /// Allocations made at an address that was still in use: the free between them is missing.
@@ -98,7 +98,7 @@ pub struct Replay {
     pub event_allocation: Column<u32>,
     /// The pools that allocations lie in. The first one is the default pool.
     pub pools: Vec<PoolId>,
-    /// Where trace and segments disagree.
+    /// The contradictions between trace and segments.
     pub mismatches: Mismatches,
     /// Begins, frees and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
@@ -106,7 +106,7 @@ pub struct Replay {
     checkpoints: Checkpoints,
     /// The latest time up to each event; `None` if the times of the trace never fall.
     clock: Option<Column<i64>>,
-    /// What it is extended from; `None` before it is extended.
+    /// The state from which it is extended; `None` before it is extended.
     extender: Option<Box<Extender>>,
 }
 

@@ -53,7 +53,7 @@ impl Overlaps {
         self.spans.extend(holes.into_iter().map(|(start, end)| (start, (end, 1))));
     }
 
-    /// Removes a claim to the bytes from `from` to before `to`. Returns the parts that nobody claims any more.
+    /// Removes a claim to the bytes from `from` to before `to`. Returns the parts that no block claims any more.
     pub(super) fn remove(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
         self.split(from);
         self.split(to);

@@ -6,7 +6,7 @@
 /// The most values in a chunk.
 const CHUNK: usize = 512;
 
-/// Where a value is. A change of the list makes it invalid.
+/// The place of a value. A change of the list makes it invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SortedIndex {
     chunk: usize,

@@ -24,7 +24,7 @@ use trace::DeviceTrace;
 use trace::limits;
 use trace::units::Address;
 
-/// What is computed while the memory of a device is followed.
+/// A computation that follows the memory of a device.
 pub trait SpaceVisitor {
     /// Visits a change of one gap from `before` to `after`. With both, the gap has grown or shrunk. A change of the
     /// allocator changes up to three gaps. `range` is the range that they lie in.

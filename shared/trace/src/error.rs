@@ -125,7 +125,8 @@ fn excerpt(bytes: &[u8]) -> String {
     }
 }
 
-/// What stopped a decoder, without the place in the file. Returned in a box: it is rare, and results stay small.
+/// The reason why a decoder stopped, without the place in the file. It is returned in a box, so that results stay
+/// small.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An opcode that could run code.

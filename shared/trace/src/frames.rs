@@ -43,7 +43,7 @@ impl Frame {
     }
 }
 
-/// What is known of a stack.
+/// Whether a stack was recorded, and how much of it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// None was recorded.

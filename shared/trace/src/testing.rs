@@ -20,7 +20,7 @@ use crate::{Block, BlockState, DeviceTrace, Event, Segment, Snapshot, Tag};
 /// The time of the first event, in microseconds since the epoch.
 pub const START_US: i64 = 1_700_000_000_000_000;
 
-/// What is live while the lines are read.
+/// The live blocks and segments while the lines are read.
 #[derive(Default)]
 struct Builder {
     snapshot: Snapshot,

@@ -48,7 +48,7 @@ impl Bytes {
 }
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-/// From this number on, a comparison does not use a unit.
+/// The number from which on a comparison does not use a unit.
 const LONGEST: i64 = 10_000;
 
 impl fmt::Display for Bytes {

@@ -44,7 +44,7 @@ pub struct CapacitySearch {
     stage: Stage,
 }
 
-/// What a search does next.
+/// The stage of a search.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// It runs where nothing is short.

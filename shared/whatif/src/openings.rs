@@ -1,4 +1,4 @@
-//! Where the ranges of addresses of expandable segments begin.
+//! The starts of the address ranges of expandable segments.
 
 use super::requests::Requests;
 use super::terms::AMPLE;

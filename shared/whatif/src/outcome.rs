@@ -1,4 +1,4 @@
-//! What the allocator's statistics say of a run.
+//! The outcome of a run, from the allocator's statistics.
 
 use allocator::Stats;
 use query::whatif::{Outcome, Why};

@@ -95,7 +95,7 @@ impl Requests {
 }
 
 /// Adds to a remedy its outcome on a device of which the process can have `capacity` bytes. In a run that `is_growing`,
-/// a request fails later all the same.
+/// a later request fails nonetheless.
 fn proven(remedy: Remedy, (recorded, outcome): (&Outcome, &Outcome), capacity: u64, is_growing: bool) -> Remedy {
     let (reserved, before) = compared(Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
     let retries = counted_as(outcome.retries, "retry", "retries");

@@ -120,7 +120,7 @@ impl Reader<'_> {
                 self.note(from..next);
                 continue;
             }
-            // It goes on as long as no private pool comes twice, and nothing of the default pool after a private one.
+            // It continues as long as no private pool comes twice, and nothing of the default pool after a private one.
             let mut seen = Vec::new();
             next = (from..driver.end)
                 .find(|event| {

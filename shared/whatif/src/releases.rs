@@ -23,7 +23,7 @@ pub(super) enum ReleasedBy {
     Program(u32),
     /// The request that follows.
     Request,
-    /// The request that follows, which goes on to release more: the run does not end here.
+    /// The request that follows, which releases more afterwards: the run does not end here.
     NextRequestContinuing,
 }
 
@@ -114,7 +114,7 @@ struct DriverRun {
     frees: Range<u32>,
     verdict: Verdict,
     is_ahead: bool,
-    /// The event at which a request that is ahead goes on to release.
+    /// The event at which a request that is ahead continues to release.
     until: u32,
     /// The bytes that were reserved between the last release and the request that follows.
     taken: u64,

@@ -1,4 +1,4 @@
-//! What the program asked for, in its order.
+//! The requests of a program, in order.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,14 +48,14 @@ pub(super) struct RequestStep {
     pub(super) act: Act,
 }
 
-/// Where a request is served from.
+/// The pool and stream that a request is served from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Source {
     pub(super) stream: Stream,
     pub(super) pool: PoolId,
 }
 
-/// What one request asks for.
+/// The size and source of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// Bytes.
@@ -73,7 +73,7 @@ pub(super) struct LiveAtStart {
     pub(super) is_waiting: bool,
 }
 
-/// What the allocator answered when the trace was recorded.
+/// The allocator's answers when the trace was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Recorded {
     /// The number of entries of each step that [`Act::is_answered`], in their order.
@@ -93,8 +93,8 @@ impl Recorded {
     }
 }
 
-/// What a program asked of the allocator of one device, and the state that it began with. It is detached from its trace,
-/// and serializes, so that another worker can run it.
+/// The requests of a program to the allocator of one device, and the state that it began with. It is detached from its
+/// trace, and serializes, so that another worker can run it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// The segments at the start.

@@ -1,4 +1,4 @@
-//! What the allocator did in a run, event by event, so that a run can be looked at as a recording is.
+//! The allocator's events in a run, so that a run can be viewed like a recording.
 
 use serde::{Deserialize, Serialize};
 

@@ -25,7 +25,7 @@ use crate::{fetch, live, pack, ranges, warm};
 /// Milliseconds between two reports of progress.
 pub const REPORT_EVERY_MS: f64 = 100.0;
 
-/// What a file is.
+/// A file that has been read.
 enum Opened {
     Trace(Box<Session>),
     Sweep(Box<Shown>),
@@ -246,8 +246,8 @@ pub fn keep(mut session: Session) -> Box<Summary> {
 }
 
 /// Grows WebAssembly's memory once by what a file needs at most: growing it in small steps took a tenth of the time.
-/// What is too much costs nothing until it is written to. Entries without stacks of their own need the most: a file
-/// and its indexes take about three quarters of the file's size.
+/// Memory that is not needed costs nothing until it is written to. Entries without stacks of their own need the most: a
+/// file and its indexes take about three quarters of the file's size.
 fn grow_heap(file_bytes: u64) {
     /// A browser may refuse to grow by more at once, and still grant smaller steps.
     const MOST: u64 = 1 << 30;

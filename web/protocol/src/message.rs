@@ -172,7 +172,7 @@ pub struct LiveStatus {
     pub held_back_events: u64,
 }
 
-/// What was dropped at the beginning of a device's trace, because the page holds a limited number of events.
+/// The events dropped at the beginning of a device's trace, because the page holds a limited number of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trim {
     /// Events dropped: positions are lower by this number.
@@ -192,7 +192,7 @@ pub struct Kept {
     pub is: Option<u32>,
 }
 
-/// What changed in a session since the last message.
+/// The changes of a session since the last message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     /// The summary of what the session holds now.
@@ -240,7 +240,7 @@ pub enum DetailState {
     Stopped(String),
 }
 
-/// What a worker does before it can answer.
+/// The work of a worker before it can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// Waiting for the first events of a session.

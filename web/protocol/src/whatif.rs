@@ -112,7 +112,7 @@ pub enum FromWhatIf {
     Failed(String),
 }
 
-/// What is known of the requests.
+/// The facts about the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
     /// How far they come out as recorded.
@@ -131,7 +131,7 @@ pub struct Opened {
     pub at_start: u64,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// The outcomes and the advice.

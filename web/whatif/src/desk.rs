@@ -28,7 +28,7 @@ fn sentence(error: &BaselineError) -> String {
     }
 }
 
-/// What is known of one device's requests, and what is still to do.
+/// The state of one device's requests, and the work that is left.
 #[derive(Debug)]
 pub struct Desk {
     requests: Requests,

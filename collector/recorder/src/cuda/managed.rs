@@ -29,7 +29,7 @@ pub enum Source {
     Managed,
 }
 
-/// Where pages of unified memory are.
+/// The location of pages of unified memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageLocation {
     /// On the device.

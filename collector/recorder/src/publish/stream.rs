@@ -224,7 +224,7 @@ mod tests {
         let (stream, server) = connected(&TLS13, move |mut stream| {
             let mut first = [0; 5];
             stream.read_exact(&mut first).unwrap();
-            // It reads nothing more, and answers all the same.
+            // It reads nothing more, but still answers.
             for _ in 0..100 {
                 stream.write_all(b"answer").unwrap();
             }

@@ -1,4 +1,4 @@
-//! What each allocation is used for: parameters, gradients, optimizer state, activations.
+//! The category of each allocation: parameters, gradients, optimizer state, activations.
 //!
 //! ```text
 //! stacks ─► traits ─┐

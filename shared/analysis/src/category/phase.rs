@@ -8,7 +8,7 @@ use crate::steps::{Steps, TrainingStep, spans_of_phases};
 use replay::{Allocation, Replayed};
 use trace::frames::{StackId, Symbols};
 
-/// What the program was doing.
+/// A phase of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Phase {

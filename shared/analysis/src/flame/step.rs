@@ -1,11 +1,11 @@
-//! What boxes represent, and the steps from box to box along a stack.
+//! The meaning of boxes, and the steps from box to box along a stack.
 
 use crate::best_frames::BestFrames;
 use query::FlameBox;
 use query::category::Category;
 use trace::frames::FrameId;
 
-/// What a box represents.
+/// The meaning of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Frame(FrameId),

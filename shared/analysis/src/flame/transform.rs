@@ -291,7 +291,8 @@ mod tests {
                     return Ok(());
                 };
                 prop_assert!(after.frames.len() <= row.frames.len());
-                // Applying it again changes nothing. (A path begins at the root, so a second focus goes on from there.)
+                // Applying it again changes nothing. (A path begins at the root, so a second focus continues from
+                // there.)
                 if !matches!(transform, Transform::FocusSubtree(_)) {
                     let again = apply(&steps, after.clone(), None, transform);
                     prop_assert_eq!(again.as_ref().map(|row| &row.frames), Some(&after.frames), "{:?}", transform);

@@ -11,7 +11,7 @@ use query::{HeatmapNeed, HeatmapPart};
 use replay::{Allocation, AllocatorState, Change, Gap, Range, Replay};
 use trace::{TagId, Tags};
 
-/// What address rows are made from.
+/// The input of address rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The addresses.

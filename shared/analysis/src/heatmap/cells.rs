@@ -1,4 +1,4 @@
-//! What a cell of the address map keeps, and the code that it is drawn from.
+//! The cells of the address map, and the codes that they are drawn from.
 
 /// The uses of memory that a heatmap distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a trace requests from each pool and stream, and so which gaps are of use to it.
+//! The sizes that a trace requests from each pool and stream, which decide which gaps are usable.
 //!
 //! # Usable gaps
 //! *A gap is usable if at least half of the bytes that its pool and stream, in its kind of segment (small or large),

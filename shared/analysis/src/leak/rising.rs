@@ -1,4 +1,4 @@
-//! What the lines that may leak hold along the run.
+//! The memory over the run of the lines that may leak.
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ const LEVEL_PARTS: usize = 4;
 /// looks like as many rounds, and few models have more layers.
 const PLAIN_ROUNDS: u32 = 24;
 
-/// What a line that may leak holds along the run.
+/// The memory over the run of a line that may leak.
 pub(super) struct Rising {
     pub(super) line: FrameId,
     pub(super) newest: StackId,

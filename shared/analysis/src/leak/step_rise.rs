@@ -1,4 +1,4 @@
-//! What a line keeps step by step.
+//! The memory that a line keeps step by step.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::steps::{StepSource, Steps};
 use trace::event::Action;
 use trace::units::{Bytes, Count};
 
-/// What a line kept step by step.
+/// The memory that a line kept step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRise {
     /// The number of the first step.

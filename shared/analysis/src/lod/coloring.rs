@@ -18,7 +18,7 @@ pub struct Coloring {
     until: Option<u32>,
 }
 
-/// What a colouring is built from.
+/// The input of a colouring.
 #[derive(Clone, Copy, Debug)]
 pub struct ColoringInput<'a> {
     /// The colours of allocations, with the trace and its replay.

@@ -71,7 +71,7 @@ struct Extremes {
 /// The measures of a device by bucket.
 #[derive(Debug, Default)]
 pub struct RunningMeasures {
-    /// What was followed so far; `None` before the first event.
+    /// The measures up to here; `None` before the first event.
     measuring: Option<Measuring>,
     /// The measures at the positions of the last bucket.
     tail: Vec<Point>,

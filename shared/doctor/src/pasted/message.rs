@@ -13,7 +13,7 @@ const NO_DEVICE_HAS: u64 = 1 << 50;
 /// The most processes that are read.
 const PROCESSES: usize = 1_024;
 
-/// What the error says, in bytes.
+/// The figures of the error, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
     /// What the driver was asked for.

@@ -1,4 +1,4 @@
-//! What stacks hold, summed by the line that represents them.
+//! The memory of stacks, summed by the line that represents them.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +8,7 @@ use analysis::peak::Held;
 use trace::frames::FrameId;
 use trace::units::{counted, counted_as};
 
-/// What one line holds. `None` is what has no stack.
+/// The memory of one line; `None` for memory without a stack.
 pub(super) type LineHeld = (Option<FrameId>, Held);
 
 /// Returns what each line holds, the most bytes first; equal ones by stack.

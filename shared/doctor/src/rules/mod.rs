@@ -1,4 +1,4 @@
-//! The rules: each looks for one kind of trouble, in a file of its own.
+//! The rules, each in its own file: each looks for one kind of trouble.
 
 mod driver_calls;
 mod fragmentation;
@@ -36,7 +36,7 @@ use trace::event::Action;
 use trace::frames::{FrameId, StackId};
 use trace::units::Count;
 
-/// What looks for one kind of trouble.
+/// A rule, which looks for one kind of trouble.
 struct Rule {
     /// What it looks for, as in "Looked for: …".
     subject: &'static str,
@@ -119,7 +119,7 @@ impl<'a> RuleContext<'a> {
         let worst = worst.and_then(|miss| MissMoment::of(case, miss, Outcome::Served));
         let failures = oom::positions(trace);
         let failed = oom::decisive(trace, &failures);
-        // Where something else made a request fail, gaps at that moment are not the trouble.
+        // Where something else made a request fail, gaps at that moment do not matter.
         let fragmented = failed.filter(|_| cause == Cause::Fragmented);
         let failure = fragmented.and_then(|position| MissMoment::failed(case, position));
         let end = Some(()).filter(|()| !has_history(case)).map(|()| MissMoment::end(case));

@@ -8,7 +8,7 @@ use replay::{Allocation, AllocatorState, Gap, Range};
 use trace::frames::StackId;
 use trace::units::{Bytes, Count, PoolId, Stream};
 
-/// What led to a moment.
+/// The outcome of a moment's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The request failed.

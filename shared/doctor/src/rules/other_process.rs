@@ -11,7 +11,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let (Some(position), Some(event), Some(capacity)) = (context.failed, event, context.case.capacity) else {
         return Vec::new();
     };
-    // Segments may be missing from the trace, and nobody else holds those.
+    // Segments may be missing from the trace, and their memory is not held by others.
     if !trace.losses.is_empty() {
         return Vec::new();
     }

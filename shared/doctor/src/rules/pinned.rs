@@ -9,7 +9,7 @@ use analysis::segment_order::is_pinned;
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use trace::units::{Address, Bytes, counted};
 
-/// What pinned segments have in common.
+/// The sums over pinned segments.
 #[derive(Debug, Default)]
 struct Pinned {
     segments: u64,
@@ -33,7 +33,8 @@ impl Pinned {
             let blocks = moment.state.active_in(i);
             let used = blocks.iter().fold(0_u64, |sum, &n| sum.saturating_add(sizes.get(n as usize).unwrap_or(0)));
             let is_pinned = used <= range.size / PINNED_PART
-                // Where a request failed for want of a piece, fewer free bytes matter: those that the segments' view marks.
+                // Where a request failed because free memory was in pieces, fewer free bytes matter: those that the
+                // segments' view marks.
                 || moment.outcome == Outcome::Failed && is_pinned(range, used, blocks.len());
             if blocks.is_empty() || !is_pinned {
                 continue;

@@ -7,7 +7,7 @@ use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use replay::Allocation;
 use trace::units::{Bytes, Count, Micros, counted};
 
-/// What waits, found while a trace is swept.
+/// The waiting blocks, found while a trace is swept.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     now: u64,

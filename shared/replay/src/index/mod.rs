@@ -43,7 +43,7 @@ pub use trimmed::TrimmedCopy;
 
 use trace::{DeviceTrace, Segment, Settings, Tags};
 
-/// What is computed from an `Input` that grows.
+/// A result that is computed from an `Input` and extended as the input grows.
 pub trait Index<Input>: Default {
     /// Adds what the input has beyond what was added before.
     fn extend(&mut self, input: Input);

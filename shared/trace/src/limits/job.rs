@@ -41,7 +41,7 @@ impl Default for RecorderLimits {
 }
 
 impl RecorderLimits {
-    /// Returns the limits for an output that somebody watches. An event waits 25 ms on average until it is written, a
+    /// Returns the limits for an output that a person watches. An event waits 25 ms on average until it is written, a
     /// tenth of the time that it may take to the page; at 50,000 events a second chunks have 2,500 events, which still
     /// pack well.
     pub fn live() -> Self {
@@ -49,8 +49,8 @@ impl RecorderLimits {
     }
 }
 
-/// Milliseconds after which a full disk is tried again, by recordings and by what waits for a server: soon for somebody who
-/// has just made room, and no load for a disk that stays full.
+/// Milliseconds after which a full disk is tried again, by recordings and by what waits for a server: soon for a person
+/// who has just made room, and no load for a disk that stays full.
 pub const FULL_DISK_MILLIS: u64 = 1_000;
 
 /// Bytes of a recording that wait for room on its disk: the chunks that did not fit, and what makes the rest readable.

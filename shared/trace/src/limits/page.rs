@@ -87,7 +87,7 @@ pub const STEPS: usize = 50_000;
 /// The most rows in each group of a list of matches. People look through such a list and do not read it to its end.
 pub const FOUND_ROWS: u32 = 500;
 
-/// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
+/// The user's own rules that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;
 
 /// Columns of a heatmap: more than any screen has. Each takes a few kilobytes while it is kept.

@@ -50,7 +50,7 @@ pub struct ServerLimits {
     pub least_bytes_per_second: u64,
     /// Downloads of sessions at once, each with a thread and a few MiB of memory.
     pub downloads: usize,
-    /// Seconds without a byte read after which a download gives way to another one if there are too many.
+    /// Seconds without a byte read after which a download is ended in favour of another one if there are too many.
     pub stall_seconds: u64,
     /// Seconds that a download waits for others to end.
     pub turn_seconds: u64,
@@ -217,7 +217,7 @@ pub struct ShareLimits {
     /// Seconds without a byte after which an upload that has received nothing is given up: a client that begins one
     /// sends at once.
     pub empty_seconds: u64,
-    /// Seconds without a byte after which an upload gives way if there is no room for others: longer than a change of
+    /// Seconds without a byte after which an upload is dropped if there is no room for others: longer than a change of
     /// networks or a restart of a server takes.
     pub yield_seconds: u64,
     /// Seconds without a byte after which any upload is given up: a day, as a laptop may be closed overnight.

@@ -1,4 +1,4 @@
-//! What a search recommends.
+//! The recommendation of a search.
 
 use crate::AMPLE;
 use query::setting::left_out;
@@ -13,7 +13,7 @@ pub(super) const WORTH: u64 = 100;
 const UNKNOWN: &str = "What the program would have requested next is not known, so the run ends there, and does not tell \
                        whether later requests would fit. A leak would only fail later.";
 
-/// Adds which of the recorded settings the line leaves out, so that whoever copies it knows.
+/// Adds to an advice which of the recorded settings its line leaves out.
 pub(super) fn with_omissions(mut advice: Advice, recorded: &str) -> Advice {
     let without = advice.conf.as_deref().map(|conf| left_out(recorded, conf)).unwrap_or_default();
     if !without.is_empty() {
