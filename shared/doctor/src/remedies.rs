@@ -43,7 +43,7 @@ pub(super) fn of(
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
-        Cause::Full => full(case, failed),
+        Cause::Full => remedies_if_full(case, failed),
         Cause::Fragmented => fragmented(case, failed, obstruction),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
@@ -79,7 +79,7 @@ pub(super) fn of(
 pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     let mut remedies = match cause {
         Cause::None => Vec::new(),
-        Cause::Leak | Cause::Full | Cause::Spike => less_of_something(),
+        Cause::Leak | Cause::Full | Cause::Spike => general_remedies(),
         Cause::Fragmented => (!is_expandable).then(|| grow(None)).into_iter().chain([round(None)]).collect(),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => vec![Remedy::advice("Raise the limit.").with_copy(NO_LIMIT)],
@@ -160,7 +160,7 @@ fn round(conf: Option<&str>) -> Remedy {
 }
 
 /// Returns the advice for gaps that no setting joins.
-pub(super) fn ask_early(line: &str) -> Remedy {
+pub(super) fn allocate_early(line: &str) -> Remedy {
     let whose = if line.is_empty() { String::new() } else { format!(" of {line}") };
     Remedy::advice(format!(
         "Allocate the large tensor{whose} once, before the blocks that lie between the gaps, and use it again; or free \
@@ -182,7 +182,7 @@ fn leak(line: &str) -> Vec<Remedy> {
     ]
 }
 
-fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
+fn remedies_if_full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     // Such a request would have fitted into a smaller segment.
     let is_in_large = failed.requested > SMALL_SIZE && failed.requested < MIN_LARGE_ALLOC && !failed.is_expandable;
     if is_in_large && failed.asked_of_driver > failed.whole() && failed.requested <= failed.whole() {
@@ -196,20 +196,20 @@ fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     if !case.roles.is_training(case.symbols) {
         let has_cache = failed.lines.iter().any(|held| is_cache(&held.line));
         // A run that failed in its first forward pass shows no training yet.
-        return if has_cache { serve_less() } else { less_of_something() };
+        return if has_cache { serving_remedies() } else { general_remedies() };
     }
     vec![
         Remedy::advice("Use a smaller batch or shorter sequences, and accumulate gradients over several of them."),
         Remedy::advice("Recompute activations in the backward pass instead of keeping them.").with_copy(RECOMPUTE),
         Remedy::advice(
-            "Hold less beside activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
+            "Hold less besides activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
              divided over several devices (FSDP).",
         ),
     ]
 }
 
 /// Returns what to try for a server of a model.
-fn serve_less() -> Vec<Remedy> {
+fn serving_remedies() -> Vec<Remedy> {
     vec![
         Remedy::advice("Bound the KV cache: allocate pages of one size, and admit a request only if it has room."),
         Remedy::advice("Serve fewer requests at once, or shorter contexts."),
@@ -220,7 +220,7 @@ fn serve_less() -> Vec<Remedy> {
 }
 
 /// Returns what to try if it is not known whether the program trains.
-fn less_of_something() -> Vec<Remedy> {
+fn general_remedies() -> Vec<Remedy> {
     vec![
         Remedy::advice("Use a smaller batch, shorter sequences, or fewer requests at once."),
         Remedy::advice(
@@ -263,7 +263,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction
         });
     }
     if remedies.is_empty() || !grows && failed.obstacle.is_none() {
-        remedies.insert(0, ask_early(&failed.line));
+        remedies.insert(0, allocate_early(&failed.line));
     }
     remedies
 }

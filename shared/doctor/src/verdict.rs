@@ -79,7 +79,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
             }
             _ => None,
         };
-        (failed.cause, physical(failed, failures, (&obstruction, is_rising)), about)
+        (failed.cause, obstruction_sentence(failed, failures, (&obstruction, is_rising)), about)
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
@@ -92,7 +92,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         _ => String::new(),
     };
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
-    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_named));
+    let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
     let position = Some(position);
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
@@ -140,7 +140,7 @@ impl Obstruction {
 }
 
 /// Returns the sentence about the line that held most, unless it is `named` already.
-fn holder(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>) -> String {
+fn holder_sentence(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>) -> String {
     let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != named) else {
         return String::new();
     };
@@ -148,14 +148,14 @@ fn holder(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>) -> Strin
     let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
     let percent = percent(held.bytes, live);
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
-    match unnamed(case, held) {
+    match unnamed_holder(case, held) {
         Some(how) => format!(" Most was held {how}: {bytes} in {blocks}, {percent} % of what was live."),
         None => format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line),
     }
 }
 
 /// Returns how something was held that no line is known of; `None` if one is.
-fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
+fn unnamed_holder(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
     match case.symbols.recorded(StackId(held.stack)) {
         Recorded::Nothing => Some("without a recorded stack"),
         Recorded::Lost => Some("by stacks that were lost to damage"),
@@ -195,7 +195,11 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
 }
 
 /// Returns the sentence about what stood in the way at that moment.
-fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_rising): (&Obstruction, bool)) -> String {
+fn obstruction_sentence(
+    failed: &FailedRequest,
+    failures: &Failures<'_>,
+    (obstruction, is_rising): (&Obstruction, bool),
+) -> String {
     let request = Bytes(failed.requested);
     let free = Bytes(failed.driver_free);
     let whole = Bytes(failed.whole());
@@ -225,19 +229,19 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_ri
         Cause::Fragmented => format!(
             "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
              {}{}.",
-            huge(failed, obstruction),
+            request_size(failed, obstruction),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
             if obstruction.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
             Bytes(failed.largest_servable),
             obstacle(failed, obstruction)
         ),
-        _ => full(failed, is_rising),
+        _ => full_sentence(failed, is_rising),
     }
 }
 
 /// Returns how large a request is that asks for most of the memory at once.
-fn huge(failed: &FailedRequest, obstruction: &Obstruction) -> String {
+fn request_size(failed: &FailedRequest, obstruction: &Obstruction) -> String {
     let Some(before) = obstruction.largest_before else { return String::new() };
     let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
     let percent = percent(failed.requested, failed.whole());
@@ -304,7 +308,7 @@ fn out_of_reach(failed: &FailedRequest) -> String {
     )
 }
 
-fn full(failed: &FailedRequest, is_rising: bool) -> String {
+fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
@@ -416,11 +420,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
             && case.replay.state_at(0).totals.reserved == 0;
         if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
     };
-    let most = held.as_ref().map_or_else(String::new, |held| match unnamed(case, held) {
+    let most = held.as_ref().map_or_else(String::new, |held| match unnamed_holder(case, held) {
         Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
         None => format!(" ({} of it by {})", Bytes(held.bytes), held.line),
     });
-    let held = held.filter(|held| unnamed(case, held).is_none());
+    let held = held.filter(|held| unnamed_holder(case, held).is_none());
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(

@@ -11,12 +11,12 @@ const CHUNK: usize = 64;
 
 /// A gap from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct GapSpan {
     start: u64,
     end: u64,
 }
 
-impl Span {
+impl GapSpan {
     fn gap(self) -> Gap {
         gap(self.start, self.end)
     }
@@ -31,7 +31,7 @@ pub(super) fn gap(start: u64, end: u64) -> Gap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GapList {
     /// None of them is empty, except that a list may consist of one empty chunk.
-    chunks: Vec<Vec<Span>>,
+    chunks: Vec<Vec<GapSpan>>,
 }
 
 impl GapList {
@@ -47,7 +47,7 @@ impl GapList {
 
     /// Returns the first gap that ends at an address or after it, and where it is.
     #[inline]
-    fn at(&self, address: u64) -> Option<((usize, usize), Span)> {
+    fn at(&self, address: u64) -> Option<((usize, usize), GapSpan)> {
         // Most lists are one chunk.
         let chunk = match self.chunks.as_slice() {
             [_] => 0,
@@ -67,8 +67,8 @@ impl GapList {
         while let Some((place, span)) = self.at(address.saturating_add(1)).filter(|(_, span)| span.start < to) {
             let (left, right) = (span.start.max(from), span.end.min(to));
             taken += right - left;
-            let head = (span.start < left).then_some(Span { start: span.start, end: left });
-            let tail = (right < span.end).then_some(Span { start: right, end: span.end });
+            let head = (span.start < left).then_some(GapSpan { start: span.start, end: left });
+            let tail = (right < span.end).then_some(GapSpan { start: right, end: span.end });
             match (head, tail) {
                 (None, None) => self.remove(place),
                 (Some(kept), None) | (None, Some(kept)) => self.set(place, kept),
@@ -77,7 +77,7 @@ impl GapList {
                     self.insert(place, head);
                 }
             }
-            visit(span.gap(), head.map(Span::gap), tail.map(Span::gap));
+            visit(span.gap(), head.map(GapSpan::gap), tail.map(GapSpan::gap));
             address = span.end;
             if address >= to {
                 break;
@@ -91,7 +91,7 @@ impl GapList {
     #[inline]
     pub(super) fn give(&mut self, from: u64, to: u64, mut visit: impl FnMut(Option<Gap>, Option<Gap>)) {
         let Some((place, first)) = self.at(from) else {
-            self.push(Span { start: from, end: to });
+            self.push(GapSpan { start: from, end: to });
             return visit(None, Some(gap(from, to)));
         };
         let (chunk, i) = place;
@@ -101,7 +101,7 @@ impl GapList {
                 Some(next) => Some(((chunk, i + 1), *next)),
                 None => self.chunks.get(chunk + 1).and_then(|spans| spans.first()).map(|next| ((chunk + 1, 0), *next)),
             };
-            let mut grown = Span { start: first.start, end: to };
+            let mut grown = GapSpan { start: first.start, end: to };
             match next.filter(|(_, next)| next.start == to) {
                 Some((after, next)) => {
                     grown.end = next.end;
@@ -113,17 +113,17 @@ impl GapList {
             }
             visit(Some(first.gap()), Some(grown.gap()));
         } else if first.start == to {
-            let grown = Span { start: from, end: first.end };
+            let grown = GapSpan { start: from, end: first.end };
             self.set(place, grown);
             visit(Some(first.gap()), Some(grown.gap()));
         } else {
-            self.insert(place, Span { start: from, end: to });
+            self.insert(place, GapSpan { start: from, end: to });
             visit(None, Some(gap(from, to)));
         }
     }
 
     #[inline]
-    fn set(&mut self, (chunk, i): (usize, usize), span: Span) {
+    fn set(&mut self, (chunk, i): (usize, usize), span: GapSpan) {
         if let Some(own) = self.chunks.get_mut(chunk).and_then(|spans| spans.get_mut(i)) {
             *own = span;
         }
@@ -140,7 +140,7 @@ impl GapList {
     }
 
     #[inline]
-    fn insert(&mut self, (chunk, i): (usize, usize), span: Span) {
+    fn insert(&mut self, (chunk, i): (usize, usize), span: GapSpan) {
         let Some(spans) = self.chunks.get_mut(chunk) else { return };
         spans.insert(i.min(spans.len()), span);
         if spans.len() > CHUNK {
@@ -150,7 +150,7 @@ impl GapList {
     }
 
     /// Adds a gap after all others.
-    fn push(&mut self, span: Span) {
+    fn push(&mut self, span: GapSpan) {
         match self.chunks.last_mut() {
             Some(spans) => {
                 let after = spans.len();

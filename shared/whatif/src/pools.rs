@@ -103,7 +103,7 @@ fn is_release(action: Action) -> bool {
 
 /// The segments of a private pool among which requests choose. Segments of another stream or size class serve none of these
 /// requests, so it doesn't matter whether they are of the same pool.
-struct Part {
+struct PoolPart {
     pool: PoolId,
     kind: SegmentKind,
     /// The position at which the last one was reserved.
@@ -112,7 +112,7 @@ struct Part {
     first_end: u32,
 }
 
-impl Part {
+impl PoolPart {
     fn of(pool: PoolId, node: &Node) -> Self {
         Self { pool, kind: node.kind, last_begin: node.begin, first_end: node.end }
     }
@@ -127,8 +127,8 @@ impl Part {
 }
 
 /// Adds a segment to a pool. All parts of a pool end together.
-fn add(open: &mut Vec<Part>, pool: PoolId, node: &Node) {
-    let mut of_pool = Part::of(pool, node);
+fn add(open: &mut Vec<PoolPart>, pool: PoolId, node: &Node) {
+    let mut of_pool = PoolPart::of(pool, node);
     for part in open.iter_mut().filter(|part| part.pool == pool) {
         part.add(node);
         (of_pool.last_begin, of_pool.first_end) = (part.last_begin, part.first_end);
@@ -426,7 +426,7 @@ impl<'a> Reading<'a> {
             }
         }
         let mut chosen = self.recorded.clone();
-        let mut open: Vec<Part> = Vec::new();
+        let mut open: Vec<PoolPart> = Vec::new();
         for (recorded, node) in self.recorded.iter().zip(&self.ledger.nodes) {
             let Some(pool) = recorded.filter(|pool| pool.is_private()) else { continue };
             add(&mut open, pool, node);
@@ -450,7 +450,7 @@ impl<'a> Reading<'a> {
                     open.retain(|part| part.first_end > begin);
                 }
                 let can_have =
-                    |part: &&Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
+                    |part: &&PoolPart| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
                 let known = open.iter().take(LOOKED_AT).find(can_have).map(|part| part.pool);
                 inferred += u64::from(known.is_none());
                 let pool = known.unwrap_or(PoolId(INFERRED, inferred));

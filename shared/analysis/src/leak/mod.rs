@@ -18,7 +18,7 @@ use lines::Lines;
 use purpose::keeps_on_purpose;
 use rising::{Rising, rising};
 use rounds::count_rounds;
-use span::{PARTS, Span};
+use span::{LeakSpan, PARTS};
 
 use super::best_frames::BestFrames;
 use replay::Replay;
@@ -115,7 +115,7 @@ impl LeakCandidate {
     /// Returns the lines that keep what they allocate in the first `end` positions, those that rise most first.
     pub fn all(source: LeakSource<'_>, end: u32, peak_bytes: u64) -> Vec<Self> {
         let end = end.min(source.replay.positions());
-        let span = Span { from: end / WARMUP_PART, until: end };
+        let span = LeakSpan { from: end / WARMUP_PART, until: end };
         // Too few events for a trend.
         if span.length() < PARTS as u32 {
             return Vec::new();

@@ -3,7 +3,7 @@
 use super::LeakSource;
 use super::lines::Lines;
 use super::rising::Rising;
-use super::span::Span;
+use super::span::LeakSpan;
 use replay::Replay;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId};
@@ -42,7 +42,7 @@ struct Counting {
 
 /// Counts the rounds of each line. Without rounds there is no leak: while a program sets up, everything stays. If less
 /// than half of what is allocated after the warm-up is freed, nothing counts as a round.
-pub(super) fn count_rounds(lines: &mut Lines<'_>, span: Span, rising: &[Rising]) -> Vec<Rounds> {
+pub(super) fn count_rounds(lines: &mut Lines<'_>, span: LeakSpan, rising: &[Rising]) -> Vec<Rounds> {
     let LeakSource { trace, replay, .. } = lines.source;
     let mut counting: Vec<Counting> = rising
         .iter()

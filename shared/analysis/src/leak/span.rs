@@ -6,12 +6,12 @@ pub(super) const PARTS: usize = 16;
 
 /// The positions that count: from the end of the warm-up to the end.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct LeakSpan {
     pub(super) from: u32,
     pub(super) until: u32,
 }
 
-impl Span {
+impl LeakSpan {
     pub(super) const fn length(self) -> u32 {
         self.until - self.from
     }

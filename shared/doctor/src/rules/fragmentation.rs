@@ -3,7 +3,7 @@
 use super::RuleContext;
 use super::moment::{MissMoment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
-use crate::remedies::{ask_early, has_many_sizes, would_grow};
+use crate::remedies::{allocate_early, has_many_sizes, would_grow};
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use replay::Gap;
 use trace::units::{Bytes, Count, counted, percent};
@@ -30,7 +30,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
-        moment.words(),
+        moment.description(),
         Bytes(gaps.bytes),
         count_of(gaps.count, moment.state.totals.gaps.into()),
         Bytes(reserved),
@@ -83,7 +83,7 @@ fn remedies(context: &RuleContext<'_>, moment: &MissMoment) -> Vec<Remedy> {
         remedies.push(Remedy::advice(sizes));
     }
     if remedies.is_empty() {
-        remedies.push(ask_early(&context.known(moment.stack).unwrap_or_default()));
+        remedies.push(allocate_early(&context.known(moment.stack).unwrap_or_default()));
     }
     remedies
 }

@@ -44,7 +44,7 @@ fn rising(context: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Find
         .at(if candidate.trend == Trend::Level { at } else { candidate.until })
         .with_bytes(most)
         .with_evidence(Evidence::Site(candidate.stack.0))
-        .with_remedy(bound());
+        .with_remedy(bound_cache());
     (line, finding)
 }
 
@@ -81,12 +81,12 @@ fn caches(context: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> 
             .at(position)
             .with_bytes(held.bytes)
             .with_evidence(Evidence::Site(held.stack.0))
-            .with_remedy(bound());
+            .with_remedy(bound_cache());
         (line, finding)
     })
 }
 
-fn bound() -> Remedy {
+fn bound_cache() -> Remedy {
     Remedy::advice("Bound it: fewer entries or concurrent requests, or pages of one size that are used again.")
 }
 

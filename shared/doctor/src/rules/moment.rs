@@ -103,7 +103,7 @@ impl MissMoment {
     }
 
     /// Returns whether the request could use a range's memory, but for its stream and pool.
-    pub(super) fn is_kin(&self, range: &Range) -> bool {
+    pub(super) fn matches_kind(&self, range: &Range) -> bool {
         range.is_small == self.is_small
     }
 
@@ -130,8 +130,8 @@ impl MissMoment {
         found
     }
 
-    /// Returns the moment in words: `Before reserved memory rose to its peak (after event 7)`.
-    pub(super) fn words(&self) -> String {
+    /// Returns a description of the moment: `Before reserved memory rose to its peak (after event 7)`.
+    pub(super) fn description(&self) -> String {
         let (position, size) = (Count(self.state.position.into()), Bytes(self.size));
         match self.outcome {
             Outcome::Failed => format!("When the request of {size} failed (event {position})"),

@@ -64,7 +64,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let lines = by_line(context, &held(context.case.replay, pinned.blocks.iter().copied()));
     let message = format!(
         "{}, {} of {} kept {} of {} from being released. {} from {}.",
-        moment.words(),
+        moment.description(),
         counted(count, "block"),
         Bytes(pinned.block_bytes),
         counted(pinned.segments, "segment"),

@@ -12,7 +12,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let failure = context.failed.filter(|_| context.cause == Cause::OutOfReach);
     match failure.and_then(|position| MissMoment::failed(context.case, position)) {
         Some(moment) => of_failure(context, &moment).into_iter().collect(),
-        None => in_all(context),
+        None => over_the_run(context),
     }
 }
 
@@ -22,7 +22,7 @@ fn of_failure(context: &RuleContext<'_>, moment: &MissMoment) -> Option<Finding>
     let cached = out_of_reach(context, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));
     let message = format!(
         "{}, {} lay cached in other streams and pools than {}, the largest gap of {} in {}.",
-        moment.words(),
+        moment.description(),
         Bytes(cached),
         moment.place(context.case),
         Bytes(gap.size),
@@ -32,7 +32,7 @@ fn of_failure(context: &RuleContext<'_>, moment: &MissMoment) -> Option<Finding>
     Some(finding(message, moment.state.position, cached, gap).with_remedy(remedy).with_severity(Severity::Warning))
 }
 
-fn in_all(context: &RuleContext<'_>) -> Vec<Finding> {
+fn over_the_run(context: &RuleContext<'_>) -> Vec<Finding> {
     let stuck = context.survey.stuck;
     if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, context.survey.reserved, STUCK_PERCENT) {
         return Vec::new();
@@ -89,7 +89,8 @@ fn remedy(asked: PoolId, held: PoolId) -> Remedy {
 /// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
 fn out_of_reach<'a>(context: &'a RuleContext<'_>, moment: &'a MissMoment) -> impl Iterator<Item = (Range, Gap)> + 'a {
     let state = &moment.state;
-    let ranges = state.ranges.iter().enumerate().filter(|(_, range)| moment.is_kin(range) && !moment.can_use(range));
+    let ranges =
+        state.ranges.iter().enumerate().filter(|(_, range)| moment.matches_kind(range) && !moment.can_use(range));
     ranges.flat_map(|(i, range)| state.gaps_in(i, &context.case.replay.allocations).map(|gap| (*range, gap)))
 }
 

@@ -76,7 +76,11 @@ pub(super) fn advice(
         }
         Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
     };
-    Advice { conf: Some(conf.to_owned()), text, cost: cost(goal, reserved, calls) + &format!(" {}.", capital(&live)) }
+    Advice {
+        conf: Some(conf.to_owned()),
+        text,
+        cost: cost(goal, reserved, calls) + &format!(" {}.", capitalized(&live)),
+    }
 }
 
 /// Describes what a setting costs apart from its goal.
@@ -118,7 +122,7 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     )
 }
 
-fn capital(text: &str) -> String {
+fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -144,7 +144,7 @@ fn arrived(head: &[u8]) -> bool {
 
 /// Waits until the page has drawn the first picture, which would otherwise share the network and the processor with the
 /// download; but not for long.
-async fn pictured() {
+async fn first_picture_drawn() {
     let wait = Promise::new(&mut |resolve, _| {
         let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, MOST_WAIT_MS);
         with_shown(|shown| shown.resume = Some(resolve.clone()));
