@@ -228,9 +228,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 return Err(DriverError::Failed { call: "it->second->use_count > 0", message });
             }
             let pool = if params.rounded <= SMALL_SIZE { private.small } else { private.large };
-            let there = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
-            if let Some(block) = self.free_block(&there) {
-                *params = there;
+            let lent = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
+            if let Some(block) = self.free_block(&lent) {
+                *params = lent;
                 return Ok(Some(block));
             }
         }

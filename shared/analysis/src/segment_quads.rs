@@ -212,7 +212,7 @@ impl Drawing<'_> {
             if width <= 0.0 {
                 continue;
             }
-            // The last one ends exactly where the gathered does: pieces tile their segment.
+            // The last one ends exactly where the gathered pieces do: pieces tile their segment.
             let end = if Some(kind) == last { gathered.end } else { start + width };
             let dim = if kind == PieceKind::Active && !gathered.is_lit { Paint::DIM } else { 0 };
             let paint = kind.paint().with(self.flags | dim);

@@ -127,7 +127,8 @@ mod tests {
             let found: FxHashMap<u32, StepMemory> =
                 sums.lines.into_iter().filter(|(_, line)| line.peak > 0).collect();
             prop_assert_eq!(found, wanted);
-            let (_, at_peak) = slow(&replay, &TrainingStep { from: sums.peak_position, to: sums.peak_position, ..step });
+            let peak = TrainingStep { from: sums.peak_position, to: sums.peak_position, ..step };
+            let (_, at_peak) = slow(&replay, &peak);
             prop_assert_eq!(at_peak.peak, all.peak);
         }
     }

@@ -161,10 +161,10 @@ fn round(conf: Option<&str>) -> Remedy {
 
 /// Returns the advice for gaps that no setting joins.
 pub(super) fn allocate_early(line: &str) -> Remedy {
-    let whose = if line.is_empty() { String::new() } else { format!(" of {line}") };
+    let of_line = if line.is_empty() { String::new() } else { format!(" of {line}") };
     Remedy::advice(format!(
-        "Allocate the large tensor{whose} once, before the blocks that lie between the gaps, and use it again; or free \
-         neighbouring blocks together, so that larger gaps remain."
+        "Allocate the large tensor{of_line} once, before the blocks that lie between the gaps, and use it again; or \
+         free neighbouring blocks together, so that larger gaps remain."
     ))
 }
 

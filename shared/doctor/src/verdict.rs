@@ -266,13 +266,13 @@ fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
             .unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
-    let whose = match obstacle.blocks {
+    let blocks = match obstacle.blocks {
         1 => format!("one block of {} ({line})", Bytes(obstacle.bytes)),
         count => {
             format!("{} of {} in all (the largest: {line})", counted(count.into(), "block"), Bytes(obstacle.bytes))
         }
     };
-    format!("; {whose} stood in the way where it was closest to fitting")
+    format!("; {blocks} stood in the way where it was closest to fitting")
 }
 
 fn pinned(pins: &Pins) -> String {

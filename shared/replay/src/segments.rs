@@ -61,8 +61,8 @@ impl Range {
 
     /// Returns whether two ranges are equal except for their history.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let what = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
-        what(self) == what(other)
+        let identity = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
+        identity(self) == identity(other)
     }
 
     /// Returns the first address after it.

@@ -37,7 +37,7 @@ struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     blocks: BTreeMap<u64, Block>,
-    /// SegmentKind, size and address.
+    /// Kind, size and address.
     free: BTreeSet<(SegmentKind, u64, u64)>,
     pub(super) nodes: Vec<Node>,
 }

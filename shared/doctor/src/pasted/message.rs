@@ -153,7 +153,7 @@ impl Message {
         let rest = total.saturating_sub(free).saturating_sub(own.or(self.reserved).unwrap_or(0));
         let named = self.named_others();
         Some(match (own, named.is_empty()) {
-            // What is named is known better than what is left of the device.
+            // The memory of named processes is known more exactly than the rest of the device.
             (None, false) => named.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
             _ => rest,
         })

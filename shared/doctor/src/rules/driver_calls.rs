@@ -127,7 +127,7 @@ fn in_steady_state(context: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, 
         return None;
     }
     let asked = calls.asked.values().sum::<u64>();
-    let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
+    let caller = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
             context.known(stack).unwrap_or_else(|| "The program".to_owned()),
@@ -137,7 +137,7 @@ fn in_steady_state(context: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, 
     });
     let message = format!(
         "After the first quarter of the events, the allocator called the driver {} to release memory and {} to take it \
-         again: {} for every 1,000 events.{who}",
+         again: {} for every 1,000 events.{caller}",
         counted(calls.released, "time"),
         counted(calls.taken_again, "time"),
         counted((count.saturating_mul(1_000) + events / 2) / events, "call"),
@@ -145,7 +145,7 @@ fn in_steady_state(context: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, 
     let finding = Finding::new(FindingCode::DriverCalls, message)
         .at(calls.asked_first.unwrap_or(warm))
         .with_evidence(Evidence::Window(warm, end));
-    Some(if asked > 0 && !who.is_empty() {
+    Some(if asked > 0 && !caller.is_empty() {
         finding.with_remedy(Remedy::advice(
             "Call torch.cuda.empty_cache() only between phases of a program, not in each step: the allocator releases \
              cached memory by itself when a request needs it.",
