@@ -1,4 +1,4 @@
-//! What a device holds of weights, gradients and the optimizer's state, and what of it is divided among data-parallel
+//! The weights, gradients and optimizer state that a device holds, and which of them are divided among data-parallel
 //! devices.
 
 use super::method::Optimizer;
@@ -14,7 +14,7 @@ const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes 
 const BUCKETS: &str = "torch.nn.parallel.DistributedDataParallel: gradient_as_bucket_view=False keeps both";
 const GATHERED: &str = "Zhao et al. 2023, PyTorch FSDP, section 3.2; without prefetching the next layer";
 
-/// Numbers of weights, apart by how many devices have them.
+/// Numbers of weights, separated by how many devices have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Weights that all data-parallel devices have.

@@ -10,7 +10,7 @@ pub const MOST_BATCH: u64 = 1 << 20;
 
 /// The largest batch that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct LargestBatch {
     /// Sequences; 0 if not even one fits.
     pub batch: u64,
     /// The peak with that many; with one if none fits.
@@ -18,7 +18,7 @@ pub struct Answer {
 }
 
 /// Returns the largest batch whose planned peak is at most `bytes`. The peak grows with the batch.
-pub fn largest_batch(model: &Model, bytes: u64) -> Answer {
+pub fn largest_batch(model: &Model, bytes: u64) -> LargestBatch {
     let peak = |batch: u64| Plan::new(&Model { batch, ..*model }).peak_bytes;
     let (mut low, mut high) = (0, MOST_BATCH + 1);
     while high - low > 1 {
@@ -29,5 +29,5 @@ pub fn largest_batch(model: &Model, bytes: u64) -> Answer {
             high = middle;
         }
     }
-    Answer { batch: low, peak_bytes: peak(low.max(1)) }
+    LargestBatch { batch: low, peak_bytes: peak(low.max(1)) }
 }

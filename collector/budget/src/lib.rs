@@ -23,13 +23,13 @@ mod weights;
 
 pub use activations::{embedding_activations, layer_activations, logits, segment_inputs};
 pub use held::Numbers;
-pub use largest::{Answer, MOST_BATCH, largest_batch};
+pub use largest::{LargestBatch, MOST_BATCH, largest_batch};
 pub use lora::{Lora, Matrix, TargetError, Targets};
 pub use method::{Attention, Checkpointing, Optimizer, Precision};
 pub use model::{Model, ModelError};
 pub use parallel::{Parallel, ParallelError, Share};
 pub use part::Part;
-pub use plan::{AdapterPlan, DevicePlan, Moment, PartPlan, Plan};
+pub use plan::{AdapterPlan, DevicePlan, PartPlan, Plan, StepMoment};
 pub use quantization::Quantization;
 pub use shape::{Biases, Block, Experts, Mlp, Norm};
 pub use sum::{Letter, Sum};

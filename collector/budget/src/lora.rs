@@ -1,4 +1,4 @@
-//! Low-rank adapters: what is trained beside frozen weights (Hu et al. 2021).
+//! Low-rank adapters, which are trained while the weights are frozen (Hu et al. 2021).
 
 use serde::{Serialize, Serializer};
 
@@ -105,7 +105,7 @@ pub enum TargetError {
     /// A plain MLP has no gate.
     #[error("the target gate needs a gated MLP")]
     Gate,
-    /// A part of the fused matrix was named beside it.
+    /// The fused matrix and a part of it were both named.
     #[error("the target qkv is one matrix of queries, keys and values: name it, or q, k and v")]
     Fused,
 }

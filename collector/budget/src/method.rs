@@ -88,7 +88,7 @@ pub enum Attention {
     Plain,
 }
 
-/// What is kept for the backward pass, and what is recomputed.
+/// Which activations are kept for the backward pass, and which are recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Checkpointing {

@@ -97,7 +97,7 @@ pub enum ParallelError {
 }
 
 impl Parallel {
-    /// Checks that a model can be divided so.
+    /// Checks that a model can be divided in this way.
     pub(super) fn check(self, model: &Model) -> Result<(), ParallelError> {
         let multiple = |name, number: u64, of, divisor: u64| match number.is_multiple_of(divisor) {
             true => Ok(()),

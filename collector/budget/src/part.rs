@@ -1,8 +1,8 @@
-//! What memory is used for.
+//! A use of memory.
 
 use serde::Serialize;
 
-/// What memory is used for.
+/// A use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]

@@ -27,14 +27,14 @@ pub struct PartPlan {
 
 /// The memory at a moment of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Moment {
+pub struct StepMoment {
     /// The moment.
     pub name: &'static str,
     /// The bytes that are held.
     pub bytes: u64,
 }
 
-/// What the device that needs most has of a model that is divided.
+/// The share of a divided model on the device that needs most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DevicePlan {
     /// The stage of the pipeline, from 0.
@@ -47,7 +47,7 @@ pub struct DevicePlan {
     pub weights_formula: String,
 }
 
-/// What is trained instead of the weights.
+/// The adapters, which are trained instead of the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AdapterPlan {
     /// Numbers in the adapters of the whole model.
@@ -76,7 +76,7 @@ pub struct Plan {
     /// The parts that take any memory.
     pub parts: Vec<PartPlan>,
     /// Moments of a step, in order.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<StepMoment>,
     /// The most bytes over all moments.
     pub peak_bytes: u64,
 }
@@ -147,8 +147,8 @@ impl Plan {
             moments.push(("optimizer step", always + held.gradients + held.step));
         }
         parts.0.sort_by_key(|part| part.part as u8);
-        let moments: Vec<Moment> =
-            moments.into_iter().map(|(name, bytes)| Moment { name, bytes: clamped(bytes) }).collect();
+        let moments: Vec<StepMoment> =
+            moments.into_iter().map(|(name, bytes)| StepMoment { name, bytes: clamped(bytes) }).collect();
         let peak_bytes = moments.iter().map(|moment| moment.bytes).max().unwrap_or(0);
         Self {
             params: whole.weights(),
@@ -188,7 +188,7 @@ impl Parts {
 }
 
 /// The activations of one batch at three moments.
-struct Kept {
+struct KeptActivations {
     /// At the end of the forward pass.
     after_forward: u128,
     /// When the backward pass begins with the last layer.
@@ -200,7 +200,7 @@ struct Kept {
     source: &'static str,
 }
 
-fn kept(model: &Model) -> Kept {
+fn kept(model: &Model) -> KeptActivations {
     let layer = layer_activations(model);
     let e = u128::from(model.precision.element());
     let outside = embedding_activations(model);
@@ -210,7 +210,7 @@ fn kept(model: &Model) -> Kept {
         let bytes = sum.value(model) * u128::from(model.seq) * u128::from(model.batch);
         let one = if model.experts.is_some() { "one expert" } else { "one layer" };
         let formula = format!("sb ({sum}): {one} at a time");
-        return Kept { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
+        return KeptActivations { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
     }
     let one = format!("sb ({}) + {}", token_activations(model), scores(model));
     let is_gpt = model.mlp == Mlp::Plain && model.experts.is_none() && model.block == Block::Sequential;
@@ -227,7 +227,7 @@ fn kept(model: &Model) -> Kept {
             let outside = e * u128::from(1 + norm) + u128::from(mask);
             let formula = format!("L ({one}) + {outside}sb{h}");
             let formula = if times.is_empty() { formula } else { format!("{times}({formula})") };
-            Kept { after_forward: all, in_backward: all, last: layer, formula, source }
+            KeptActivations { after_forward: all, in_backward: all, last: layer, formula, source }
         }
         Checkpointing::Every(k) => {
             let inputs = segment_inputs(model, k);
@@ -240,7 +240,7 @@ fn kept(model: &Model) -> Kept {
                 true => format!("{inputs_formula} + {k} ({one})"),
                 false => format!("{times}({inputs_formula}) + {k} ({one})"),
             };
-            Kept {
+            KeptActivations {
                 after_forward: inputs + outside,
                 in_backward: inputs + mask_bytes + again,
                 last: again,

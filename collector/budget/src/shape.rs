@@ -1,4 +1,5 @@
-//! What differs between kinds of transformers: the MLP, the norms, the order of a layer's halves, biases and experts.
+//! The differences between kinds of transformers: the MLP, the norms, the order of a layer's halves, biases and
+//! experts.
 
 use serde::Serialize;
 

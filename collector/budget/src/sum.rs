@@ -184,7 +184,7 @@ impl fmt::Display for Sum {
             if term.factor != 1 || term.letters.is_empty() {
                 write!(f, "{}", term.factor)?;
             }
-            // Equal letters stand side by side, and no formula has a third power.
+            // Equal letters are adjacent, and no formula has a third power.
             for same in term.letters.chunk_by(|a, b| a == b) {
                 for letter in same.iter().take(1) {
                     write!(f, "{}", letter.symbol())?;

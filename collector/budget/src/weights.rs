@@ -95,8 +95,8 @@ impl Model {
         (0..norms).map(move |_| hidden).chain([head, bias].into_iter().filter(|numbers| *numbers > 0))
     }
 
-    /// Returns whether a device has the output layer beside the embedding, or without it: the last stage of a pipeline has
-    /// a copy.
+    /// Returns whether a device has an output layer of its own, with or without the embedding: the last stage of a
+    /// pipeline has a copy.
     fn has_own_head(&self) -> bool {
         self.share.has_head && (!self.is_tied || !self.share.has_embedding)
     }

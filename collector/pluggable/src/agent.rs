@@ -254,7 +254,7 @@ pub extern "C" fn vramscope_sample(device: i64, time_us: i64, allocated: u64, ac
     })
 }
 
-/// Records a sample of the memory beside a device's allocator; negative numbers are unknown. A time of 0 means now.
+/// Records a sample of the memory outside a device's allocator; negative numbers are unknown. A time of 0 means now.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_outside(
     device: i64,

@@ -1,4 +1,4 @@
-//! The machine's clock with the processor's counter beside it, which takes half the time to read.
+//! The machine's clock and the processor's counter, which takes half the time to read.
 
 use recorder::{Clock, MonotonicClock};
 

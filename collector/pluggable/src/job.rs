@@ -53,7 +53,7 @@ pub struct Job {
 #[derive(Default)]
 struct Delivery {
     publisher: Option<PublisherHandle>,
-    /// The path of the file, and how it fares.
+    /// The path of the file, and its condition.
     file: Option<(String, FileCondition)>,
 }
 
@@ -86,7 +86,7 @@ impl Delivery {
         })
     }
 
-    /// Returns why a disk takes nothing now, if one doesn't: that of the file, or that of what waits for the server.
+    /// Returns why a disk accepts nothing now, if one doesn't: the disk of the file, or that of the publisher's spool.
     fn full_disk(&self) -> Option<String> {
         let file = self.file.as_ref().and_then(|(path, file)| file.full().map(|why| format!("{path}: {why}")));
         file.or_else(|| self.publisher.as_ref()?.stats().spool_failure)
@@ -95,7 +95,7 @@ impl Delivery {
     /// Returns why the file is not complete, if it is not; `recorder` has the statistics of the recording.
     fn incomplete(&self, recorder: &RecorderStats) -> Option<String> {
         let (path, file) = self.file.as_ref()?;
-        // Beside a server, the recorder's losses and failures are not the file's alone.
+        // With a server as well, the recorder's losses and failures are not the file's alone.
         let is_alone = self.publisher.is_none();
         let failure = recorder.failure.clone().filter(|_| is_alone).or_else(|| file.failure());
         let why = failure.or_else(|| file.gap(if is_alone { recorder.lost } else { 0 }))?;
@@ -110,7 +110,7 @@ pub struct JobStats {
     pub recorder: Option<RecorderStats>,
     /// Of the publisher, if there is one.
     pub publisher: Option<PublisherStats>,
-    /// Why a disk takes nothing now, if one doesn't.
+    /// Why a disk accepts nothing now, if one doesn't.
     pub full_disk: Option<String>,
 }
 

@@ -51,11 +51,6 @@ impl Capture {
     pub const fn keeps_in_events(self) -> bool {
         matches!(self, Self::Alloc | Self::All)
     }
-
-    /// Returns whether blocks and segments keep the stack of the call that allocated them.
-    pub const fn keeps_in_state(self) -> bool {
-        !matches!(self, Self::None)
-    }
 }
 
 #[cfg(test)]
@@ -64,12 +59,12 @@ mod tests {
 
     #[test]
     fn each_level_keeps_the_stacks_that_pytorch_keeps() {
-        // Level; gathered for an allocation, for a free; kept in events, in blocks and segments.
+        // Level; gathered for an allocation, for a free; kept in events.
         let cases = [
-            (Capture::None, [false, false, false, false]),
-            (Capture::State, [true, false, false, true]),
-            (Capture::Alloc, [true, false, true, true]),
-            (Capture::All, [true, true, true, true]),
+            (Capture::None, [false, false, false]),
+            (Capture::State, [true, false, false]),
+            (Capture::Alloc, [true, false, true]),
+            (Capture::All, [true, true, true]),
         ];
         for (level, want) in cases {
             for (alloc, free) in [
@@ -78,7 +73,7 @@ mod tests {
                 (Action::SegmentMap, Action::SegmentUnmap),
                 (Action::Oom, Action::SegmentFree),
             ] {
-                let got = [level.gathers(alloc), level.gathers(free), level.keeps_in_events(), level.keeps_in_state()];
+                let got = [level.gathers(alloc), level.gathers(free), level.keeps_in_events()];
                 assert_eq!(got, want, "{level:?} {alloc:?}");
             }
             assert_eq!(Capture::from_name(level.name()), Some(level));

@@ -87,7 +87,7 @@ impl ChunkWriter {
         self.writer.statistics(device, samples, &mut self.bytes);
     }
 
-    /// Writes samples of the memory beside a device's allocator.
+    /// Writes samples of the memory outside a device's allocator.
     pub(super) fn write_outside(&mut self, device: i64, samples: &[OutsideSample]) {
         self.writer.outside(device, samples, &mut self.bytes);
     }

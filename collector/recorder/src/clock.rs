@@ -8,14 +8,14 @@ pub trait Clock: Send + Sync {
     /// Returns the time in microseconds since the epoch.
     fn now_us(&self) -> i64;
 
-    /// Returns the time in nanoseconds since the epoch, if the clock runs by itself and evenly, so that a time a little later can be
-    /// told from it.
+    /// Returns the time in nanoseconds since the epoch, if the clock runs by itself and evenly, so that slightly later
+    /// times can be computed from it.
     fn steady_ns(&self) -> Option<i64> {
         None
     }
 
-    /// Returns a counter that is read more quickly than the time, and runs evenly at a speed that nobody need know; `None`
-    /// without one, which stays so.
+    /// Returns a counter that is read more quickly than the time, and runs evenly at any constant speed. A clock that
+    /// returns `None` once always does.
     fn counter(&self) -> Option<u64> {
         None
     }
@@ -70,7 +70,7 @@ impl Clock for MonotonicClock {
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// Creates a clock that stands at `now_us` microseconds since the epoch.
+    /// Creates a clock at `now_us` microseconds since the epoch.
     pub fn new(now_us: i64) -> Self {
         Self(AtomicI64::new(now_us))
     }

@@ -7,11 +7,11 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Returns why something can't be written. The system says "no space left on device" of a full disk, and people who look into
-/// a GPU's memory would think of that.
+/// Returns why something can't be written. The system's message for a full disk is "no space left on device", which
+/// could be mistaken for the GPU's memory.
 pub fn why(error: &io::Error) -> String {
     match error.kind() {
-        // It says so already.
+        // The error already has such a text.
         _ if error.get_ref().is_some() => error.to_string(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::QuotaExceeded => "your quota on this disk is used up".to_owned(),

@@ -6,7 +6,7 @@ use super::file_output::FileOutput;
 use super::output::{Output, Unwritten};
 
 /// Writes the same chunks to a file and to another output. A later failure of the file does not end the other output:
-/// [`FileOutput::condition`] tells of it, and the file stays readable up to there. Neither does a full disk.
+/// [`FileOutput::condition`] reports it, and the file stays readable up to there. Neither does a full disk.
 pub struct DualOutput<O> {
     file: Option<FileOutput>,
     other: O,

@@ -1,7 +1,8 @@
 //! The times of one device's events: readings of the recording's clock, and of its counter between them, if it has one.
 //!
-//! Reading the machine's clock is most of what an event costs, and the processor's counter takes half of that. So the clock is
-//! read once a millisecond, and the counter tells how much time has passed since. How fast it counts is measured all the time.
+//! Reading the machine's clock is most of what an event costs, and reading the processor's counter takes half of that.
+//! So the clock is read once a millisecond, and the counter shows how much time has passed since. Its speed is measured
+//! continuously.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ const MEASURED_NS: u64 = 100_000_000;
 /// The counts in a millisecond that are believed: from a tenth of a gigahertz to ten.
 const COUNTS: std::ops::Range<u64> = 100_000..10_000_000;
 
-/// Tells the times of one device's events.
+/// Returns the times of one device's events.
 pub(super) struct EventClock {
     clock: Arc<dyn Clock>,
     has_counter: bool,
@@ -22,7 +23,7 @@ pub(super) struct EventClock {
 }
 
 impl EventClock {
-    /// Creates a clock that tells the time of the recording's.
+    /// Creates a clock that follows the recording's clock.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let has_counter = clock.steady_ns().is_some() && clock.counter().is_some();
         Self { clock, has_counter, meter: Meter::default() }
@@ -75,7 +76,7 @@ impl Meter {
     #[inline]
     fn time_ns(&self, count: u64) -> Option<i64> {
         let (at, ns) = self.latest;
-        // A counter that went back has passed more than any span.
+        // For a counter that went back, this is more than any span.
         let passed = count.wrapping_sub(at);
         (passed < self.valid).then(|| ns + (passed.wrapping_mul(self.scale) >> 32) as i64)
     }
@@ -108,7 +109,7 @@ impl Meter {
         self.scale = ((u128::from(took_ns) << 32) / counts) as u64;
     }
 
-    /// Measures the speed anew: the counter or the clock has jumped.
+    /// Starts measuring the speed again: the counter or the clock has jumped.
     fn forget(&mut self) {
         *self = Self { first: Some(self.latest), ..Self::default() };
     }
@@ -139,8 +140,11 @@ mod tests {
         assert!(meter.time_ns(7 + 3 * 1_200_300).is_some());
         set(&mut meter, 200_000_000);
         for passed in [0, 300, 999_000] {
-            let told = meter.time_ns(7 + 3 * (200_000_000 + passed)).map(|ns| ns - START_NS - 200_000_000);
-            assert!(told.is_some_and(|ns| (passed as i64 - 2..=passed as i64).contains(&ns)), "{passed}: {told:?}");
+            let measured = meter.time_ns(7 + 3 * (200_000_000 + passed)).map(|ns| ns - START_NS - 200_000_000);
+            assert!(
+                measured.is_some_and(|ns| (passed as i64 - 2..=passed as i64).contains(&ns)),
+                "{passed}: {measured:?}"
+            );
         }
         assert_eq!(meter.time_ns(7 + 3 * 201_000_001), None, "the reading is too old");
         assert_eq!(meter.time_ns(7 + 3 * 199_999_999), None, "the counter went back");
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn after_a_jump_the_speed_is_measured_anew() {
-        // The counter begins anew, or stands still, or the clock goes back.
+        // The counter starts again, stops, or the clock goes back.
         for (count, ns) in [(60, 400_000_000), (7 + 3 * 200_000_000, 400_000_000), (7 + 3 * 400_000_000, 100_000_000)] {
             let mut meter = Meter::default();
             set(&mut meter, 1_000);
@@ -170,8 +174,8 @@ mod tests {
             // It counts as before from here on.
             let later = |passed: u64| count + 3 * passed;
             meter.set(later(150_000_000) - 60, START_NS + ns + 150_000_000, later(150_000_000));
-            let told = meter.time_ns(later(150_000_400)).map(|told| told - START_NS - ns - 150_000_000);
-            assert!(told.is_some_and(|ns| (398..=400).contains(&ns)), "{count} {ns}: {told:?}");
+            let measured = meter.time_ns(later(150_000_400)).map(|measured| measured - START_NS - ns - 150_000_000);
+            assert!(measured.is_some_and(|ns| (398..=400).contains(&ns)), "{count} {ns}: {measured:?}");
         }
     }
 
@@ -202,11 +206,11 @@ mod tests {
         let mut events = EventClock::new(Arc::<Counting>::clone(&clock));
         let (began, mut previous, mut counted) = (Instant::now(), i64::MIN, 0_u64);
         while began.elapsed() < Duration::from_millis(300) {
-            let (before, told, after) = (clock.now_us(), events.now_us(), clock.now_us());
+            let (before, time, after) = (clock.now_us(), events.now_us(), clock.now_us());
             // The time lies between the readings before and after it, within two microseconds of rounding.
-            assert!(told >= before - 2 && told <= after + 2, "{before} {told} {after}");
-            assert!(told >= previous, "{told} after {previous}");
-            previous = told;
+            assert!(time >= before - 2 && time <= after + 2, "{before} {time} {after}");
+            assert!(time >= previous, "{time} after {previous}");
+            previous = time;
             counted += u64::from(events.meter.valid > 0);
         }
         assert!(counted > 0, "the counter was never used");

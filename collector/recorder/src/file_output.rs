@@ -1,4 +1,4 @@
-//! A recording's file. A full disk costs events, and neither the file nor the job.
+//! A recording's file. A full disk loses events, but neither the file nor the job.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -38,7 +38,7 @@ pub struct FileOutput {
     condition: FileCondition,
 }
 
-/// How a file fares, as others may ask at any time. Its clones share it.
+/// The condition of a file, which can be asked at any time. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct FileCondition(Arc<Mutex<Condition>>);
 
@@ -116,7 +116,7 @@ impl FileOutput {
         })
     }
 
-    /// Returns how the file fares, now and later.
+    /// Returns the condition of the file, now and later.
     pub fn condition(&self) -> FileCondition {
         self.condition.clone()
     }
@@ -154,7 +154,7 @@ impl FileOutput {
             self.waiting_events += events;
             return Ok(());
         }
-        // Their numbers tell readers how many are missing.
+        // Readers see from the sequence numbers how many are missing.
         self.condition.lock().missing += events;
         self.waiting.extend(without(bytes, &[Kind::Events]));
         let is_too_much = self.waiting.len() > 2 * FULL_DISK_BYTES;
@@ -192,7 +192,7 @@ impl Output for FileOutput {
             return self.keep(bytes, events);
         }
         match self.write(bytes) {
-            // Who has just named the file learns of it, and finds no empty one.
+            // The caller has just named the file: it gets the error, and no empty file is left.
             Err(error) if self.length == 0 => {
                 if self.is_new {
                     // Nothing depends on its removal.

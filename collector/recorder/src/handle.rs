@@ -106,8 +106,8 @@ impl RecorderHandle {
         }
     }
 
-    /// Records a sample of the memory beside a device's allocator. If the queue is full, the sample is counted as lost or
-    /// waits, as [`WhenFull`] says.
+    /// Records a sample of the memory outside a device's allocator. If the queue is full, the sample is counted as lost
+    /// or waits, as [`WhenFull`] says.
     pub fn outside(&self, device: i64, sample: OutsideSample) {
         if !self.note(device, Note::Outside(sample)) {
             self.samples_lost.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What goes into a training job: the allocator with its locks over CUDA, the recorder that writes its events without making an
-//! allocation wait, and the publisher that sends them to a server.
+//! The parts that run inside a training job: the allocator with its locks over CUDA, the recorder that writes its
+//! events without making an allocation wait, and the publisher that sends them to a server.
 //!
 //! ```text
 //! allocator, under its device's lock        a thread of the recorder
@@ -7,8 +7,8 @@
 //! Stacks ────────► new names ─────────────►
 //! RecorderHandle ► marks, the end ────────►
 //! ```
-//! A full queue, or an output without room, costs events, never time. Lost events are counted by action, and the
-//! recording says where they are missing and which sequence numbers they would have had. The file is a valid
+//! A full queue, or an output without room, loses events, but never takes time. Lost events are counted by action, and
+//! the recording says where they are missing and which sequence numbers they would have had. The file is a valid
 //! [`format`] recording at every moment.
 //!
 //! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →

@@ -29,7 +29,7 @@ pub trait Output: Send + 'static {
     }
 }
 
-/// What an output took and could not keep.
+/// The data that an output accepted and could not keep.
 #[derive(Debug)]
 pub struct Unwritten {
     /// Why.

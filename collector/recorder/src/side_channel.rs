@@ -1,4 +1,4 @@
-//! What the two ends of a device's queue share beside the queue.
+//! The state that the two ends of a device's queue share besides the queue.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

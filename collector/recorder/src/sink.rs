@@ -30,7 +30,7 @@ pub(super) enum Item {
     Metadata(StrId),
 }
 
-/// What happens to an event when the queue is full.
+/// The treatment of events when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// It is counted as lost, and the allocating thread never waits. The only choice in a training job.
@@ -128,7 +128,7 @@ impl RecorderSink {
         self.queue(Item::Event { entry, time_us }, &[entry.action]);
     }
 
-    /// Queues an item that stands for events with these actions.
+    /// Queues an item that represents events with these actions.
     #[inline]
     fn queue(&mut self, item: Item, actions: &[Action]) {
         if self.is_losing && !self.resume() {

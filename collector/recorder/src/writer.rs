@@ -185,7 +185,7 @@ fn add(sums: &mut Counts, counts: Counts) {
     }
 }
 
-/// What the recorder's thread owns.
+/// The state of the recorder's thread.
 pub(super) struct RecorderThread {
     pub(super) devices: Vec<DeviceQueue>,
     pub(super) notes: Receiver<(i64, Note)>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use query::diagnosis::HeldCategory;
 use trace::units::Bytes;
 
-/// What the allocations of one category hold.
+/// The memory of one category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CategoryReport {
     /// Its name: lower case, with `_` between words.
@@ -33,7 +33,7 @@ impl CategoryReport {
         let share = |bytes: u64| bytes as f64 * 100.0 / all as f64;
         let text = |of: &Self| {
             let share = share(of.bytes);
-            // Otherwise 0.0 % would be said of something.
+            // Otherwise a small share would be shown as 0.0 %.
             let share = if share < 0.05 { "< 0.1".to_owned() } else { format!("{share:.1}") };
             format!("{} {} ({share} %)", of.name, Bytes(of.bytes))
         };

@@ -15,7 +15,7 @@ pub struct DiagnosisReport {
     pub verdict: VerdictReport,
     /// The number of requests that failed.
     pub failed: u32,
-    /// Those requests, in order; the first some hundred.
+    /// Those requests, in order; at most the first few hundred.
     pub ooms: Vec<OomReport>,
     /// What was found, worst first.
     pub findings: Vec<FindingReport>,
@@ -64,7 +64,7 @@ pub struct OomReport {
     pub reserved: u64,
     /// What the process could use in all.
     pub capacity: u64,
-    /// What others held of the device, if that is known and not nothing.
+    /// What others held of the device, if that is known and not 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_others: Option<u64>,
     /// The part of `cached` in segments of the request's pool and stream.
@@ -92,7 +92,7 @@ pub struct OomReport {
     pub obstacle: Option<ObstacleReport>,
 }
 
-/// What a line held.
+/// The memory of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LineHeld {
     /// The line.
@@ -103,7 +103,7 @@ pub struct LineHeld {
     pub count: u32,
 }
 
-/// What stood in the way of a request.
+/// The obstacle to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObstacleReport {
     /// The first address of the place.

@@ -102,7 +102,7 @@ impl FileDiagnosis {
             devices.push((&diagnosis).into());
         };
         examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut keep);
-        // What is known of a device's history stands with the device.
+        // Findings about a device's history are listed with the device.
         found.retain(|finding| finding.code != FindingCode::OutOfMemory);
         let (of_devices, of_file): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| finding.device.is_some());
         for device in &mut devices {
@@ -158,7 +158,7 @@ fn of_all(devices: &mut [DiagnosisReport]) -> Vec<FindingReport> {
     shared.into_iter().map(|finding| FindingReport { event: None, ..finding }).collect()
 }
 
-/// Returns a message about a device without the device's number, which stands above it.
+/// Returns a message about a device without the device's number, which is written above it.
 fn without_device(device: i64, message: &str) -> String {
     let Some(rest) = message.strip_prefix(&format!("Device {device}: ")) else { return message.to_owned() };
     let mut letters = rest.chars();
@@ -209,7 +209,7 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
-            // One row that says nothing is known says nothing.
+            // A single row of unknown use is left out.
             if failed.categories.iter().any(|of| of.category != Category::Unknown.code()) {
                 writeln!(f, "    used for (guessed): {}", CategoryReport::list(&failed.categories))?;
             }

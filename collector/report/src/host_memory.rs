@@ -34,14 +34,14 @@ pub struct HostReport {
 
 impl HostReport {
     /// Reports on pinned host memory; `None` if the file says nothing about it.
-    pub(super) fn new(host: &HostMemory, symbols: &Symbols, telling: &BestFrames) -> Option<Self> {
+    pub(super) fn new(host: &HostMemory, symbols: &Symbols, best_frames: &BestFrames) -> Option<Self> {
         let sums = sums(host)?;
         let held = held(host);
         let stacks = largest(symbols, &held);
         let total = held.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
         let listed = stacks.iter().fold(0_u64, |sum, stack| sum.saturating_add(stack.bytes));
         let other_bytes = total.saturating_sub(listed);
-        Some(Self { sums, stacks, other_bytes, lines: by_line(symbols, telling, &held) })
+        Some(Self { sums, stacks, other_bytes, lines: by_line(symbols, best_frames, &held) })
     }
 }
 
@@ -100,8 +100,8 @@ mod tests {
         let mut snapshot = trace::testing::snapshot(lines);
         let device = snapshot.devices.remove(0);
         snapshot.host = HostMemory { segments: device.segments, events: device.events };
-        let telling = <BestFrames as replay::index::Index<_>>::build(&snapshot.symbols);
-        let report = HostReport::new(&snapshot.host, &snapshot.symbols, &telling).expect("a report");
+        let best_frames = <BestFrames as replay::index::Index<_>>::build(&snapshot.symbols);
+        let report = HostReport::new(&snapshot.host, &snapshot.symbols, &best_frames).expect("a report");
         let want = "\
 Pinned host memory: 6 events
   peak   2.50 KiB in use, 2.50 KiB reserved

@@ -37,7 +37,7 @@ use replay::index::Index;
 use trace::frames::{FrameId, StackId, Symbols};
 use trace::{DeviceTrace, Snapshot};
 
-/// Number of call sites that are listed; the rest is summed up.
+/// Number of call sites that are listed; the rest is summed.
 const LARGEST: usize = 20;
 
 /// The report of a file.
@@ -55,7 +55,7 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
-    /// Pinned host memory, if the file tells of it.
+    /// Pinned host memory, if the file has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_memory: Option<HostReport>,
 }
@@ -84,7 +84,7 @@ pub struct DeviceReport {
     pub other_bytes: u64,
     /// What the memory was used for at the peak, the largest first. What no rule fits is `unknown`.
     pub peak_categories: Vec<CategoryReport>,
-    /// The memory beside the allocator, if it was sampled.
+    /// The memory outside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
     /// One step over another, if that was asked for.
@@ -127,7 +127,7 @@ pub struct PeakReport {
     pub since_start_us: i64,
 }
 
-/// What one call site held at the peak.
+/// The memory of one call site at the peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StackReport {
     /// Requested bytes.
@@ -138,7 +138,7 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
-/// What was held at the peak without a stack, for one reason.
+/// The memory at the peak without a stack, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingReport {
     /// Requested bytes.
@@ -151,7 +151,7 @@ pub struct MissingReport {
     pub remedy: &'static str,
 }
 
-/// What one line held at the peak.
+/// The memory of one line at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
     /// The line.
@@ -172,13 +172,13 @@ impl FileReport {
     pub fn with(path: String, imported: Imported, rules: OwnRules, steps: Option<(u64, u64)>) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let mut telling = BestFrames::with(rules.folding);
-        telling.extend(&snapshot.symbols);
+        let mut best_frames = BestFrames::with(rules.folding);
+        best_frames.extend(&snapshot.symbols);
         let torch = header.as_ref().map_or("", |header| header.torch.as_str());
-        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &best_frames);
         file_diagnosis::examine(
             &mut snapshot,
-            &telling,
+            &best_frames,
             &rules.categories,
             header.as_ref(),
             &mut found,
@@ -294,10 +294,10 @@ fn missing_stacks(case: &Case<'_>, position: u32) -> Vec<MissingReport> {
 }
 
 /// Sums up what is held by line, largest first.
-pub(crate) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(crate) fn by_line(symbols: &Symbols, best_frames: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
-        let line = lines.entry(label(symbols, telling, *stack)).or_default();
+        let line = lines.entry(label(symbols, best_frames, *stack)).or_default();
         *line = (line.0.saturating_add(*bytes), line.1 + count);
     }
     let mut lines: Vec<LineReport> =

@@ -1,4 +1,4 @@
-//! The memory beside a device's allocator: the largest values of its samples, for the report.
+//! The memory outside a device's allocator: the largest values of its samples, for the report.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use trace::units::{Bytes, counted};
 use trace::{DeviceTrace, OutsideSample};
 
-/// The memory beside a device's allocator. `None` is unknown.
+/// The memory outside a device's allocator. `None` is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OutsideReport {
     /// Number of samples.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use analysis::site::label;
 use analysis::step_memory::StepSums;
-use analysis::steps::Step;
+use analysis::steps::TrainingStep;
 use doctor::Case;
 use query::{StepMemory, step_growth, step_mark};
 use replay::Replayed;
@@ -17,7 +17,7 @@ use trace::units::{Bytes, Count, counted};
 /// Number of lines shown as text. The JSON has all of them.
 const LINES: usize = 20;
 
-/// What a step held more than another one.
+/// The comparison of a step with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepsReport {
     /// How the steps were found: `from optimizer.step`. `None` if the trace has none.
@@ -57,7 +57,7 @@ pub struct StepReport {
     pub peak_bytes: u64,
 }
 
-/// What a line holds in two steps. Sizes are requested bytes.
+/// The memory of a line in two steps. Sizes are requested bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepLineReport {
     /// The line.
@@ -108,7 +108,7 @@ impl StepsReport {
         let (Some(earlier), Some(later)) = (earlier, later) else { return report };
         let mut names: Vec<String> = Vec::new();
         let (mut numbers, mut of_stack) = (FxHashMap::default(), FxHashMap::default());
-        let mut sums = |step: &Step| {
+        let mut sums = |step: &TrainingStep| {
             StepSums::build(input, replay.active_at(step.from), step, |stack| {
                 *of_stack.entry(stack).or_insert_with(|| {
                     let name = label(symbols, case.best_frames, stack);
@@ -120,7 +120,7 @@ impl StepsReport {
             })
         };
         let (before, after) = (sums(&earlier), sums(&later));
-        let facts = |step: Step, memory: StepMemory| StepReport {
+        let facts = |step: TrainingStep, memory: StepMemory| StepReport {
             number: step.number,
             from: step.from,
             to: step.to,
@@ -202,7 +202,7 @@ impl fmt::Display for StepsReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doctor::testing::Patient;
+    use doctor::testing::TestCase;
 
     /// Three steps, each of which keeps 1 KiB more.
     fn text(wanted: (u64, u64)) -> String {
@@ -214,7 +214,7 @@ mod tests {
             );
             lines += "\nalloc 0x1200000 512 step@/v/torch/optim/sgd.py:9 main@/m/a.py:3\nfree 0x1200000";
         }
-        StepsReport::of(&Patient::new(&lines).case(), wanted).to_string()
+        StepsReport::of(&TestCase::new(&lines).case(), wanted).to_string()
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
     fn a_step_that_is_not_there_is_named() {
         assert_eq!(text((1, 9)), "  steps  There is no step 9: the steps, from optimizer.step, are 1 to 3.\n");
         assert_eq!(text((0, 3)), "  steps  There is no step 0: the steps, from optimizer.step, are 1 to 3.\n");
-        let none = StepsReport::of(&Patient::new("alloc 0x1000 512").case(), (1, 2));
+        let none = StepsReport::of(&TestCase::new("alloc 0x1000 512").case(), (1, 2));
         assert_eq!(none.to_string(), "  steps  Nothing in this trace repeats, so it has no steps.\n");
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A [`Tracker`] reads every chunk and keeps, for each device, its position in the sequence, what is missing, the
 //! allocator's current state ([`Forward`]), and the peak of each total after any event. Names are skipped: stacks keep
-//! the numbers of the recording, so the state can be written back beside the same symbols.
+//! the numbers of the recording, so the state can be written back with the same symbols.
 //!
-//! Recordings come from others, so everything that grows is counted ([`Tracker::bytes`]) and bounded
+//! Recordings come from untrusted sources, so everything that grows is counted ([`Tracker::bytes`]) and bounded
 //! ([`ImportLimits::tracked_bytes`]): at the bound a tracker stops reading and says so ([`Tracker::overflow`]). While a
 //! state takes effect, its parts and the tables that are made from them are there at once: up to as much memory again.
 #![forbid(unsafe_code)]
@@ -22,7 +22,7 @@ use trace::limits::ImportLimits;
 use trace::numbered::Numbered;
 use trace::units::{PoolId, Stream};
 
-/// What has been read of one device.
+/// The state of one device, as far as it has been read.
 #[derive(Debug, Default)]
 pub struct TrackedDevice {
     /// The number of events read.

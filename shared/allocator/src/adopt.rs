@@ -1,4 +1,4 @@
-//! Starting in the middle: an allocator that takes over the segments and blocks that a trace found.
+//! Adopts the segments and blocks that exist at the start of a trace.
 
 use super::block::Block;
 use super::device::{DeviceAllocator, LARGE, SMALL};
@@ -31,9 +31,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// tile them. Blocks that wait for a stream wait for the one that `waits_for` returns for their address. Peaks and sums
     /// begin with what was taken over.
     ///
-    /// A trace doesn't tell how old segments are: their order is that of their addresses. Nor does it tell the addresses
-    /// that an expandable segment reserved: it is taken to begin with its first page, and to reach as far as the settings
-    /// and the next segment allow.
+    /// A trace doesn't record how old segments are: they count as reserved in the order of their addresses. Nor does it
+    /// record the addresses that an expandable segment reserved: it is taken to begin with its first page, and to reach
+    /// as far as the settings and the next segment allow.
     ///
     /// # Errors
     /// The segments hold more memory than any device has, or the driver fails.

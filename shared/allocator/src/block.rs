@@ -77,7 +77,7 @@ impl Block {
         self.expandable != NONE
     }
 
-    /// Returns whether nobody holds it and it waits for nothing. It may be unmapped.
+    /// Returns whether it is neither allocated nor waiting for a stream. It may be unmapped.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         !self.allocated && self.event_count == 0 && !self.has_uses

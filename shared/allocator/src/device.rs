@@ -62,7 +62,7 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) willing: SlotTable<PoolId, ()>,
     /// Whether PyTorch's own behaviour would be undefined by now.
     pub(super) is_undefined: bool,
-    /// Whether a block is gone whose streams a capture recorded: PyTorch may attribute them to a later block.
+    /// Whether a block whose streams a capture recorded no longer exists: PyTorch may attribute them to a later block.
     pub(super) has_stale_uses: bool,
     /// Open routes to private pools, oldest first (`captures_underway`).
     pub(super) routes: Vec<Route>,

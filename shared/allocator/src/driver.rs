@@ -1,11 +1,11 @@
-//! What the allocator needs from a device: memory, address ranges and events. Its only way to the outside.
+//! The allocator's interface to a device: memory, address ranges and events. The allocator has no other side effects.
 
 use trace::units::{Address, Stream};
 
 /// Free and total memory of a device in bytes, over all processes (`cudaMemGetInfo`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
-    /// Bytes that nobody uses.
+    /// Bytes that are not in use.
     pub free: u64,
     /// Bytes of the whole device.
     pub total: u64,
@@ -29,8 +29,7 @@ pub enum DriverError {
 
 /// A device's memory as the caching allocator uses it. One value serves one device.
 ///
-/// Sizes and addresses are in bytes. An implementation may rely on what the allocator guarantees: it returns only what
-/// it took, whole and once.
+/// Sizes and addresses are in bytes. The allocator guarantees that it returns only what it took, whole and once.
 pub trait Driver {
     /// An event in a stream: done when all work before it is.
     type Event;
@@ -82,7 +81,7 @@ pub trait Driver {
     }
 
     /// Returns the last nodes of the capture that a stream is part of (`cudaStreamGetCaptureInfo`). `None` if it is
-    /// part of none, or if the driver cannot tell.
+    /// part of none, or if the driver does not know.
     fn capture_terminals(&mut self, stream: Stream) -> Option<Vec<u64>> {
         let _ = stream;
         None

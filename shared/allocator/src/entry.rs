@@ -1,4 +1,4 @@
-//! What the allocator reports: one entry for each event, in PyTorch's order.
+//! The allocator's reports: one entry for each event, in PyTorch's order.
 
 use serde::{Deserialize, Serialize};
 

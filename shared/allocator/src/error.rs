@@ -33,7 +33,7 @@ pub enum AllocError {
     /// Neither cached nor free memory can serve the request.
     #[error("{0}")]
     OutOfMemory(Box<OutOfMemory>),
-    /// The settings forbid a request of so many bytes: with its segment, more would be reserved than the device has
+    /// The settings forbid a request of this many bytes: with its segment, more would be reserved than the device has
     /// (`throw_on_cudamalloc_oom`).
     #[error(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction \

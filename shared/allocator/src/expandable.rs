@@ -34,7 +34,7 @@ pub(super) enum Handles {
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Returns a block for a request from the first place among the expandable segments that has room, and maps what is
-    /// missing (`try_allocate_expandable_block`). `None` if there is no memory; what was mapped before that was clear
+    /// missing (`try_allocate_expandable_block`). `None` if there is no memory; what was mapped before the failure
     /// stays cached.
     pub(super) fn grow_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
         let Some(mut candidate) = self.find_expandable(params)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! How much of the cached memory a request could use, cheap enough to ask at every request.
+//! How much of the cached memory a request could use; cheap enough to compute at every request.
 
 use super::device::DeviceAllocator;
 use super::driver::Driver;

@@ -189,19 +189,19 @@ impl FreeSet {
     #[inline]
     pub(super) fn take_first_fit(&mut self, size: u64, is_fit: impl Fn(&Free) -> bool) -> Option<Free> {
         let key = Free { size, order: 0, address: 0, block: 0 };
-        let own = class_of(size);
-        let here = match self.classes.get(own) {
+        let first_class = class_of(size);
+        let in_class = match self.classes.get(first_class) {
             Some(Class::Few(list)) => {
                 let at = list.partition_point(|free| *free < key);
-                list.get(at).map(|free| (own, at, *free))
+                list.get(at).map(|free| (first_class, at, *free))
             }
-            Some(Class::Many(tree)) => tree.range(key..).next().map(|free| (own, 0, *free)),
+            Some(Class::Many(tree)) => tree.range(key..).next().map(|free| (first_class, 0, *free)),
             None => None,
         };
-        let (class, at, found) = match here {
+        let (class, at, found) = match in_class {
             Some(found) => found,
             None => {
-                let class = self.class_above(own)?;
+                let class = self.class_above(first_class)?;
                 (class, 0, self.classes[class].first()?)
             }
         };
@@ -234,8 +234,8 @@ impl FreeSet {
     /// Returns the block before `key`, which need not be in the set.
     pub(super) fn before(&self, key: &Free) -> Option<Free> {
         let class = class_of(key.size);
-        let here = self.classes.get(class).and_then(|blocks| blocks.before(key));
-        here.or_else(|| self.classes[self.class_below(class.min(self.classes.len()))?].last())
+        let in_class = self.classes.get(class).and_then(|blocks| blocks.before(key));
+        in_class.or_else(|| self.classes[self.class_below(class.min(self.classes.len()))?].last())
     }
 
     /// Returns all blocks in order.
@@ -252,8 +252,8 @@ impl FreeSet {
     #[inline]
     fn from(&self, key: &Free) -> Option<Free> {
         let class = class_of(key.size);
-        let here = self.classes.get(class).filter(|blocks| blocks.len() > 0).and_then(|blocks| blocks.from(key));
-        here.or_else(|| self.classes[self.class_above(class)?].first())
+        let in_class = self.classes.get(class).filter(|blocks| blocks.len() > 0).and_then(|blocks| blocks.from(key));
+        in_class.or_else(|| self.classes[self.class_above(class)?].first())
     }
 
     /// Returns the first class above `class` that is not empty.

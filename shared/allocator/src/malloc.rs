@@ -118,9 +118,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Returns whether the settings ask for a rejection before the device is asked, and the request does not fit beside
-    /// the reserved bytes into the share of the device that the settings allow now. The limit in force was set earlier
-    /// and may differ.
+    /// Returns whether the settings ask for a rejection before the device is asked, and the request does not fit
+    /// together with the reserved bytes into the share of the device that the settings allow now. The limit in force
+    /// was set earlier and may differ.
     fn is_rejected(&self, params: &Params) -> bool {
         let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
         let allowed = || (share * self.driver.total_memory() as f64) as u64;
@@ -228,9 +228,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 return Err(DriverError::Failed { call: "it->second->use_count > 0", message });
             }
             let pool = if params.rounded <= SMALL_SIZE { private.small } else { private.large };
-            let there = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
-            if let Some(block) = self.free_block(&there) {
-                *params = there;
+            let lent = Params { pool, expandable: params.expandable && self.profile.lends_expandable, ..*params };
+            if let Some(block) = self.free_block(&lent) {
+                *params = lent;
                 return Ok(Some(block));
             }
         }
@@ -348,7 +348,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             rounded,
             device_free: info.free,
             device_total: info.total,
-            limit: self.limit.filter(|_| self.profile.tells_limit),
+            limit: self.limit.filter(|_| self.profile.names_limit),
             short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,

@@ -9,7 +9,7 @@ pub(super) struct Slab<T> {
     vacant: u32,
 }
 
-/// The number of no slot.
+/// Marks the absence of a slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]

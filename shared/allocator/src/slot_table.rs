@@ -74,7 +74,7 @@ impl<K: Key, V> SlotTable<K, V> {
             Ok(at) => at,
             Err(_) => self.insert(key, make()),
         };
-        // The key is there already; the closure only makes the type whole.
+        // The slot is occupied, so the closure is never called.
         &mut self.slots[at].get_or_insert_with(|| Slot { distance: 0, key, value: make() }).value
     }
 

@@ -65,7 +65,7 @@ impl Index<&Symbols> for BestFrames {
 }
 
 impl BestFrames {
-    /// Creates an index without frames, by the table of rules and what a person wants otherwise.
+    /// Creates an index without frames, by the table of rules and the user's overrides.
     pub fn with(overrides: Overrides) -> Self {
         let numbers = FxHashMap::from_iter([(String::new(), 0)]);
         Self {
@@ -81,7 +81,7 @@ impl BestFrames {
         }
     }
 
-    /// Returns what a person wants otherwise than the table of rules.
+    /// Returns the user's overrides of the table of rules.
     pub fn overrides(&self) -> &Overrides {
         &self.overrides
     }

@@ -1,5 +1,5 @@
-//! The first findings about a device: lost history, and events that contradict each other. What else is wrong with it is
-//! up to [`doctor`].
+//! The first findings about a device: lost history, and events that contradict each other. All other findings are made
+//! by [`doctor`].
 
 use query::finding::{Finding, FindingCode, Integrity};
 use replay::{Mismatches, Replay};

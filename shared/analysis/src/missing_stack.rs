@@ -1,4 +1,4 @@
-//! Why an allocation has no stack, and how to get one: as far as the trace tells.
+//! Why an allocation has no stack, and how to get one: as far as the trace shows it.
 //!
 //! `_record_memory_history` decides with `context` which entries keep a stack, and with `stacks` which frames it has. No
 //! file says how they were set, so this derives it from where stacks are. The reasons in the code that follows are those
@@ -16,7 +16,7 @@ use trace::frames::{FrameId, Recorded, StackId, Symbols};
 pub enum MissingStack {
     /// The snapshot has neither entries nor stacks.
     NoHistory,
-    /// It was active when recording began, and is to the end.
+    /// It was active when recording began, and still is at the end.
     BeforeRecording,
     /// It was active at the start of the trace, and freed in it.
     BeforeTrace,
@@ -32,8 +32,8 @@ pub enum MissingStack {
     Lost,
     /// The event that made the allocation was lost.
     EventLost,
-    /// None was recorded, and what would tell why was lost with a damaged part of the recording.
-    Untold,
+    /// None was recorded, and the evidence for the reason was lost with a damaged part of the recording.
+    Undetermined,
 }
 
 impl MissingStack {
@@ -49,7 +49,7 @@ impl MissingStack {
             Self::Unknown => "the unwinder returned none",
             Self::Lost => "recorded, and lost to damage",
             Self::EventLost => "the event that made it was lost",
-            Self::Untold => "why was lost to damage",
+            Self::Undetermined => "why was lost to damage",
         }
     }
 
@@ -77,7 +77,7 @@ impl MissingStack {
             }
             Self::Lost => "A stack was recorded. Its names were in a part of the recording that is damaged.",
             Self::EventLost => "The event that made this was lost, and its stack with it.",
-            Self::Untold => "No stack was recorded. Why is not known: names of other stacks were lost to damage.",
+            Self::Undetermined => "No stack was recorded. Why is not known: names of other stacks were lost to damage.",
         }
     }
 
@@ -97,13 +97,13 @@ impl MissingStack {
             Self::Unknown => {
                 "With vramscope.attach, raise stack_share. Otherwise the annotations around it are the best hint."
             }
-            Self::Lost | Self::Untold => "If the file that it was copied from is whole, copy it again.",
+            Self::Lost | Self::Undetermined => "If the file that it was copied from is whole, copy it again.",
             Self::EventLost => "The finding about lost events says how many there are, and where.",
         }
     }
 }
 
-/// Where the stacks of a device are. Extended by later events.
+/// Which parts of a device's trace have stacks. Extended by later events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StackCoverage {
     /// How many events were counted.
@@ -120,7 +120,8 @@ pub struct StackCoverage {
     has_lost: bool,
     /// How many stacks were looked at.
     stacks: usize,
-    /// Whether parts of the file are damaged: what was there before its first event may have been made by others in it.
+    /// Whether parts of the file are damaged: memory that existed before its first event may have been made by lost
+    /// ones.
     is_damaged: bool,
 }
 
@@ -186,7 +187,7 @@ impl StackCoverage {
             0 if lives_to_the_end => MissingStack::BeforeRecording,
             0 => MissingStack::BeforeTrace,
             _ if !self.in_events => MissingStack::StateOnly,
-            _ if self.has_lost => MissingStack::Untold,
+            _ if self.has_lost => MissingStack::Undetermined,
             _ if !self.has_cpp => MissingStack::NoPython,
             _ => MissingStack::Unknown,
         }

@@ -1,4 +1,4 @@
-//! Where requests failed. Why they did is up to [`doctor`].
+//! Where requests failed. [`doctor`] finds the reasons.
 
 use trace::DeviceTrace;
 use trace::event::Action;

@@ -84,7 +84,7 @@ pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
         if let Some(release) = open.take() {
             let is_own = match reason {
                 _ if stack != 0 && release.stack.0 != 0 => release.stack.0 == stack,
-                Reason::Retry => taken.is_more_than_there_was,
+                Reason::Retry => taken.exceeds_driver_memory,
                 _ => true,
             };
             visit(Release { reason: if is_own { reason } else { Reason::Asked }, ..release });
@@ -93,7 +93,7 @@ pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
     open.into_iter().for_each(visit);
 }
 
-/// What was taken from the driver, from the start of a trace on.
+/// The memory taken from the driver since the start of a trace.
 #[derive(Debug, Default)]
 struct Taken {
     /// Bytes that are taken now, beyond those at the start.
@@ -105,7 +105,7 @@ struct Taken {
     /// The size of the largest of these releases.
     largest: u64,
     /// Whether what was taken last is more than the driver can have had before the releases.
-    is_more_than_there_was: bool,
+    exceeds_driver_memory: bool,
 }
 
 impl Taken {
@@ -132,7 +132,7 @@ impl Taken {
     }
 
     fn take(&mut self, bytes: u64) {
-        self.is_more_than_there_was = bytes > self.largest && self.before + i128::from(bytes) > self.most;
+        self.exceeds_driver_memory = bytes > self.largest && self.before + i128::from(bytes) > self.most;
         self.bytes += i128::from(bytes);
     }
 }

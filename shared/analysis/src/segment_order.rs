@@ -4,12 +4,12 @@ use query::{SegmentGroup, SegmentOrder};
 use replay::{AllocatorState, Range};
 use trace::units::{PoolId, Stream};
 
-/// The least free share of a mostly free segment, in per cent.
+/// The least free share of a mostly free segment, in percent.
 const FREE_PERCENT: u64 = 75;
 /// The most active blocks that count as a few.
 const FEW: usize = 8;
 
-/// What the segments under one heading have in common.
+/// The pool and stream that the segments under one heading have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKey {
     /// The pool, and whether its segments are small.
@@ -101,8 +101,8 @@ pub const fn is_pinned(range: &Range, active: u64, blocks: usize) -> bool {
 
 /// Returns the bytes in active blocks of each segment.
 pub fn active_bytes(state: &AllocatorState, size: impl Fn(u32) -> u64) -> Vec<u64> {
-    let of = |i| state.active_in(i).iter().fold(0, |sum: u64, id| sum.saturating_add(size(*id)));
-    (0..state.ranges.len()).map(of).collect()
+    let bytes = |i| state.active_in(i).iter().fold(0, |sum: u64, id| sum.saturating_add(size(*id)));
+    (0..state.ranges.len()).map(bytes).collect()
 }
 
 #[cfg(test)]

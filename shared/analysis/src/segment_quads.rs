@@ -10,16 +10,16 @@ use super::segment_map::SegmentMap;
 use query::{Paint, Quads, SegmentRow};
 use replay::{Allocation, AllocatorState, Range};
 
-/// What a part of a segment is used for.
+/// The use of a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     Active = 0,
     Pending = 1,
     Rounding = 2,
     Cached = 3,
 }
 
-impl Kind {
+impl PieceKind {
     const ALL: [Self; 4] = [Self::Active, Self::Pending, Self::Rounding, Self::Cached];
 
     /// Returns the colour of gathered blocks of this kind.
@@ -38,7 +38,7 @@ impl Kind {
 struct Piece {
     start: f64,
     end: f64,
-    kind: Kind,
+    kind: PieceKind,
     paint: Paint,
     id: u32,
 }
@@ -61,7 +61,7 @@ pub fn draw_segment(
         if address >= range.end() { end } else { start + address.saturating_sub(range.address.0) as f64 * per_byte }
     };
     let flags = if range.pool.is_private() { Paint::PRIVATE } else { 0 };
-    let mut drawing = Drawing { quads, map, clip, flags, run: Run::default() };
+    let mut drawing = Drawing { quads, map, clip, flags, gathered: GatheredPieces::default() };
     let allocations = &painter.replay.allocations;
     let active = state.active_in(i);
     let block_end = |id: &u32| {
@@ -86,7 +86,7 @@ pub fn draw_segment(
         let cut = if to - at(requested_end) >= 1.0 { at(requested_end).max(from) } else { to };
         drawing.piece(Piece { start: from, end: cut, kind, paint, id });
         let paint = Paint::ROUNDING.with(flags | paint.0 & Paint::DIM);
-        drawing.piece(Piece { start: cut, end: to, kind: Kind::Rounding, paint, id });
+        drawing.piece(Piece { start: cut, end: to, kind: PieceKind::Rounding, paint, id });
         done = done.max(block_end);
     }
     if at(done) <= clip.1 {
@@ -95,12 +95,12 @@ pub fn draw_segment(
     drawing.flush();
 }
 
-fn kind_of((id, block): (u32, &Allocation), position: u32, painter: &Painter<'_>) -> (Kind, Paint) {
+fn kind_of((id, block): (u32, &Allocation), position: u32, painter: &Painter<'_>) -> (PieceKind, Paint) {
     let paint = painter.paint(id, block);
     if block.is_allocated_at(position) {
-        (Kind::Active, paint)
+        (PieceKind::Active, paint)
     } else {
-        (Kind::Pending, Paint::PENDING.with(paint.0 & Paint::PRIVATE))
+        (PieceKind::Pending, Paint::PENDING.with(paint.0 & Paint::PRIVATE))
     }
 }
 
@@ -151,11 +151,11 @@ pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Pa
 
 /// Adjacent pieces, each narrower than a pixel.
 #[derive(Default)]
-struct Run {
+struct GatheredPieces {
     first: Option<Piece>,
     end: f64,
     count: u32,
-    /// Pixels by [`Kind`].
+    /// Pixels by [`PieceKind`].
     widths: [f64; 4],
     is_lit: bool,
 }
@@ -166,13 +166,13 @@ struct Drawing<'a> {
     clip: (f64, f64),
     /// The flags of every quad of the segment.
     flags: u16,
-    run: Run,
+    gathered: GatheredPieces,
 }
 
 impl Drawing<'_> {
     fn gap(&mut self, start: f64, end: f64) {
         let paint = Paint::CACHED.with(self.flags);
-        self.piece(Piece { start, end, kind: Kind::Cached, paint, id: Quads::NONE });
+        self.piece(Piece { start, end, kind: PieceKind::Cached, paint, id: Quads::NONE });
     }
 
     fn piece(&mut self, piece: Piece) {
@@ -185,12 +185,12 @@ impl Drawing<'_> {
             self.flush();
             return self.emit(piece);
         }
-        let run = &mut self.run;
-        let start = run.first.get_or_insert(piece).start;
-        run.end = piece.end;
-        run.count += 1;
-        run.is_lit |= piece.kind == Kind::Active && !piece.paint.has(Paint::DIM);
-        if let Some(sum) = run.widths.get_mut(piece.kind as usize) {
+        let gathered = &mut self.gathered;
+        let start = gathered.first.get_or_insert(piece).start;
+        gathered.end = piece.end;
+        gathered.count += 1;
+        gathered.is_lit |= piece.kind == PieceKind::Active && !piece.paint.has(Paint::DIM);
+        if let Some(sum) = gathered.widths.get_mut(piece.kind as usize) {
             *sum += width;
         }
         if piece.end - start >= 1.0 {
@@ -200,21 +200,21 @@ impl Drawing<'_> {
 
     /// Draws the gathered pieces.
     fn flush(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        let Some(first) = run.first else { return };
-        if run.count == 1 {
+        let gathered = std::mem::take(&mut self.gathered);
+        let Some(first) = gathered.first else { return };
+        if gathered.count == 1 {
             return self.emit(first);
         }
         let mut start = first.start;
-        let last = Kind::ALL.into_iter().rfind(|kind| run.widths[*kind as usize] > 0.0);
-        for kind in Kind::ALL {
-            let width = run.widths[kind as usize];
+        let last = PieceKind::ALL.into_iter().rfind(|kind| gathered.widths[*kind as usize] > 0.0);
+        for kind in PieceKind::ALL {
+            let width = gathered.widths[kind as usize];
             if width <= 0.0 {
                 continue;
             }
-            // The last one ends exactly where the run does: pieces tile their segment.
-            let end = if Some(kind) == last { run.end } else { start + width };
-            let dim = if kind == Kind::Active && !run.is_lit { Paint::DIM } else { 0 };
+            // The last one ends exactly where the gathered pieces do: pieces tile their segment.
+            let end = if Some(kind) == last { gathered.end } else { start + width };
+            let dim = if kind == PieceKind::Active && !gathered.is_lit { Paint::DIM } else { 0 };
             let paint = kind.paint().with(self.flags | dim);
             self.emit(Piece { start, end, kind, paint, id: Quads::NONE });
             start = end;

@@ -25,7 +25,7 @@ use trace::frames::{Frame, Recorded, StackId, StrId, Symbols};
 pub const NO_STACK: &str = "no stack recorded";
 /// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
 pub const LOST_STACK: &str = "stack lost to damage";
-/// What stands for a name that was lost with a damaged part of the file.
+/// The placeholder of a name that was lost with a damaged part of the file.
 const LOST_NAME: &str = "name lost";
 
 /// The number of largest lines that share their colour with no other.
@@ -54,7 +54,7 @@ pub struct Sites {
     ranked: u32,
 }
 
-/// What call sites are named and coloured by.
+/// The input for the names and colours of call sites.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteInput<'a> {
     /// Strings, frames and stacks.
@@ -123,7 +123,7 @@ impl Index<SiteInput<'_>> for Sites {
     }
 
     fn bytes(&self) -> usize {
-        // A label stands in its line and in the table of numbers.
+        // A label is stored twice: in its line and in the table of numbers.
         let labels: usize = self.lines.iter().map(|line| 2 * line.label.len()).sum();
         self.line.capacity() * size_of::<u32>() + self.lines.capacity() * 2 * size_of::<Line>() + labels
     }

@@ -1,4 +1,4 @@
-//! What a stack says about the allocation: the names of functions and files that programs with PyTorch have in common.
+//! The traits of stacks, by the names of functions and files that programs with PyTorch have in common.
 //!
 //! The frames of a stack are compared with [`RULES`] once, however many allocations have the stack. The rules use names
 //! only, since a snapshot has no source text: `x.to("cuda")` leaves no frame but the line that calls it.
@@ -101,7 +101,7 @@ pub const RULES: [FrameRule; 48] = [
     rule(Traits::OPTIMIZER, Text::Has("_single_tensor_"), Text::Has("optim")),
     rule(Traits::OPTIMIZER, Text::Is("_init_group"), Text::Has("optim")),
     rule(Traits::ZERO_GRAD, Text::Is("zero_grad"), Text::Any),
-    // Both the call `loss.backward()` and the `backward` of a function of the user's.
+    // Both the call `loss.backward()` and the `backward` of a user's function.
     rule(Traits::BACKWARD, Text::Is("backward"), Text::Any),
     rule(Traits::BACKWARD, Text::Is("_make_grads"), Text::Any),
     rule(Traits::BACKWARD, Text::Is("_engine_run_backward"), Text::Any),
@@ -175,8 +175,8 @@ impl Index<&Symbols> for StackTraits {
         }));
         let new = stacks.len() as u32..symbols.stack_count() as u32;
         stacks.extend(new.map(|id| {
-            let of = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
-            let of_stack = symbols.stack(StackId(id)).iter().map(of).fold(Traits::default(), Traits::and);
+            let traits = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
+            let of_stack = symbols.stack(StackId(id)).iter().map(traits).fold(Traits::default(), Traits::and);
             if symbols.recorded(StackId(id)) == Recorded::Lost { Traits::LOST } else { of_stack }
         }));
     }

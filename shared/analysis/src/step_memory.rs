@@ -1,10 +1,10 @@
-//! What each line holds in one step: at the step's end, and at most.
+//! The memory of each line in one step: at the step's end, and at most.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-use super::steps::Step;
+use super::steps::TrainingStep;
 use query::StepMemory;
 use replay::{Change, Replayed};
 use trace::frames::StackId;
@@ -25,7 +25,7 @@ impl<K: Copy + Eq + Hash> StepSums<K> {
     pub fn build(
         Replayed { trace, replay, .. }: Replayed<'_>,
         active: impl IntoIterator<Item = u32>,
-        step: &Step,
+        step: &TrainingStep,
         mut key: impl FnMut(StackId) -> K,
     ) -> Self {
         let mut sums = Self { lines: FxHashMap::default(), all: StepMemory::default(), peak_position: step.from };
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     /// What a slow model finds: the state at every position of the step.
-    fn slow(replay: &Replay, step: &Step) -> (FxHashMap<u32, StepMemory>, StepMemory) {
+    fn slow(replay: &Replay, step: &TrainingStep) -> (FxHashMap<u32, StepMemory>, StepMemory) {
         let mut lines: FxHashMap<u32, StepMemory> = FxHashMap::default();
         let mut all = StepMemory::default();
         for position in step.from..=step.to {
@@ -118,7 +118,7 @@ mod tests {
             let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
             let last = replay.positions();
             let (from, to) = (ends.0.min(ends.1).min(last), ends.0.max(ends.1).min(last));
-            let step = Step { number: 1, from, to, is_whole: true };
+            let step = TrainingStep { number: 1, from, to, is_whole: true };
             let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
             let sums = StepSums::build(input, replay.active_at(from), &step, |stack| stack.0);
             let (wanted, all) = slow(&replay, &step);
@@ -127,7 +127,8 @@ mod tests {
             let found: FxHashMap<u32, StepMemory> =
                 sums.lines.into_iter().filter(|(_, line)| line.peak > 0).collect();
             prop_assert_eq!(found, wanted);
-            let (_, at_peak) = slow(&replay, &Step { from: sums.peak_position, to: sums.peak_position, ..step });
+            let peak = TrainingStep { from: sums.peak_position, to: sums.peak_position, ..step };
+            let (_, at_peak) = slow(&replay, &peak);
             prop_assert_eq!(at_peak.peak, all.peak);
         }
     }

@@ -12,7 +12,7 @@ use trace::Tags;
 use trace::frames::{FrameId, StackId, Symbols};
 use trace::units::{Address, PoolId};
 
-/// Where a term is searched.
+/// The data that a term is searched in.
 #[derive(Clone, Copy, Debug)]
 pub struct Field<'a> {
     /// Strings, frames and stacks.
@@ -142,8 +142,8 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
                 matches.append(first, a.begin.range(new).map(|begin| begin == 0), &a.requested);
             }
             Term::Category(category) => {
-                let of = |id: usize| field.categories.map(|categories| categories.get(id as u32));
-                matches.append(first, new.map(|id| of(id) == Some(*category)), &a.requested);
+                let category_of = |id: usize| field.categories.map(|categories| categories.get(id as u32));
+                matches.append(first, new.map(|id| category_of(id) == Some(*category)), &a.requested);
             }
             Term::Not(term) => {
                 parts.resize_with(1, Self::default);

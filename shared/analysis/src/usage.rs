@@ -35,7 +35,7 @@ pub struct Usage {
     /// The largest sum of reserved bytes over the trace.
     pub peak_reserved: u64,
     /// The running sums, by stack number.
-    live: Vec<Live>,
+    live: Vec<RunningUsage>,
     /// Requested bytes that are active at [`Self::until`].
     live_in_all: u64,
     /// Bytes reserved at [`Self::until`].
@@ -46,7 +46,7 @@ pub struct Usage {
 
 /// The running sums of one call site.
 #[derive(Clone, Copy, Debug, Default)]
-struct Live {
+struct RunningUsage {
     /// Active requested bytes.
     bytes: u64,
     /// Those bytes, each times the position at which it became active.
@@ -83,7 +83,7 @@ impl Index<Replayed<'_>> for Usage {
     }
 
     fn bytes(&self) -> usize {
-        self.sites.capacity() * size_of::<SiteUsage>() + self.live.capacity() * size_of::<Live>()
+        self.sites.capacity() * size_of::<SiteUsage>() + self.live.capacity() * size_of::<RunningUsage>()
     }
 }
 
@@ -91,7 +91,7 @@ impl Usage {
     fn begin(&mut self, replay: &Replay, position: u32, id: u32) {
         let (bytes, stack) = look_up(replay, id);
         if self.live.len() <= stack {
-            self.live.resize(stack + 1, Live::default());
+            self.live.resize(stack + 1, RunningUsage::default());
             self.sites.resize(stack + 1, SiteUsage::default());
         }
         let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };

@@ -79,17 +79,17 @@ impl WindowSums {
                 Change::Begin(id) => {
                     let Some(a) = replay.allocations.get(id) else { return };
                     now = now.saturating_add(a.requested);
-                    let of = sums.of(a.stack);
-                    of.allocated.add(a.requested);
-                    of.kept.add(a.requested);
+                    let amounts = sums.of(a.stack);
+                    amounts.allocated.add(a.requested);
+                    amounts.kept.add(a.requested);
                 }
                 Change::End(id) => {
                     let Some(a) = replay.allocations.get(id) else { return };
                     now = now.saturating_sub(a.requested);
-                    let of = sums.of(a.stack);
-                    of.freed.add(a.requested);
+                    let amounts = sums.of(a.stack);
+                    amounts.freed.add(a.requested);
                     if a.begin > from {
-                        of.kept = of.kept.less(Amount { bytes: a.requested, count: 1 });
+                        amounts.kept = amounts.kept.less(Amount { bytes: a.requested, count: 1 });
                     }
                     sums.wait(input, id, &a, position);
                 }
@@ -132,8 +132,8 @@ impl WindowSums {
             return;
         }
         let us = time(until).saturating_sub(time(a.freed.max(self.from))).max(0).unsigned_abs();
-        let of = self.of(a.stack);
-        of.waited_us = of.waited_us.saturating_add(us);
+        let amounts = self.of(a.stack);
+        amounts.waited_us = amounts.waited_us.saturating_add(us);
         let waits = &mut self.waits;
         waits.blocks += 1;
         waits.byte_us = waits.byte_us.saturating_add(u128::from(a.size) * u128::from(us));

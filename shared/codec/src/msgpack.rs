@@ -179,7 +179,7 @@ impl<'a> MapReader<'a> {
         self.with(decode::read_bool)
     }
 
-    /// Reads a length of so many bytes.
+    /// Reads a length of this many bytes.
     fn length(&mut self, bytes: u32) -> Checked<u64> {
         Ok(self.bytes(bytes)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
     }

@@ -36,7 +36,7 @@ fn blocks(case: &Case<'_>, state: &AllocatorState, range: usize) -> Vec<Block> {
     state.active_in(range).iter().map(block).collect()
 }
 
-fn described(case: &Case<'_>, block: Block) -> HeldBlock {
+fn held_block(case: &Case<'_>, block: Block) -> HeldBlock {
     let allocation = case.replay.allocations.get(block.allocation);
     let stack = allocation.map_or(0, |allocation| allocation.stack.0);
     HeldBlock {
@@ -50,11 +50,11 @@ fn described(case: &Case<'_>, block: Block) -> HeldBlock {
 }
 
 /// Returns the block that ends where a gap of range `range` begins, and the one that begins where it ends.
-pub(super) fn beside(case: &Case<'_>, state: &AllocatorState, range: usize, gap: Gap) -> [Option<HeldBlock>; 2] {
+pub(super) fn neighbours(case: &Case<'_>, state: &AllocatorState, range: usize, gap: Gap) -> [Option<HeldBlock>; 2] {
     let blocks = blocks(case, state, range);
     let before = blocks.iter().rev().find(|block| block.end() == gap.address.0);
     let behind = blocks.iter().find(|block| block.address == gap.end());
-    [before, behind].map(|block| block.map(|block| described(case, *block)))
+    [before, behind].map(|block| block.map(|block| held_block(case, *block)))
 }
 
 /// Returns the place in one of these ranges that would hold `requested` bytes if the fewest bytes of blocks were gone;
@@ -72,13 +72,13 @@ pub(super) fn obstacle(case: &Case<'_>, state: &AllocatorState, ranges: &[usize]
     let (count, sum) = (blocks.len() as u32, bytes(&blocks));
     blocks.sort_by_key(|block| (std::cmp::Reverse(block.size), block.address));
     blocks.truncate(LISTED);
-    let largest = blocks.into_iter().map(|block| described(case, block)).collect();
+    let largest = blocks.into_iter().map(|block| held_block(case, block)).collect();
     Some(Obstacle { address: Address(address), blocks: count, bytes: sum, largest })
 }
 
 /// Blocks that keep segments with gaps from being released.
 pub(super) struct Pins {
-    /// The block of the line's that is in the middle by age. The line is the one in whose segments most is free.
+    /// The block of median age of one line: the line in whose segments most is free.
     pub(super) block: HeldBlock,
     /// The number of the line's blocks, and their bytes.
     pub(super) own: (u32, u64),
@@ -118,7 +118,7 @@ pub(super) fn pins(case: &Case<'_>, state: &AllocatorState, is_own: impl Fn(&Ran
     let (_, (_, mut own)) = lines.into_iter().max_by(|(a, (x, _)), (b, (y, _))| x.cmp(y).then_with(|| b.cmp(a)))?;
     let bytes = own.iter().fold(0_u64, |sum, block| sum.saturating_add(block.size));
     own.sort_by_key(|block| case.replay.allocations.begin.get(block.allocation as usize));
-    let block = described(case, *own.get(own.len() / 2)?);
+    let block = held_block(case, *own.get(own.len() / 2)?);
     Some(Pins { block, own: (own.len() as u32, bytes), all, segments })
 }
 

@@ -1,5 +1,4 @@
-//! What stood in the way of a request, from the memory at that moment alone. What led there (a leak, a spike) is up to
-//! the verdict.
+//! The cause of a failure, from the memory at that moment alone. The verdict adds what led there (a leak, a spike).
 
 use query::diagnosis::{Cause, FailedRequest};
 use trace::units::Bytes;
@@ -13,8 +12,8 @@ const MOST_PERCENT: u64 = 50;
 /// Others hold far more than a request if they hold this many times as much.
 const FAR_MORE: u64 = 4;
 
-/// What a driver may be unable to give of the memory that it reports as free. An H200 with driver 580 refused 42 MiB of
-/// 43.1 MiB.
+/// The part of the memory reported as free that a driver may be unable to give. An H200 with driver 580 refused 42 MiB
+/// of 43.1 MiB.
 const DRIVER_KEEPS: u64 = 16 << 20;
 /// The driver's page.
 const PAGE: u64 = 2 << 20;
@@ -39,7 +38,7 @@ pub(super) fn refused_free(driver_free: u64, asked: u64) -> String {
     format!(" The driver refused {asked}, though it reported {free} as free: it can't always give the last few MiB.")
 }
 
-/// Returns whether `part` is at least so many percent of `whole`.
+/// Returns whether `part` is at least this many percent of `whole`.
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent) && part > 0
 }

@@ -1,4 +1,4 @@
-//! How memory came to be what it was when a request failed: whether it rose for a moment above what the program uses
+//! How memory use developed before a request failed: whether it rose for a moment above what the program uses
 //! otherwise, as when a checkpoint is saved, or to a level that no earlier step had.
 
 use super::Case;
@@ -31,9 +31,9 @@ pub(super) struct Spike {
     pub(super) otherwise: u64,
 }
 
-/// What one call site held.
+/// The memory of one call site.
 #[derive(Clone, Copy, Default)]
-struct Live {
+struct SiteMemory {
     bytes: u64,
     /// The position at which it last began to hold something.
     since: u32,
@@ -42,53 +42,53 @@ struct Live {
 }
 
 /// The requested memory up to a position: of each call site, and over time.
-pub(super) struct Course {
+pub(super) struct MemoryHistory {
     position: u32,
-    sites: Vec<Live>,
+    sites: Vec<SiteMemory>,
     total: u64,
     /// The least and the most in each part of the events. In a part without a change, the least is above the most.
     parts: Vec<(u64, u64)>,
 }
 
-impl Course {
+impl MemoryHistory {
     pub(super) fn until(case: &Case<'_>, position: u32) -> Self {
         let allocations = &case.replay.allocations;
-        let of = |id: u32| {
+        let allocated = |id: u32| {
             let i = id as usize;
             (allocations.stack.get(i).unwrap_or(0) as usize, allocations.requested.get(i).unwrap_or(0))
         };
         let parts = vec![(u64::MAX, 0); PARTS as usize];
-        let mut course = Self { position, sites: Vec::new(), total: 0, parts };
+        let mut history = Self { position, sites: Vec::new(), total: 0, parts };
         for id in case.replay.active_at(0) {
-            let (stack, bytes) = of(id);
-            course.begin(0, stack, bytes);
+            let (stack, bytes) = allocated(id);
+            history.begin(0, stack, bytes);
         }
         case.replay.changes(case.trace, 0, position, |now, change| {
             match change {
                 Change::Begin(id) => {
-                    let (stack, bytes) = of(id);
-                    course.begin(now, stack, bytes);
+                    let (stack, bytes) = allocated(id);
+                    history.begin(now, stack, bytes);
                 }
                 Change::End(id) => {
-                    let (stack, bytes) = of(id);
-                    if let Some(site) = course.sites.get_mut(stack) {
+                    let (stack, bytes) = allocated(id);
+                    if let Some(site) = history.sites.get_mut(stack) {
                         site.bytes = site.bytes.saturating_sub(bytes);
                     }
-                    course.total = course.total.saturating_sub(bytes);
+                    history.total = history.total.saturating_sub(bytes);
                 }
                 Change::Freed(_) | Change::Reserved(_) => return,
             }
-            let (part, total) = (course.part(now), course.total);
-            if let Some((least, most)) = course.parts.get_mut(part) {
+            let (part, total) = (history.part(now), history.total);
+            if let Some((least, most)) = history.parts.get_mut(part) {
                 (*least, *most) = ((*least).min(total), (*most).max(total));
             }
         });
-        course
+        history
     }
 
     fn begin(&mut self, now: u32, stack: usize, bytes: u64) {
         if self.sites.len() <= stack {
-            self.sites.resize(stack + 1, Live::default());
+            self.sites.resize(stack + 1, SiteMemory::default());
         }
         let Some(site) = self.sites.get_mut(stack) else { return };
         if site.bytes == 0 {
@@ -105,11 +105,11 @@ impl Course {
 
     /// Returns the spike in which a request of `requested` bytes failed, if there was one.
     pub(super) fn spike(&self, case: &Case<'_>, requested: u64) -> Option<Spike> {
-        let latest = |site: &Live| {
+        let latest = |site: &SiteMemory| {
             let is_late = site.since > self.position - self.position / LAST_PART;
             if is_late { site.bytes } else { 0 }
         };
-        // What has no name is many lines.
+        // Stacks without a frame combine many lines.
         let is_named = |stack: u32| case.best_frames.frame(case.symbols.stack(StackId(stack))).is_some();
         let named = (0_u32..).zip(&self.sites).filter(|(stack, _)| is_named(*stack));
         let (stack, site) = named.max_by_key(|(_, site)| latest(site))?;
@@ -174,7 +174,7 @@ fn steps(parts: &[(u64, u64)], peak: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Patient;
+    use crate::testing::TestCase;
 
     /// Steps that each hold 8 MB for a moment, beside 4 MB of weights; then `end`.
     fn spike(steps: usize, end: &str, requested: u64) -> Option<(String, u64)> {
@@ -194,10 +194,10 @@ alloc 0x10000000 4000000 weights@/m/a.py:1
             }
         }
         lines += end;
-        let patient = Patient::new(&lines);
-        let case = patient.case();
+        let test_case = TestCase::new(&lines);
+        let case = test_case.case();
         let position = case.replay.positions();
-        Course::until(&case, position).spike(&case, requested).map(|spike| (spike.line, spike.bytes))
+        MemoryHistory::until(&case, position).spike(&case, requested).map(|spike| (spike.line, spike.bytes))
     }
 
     #[test]
@@ -233,9 +233,9 @@ alloc 0x10000000 4000000 weights@/m/a.py:1
     #[test]
     fn a_first_rise_is_a_new_high_and_a_repeated_one_is_not() {
         let is_new_high = |lines: &str, requested| {
-            let patient = Patient::new(&format!("segment_alloc 0x10000000 104857600\n{lines}"));
-            let case = patient.case();
-            Course::until(&case, case.replay.positions()).is_new_high(requested)
+            let test_case = TestCase::new(&format!("segment_alloc 0x10000000 104857600\n{lines}"));
+            let case = test_case.case();
+            MemoryHistory::until(&case, case.replay.positions()).is_new_high(requested)
         };
         let rise = "alloc 0x10000000 1000000\nalloc 0x10100000 9000000\n";
         let step = format!("{rise}free 0x10100000\n");

@@ -100,7 +100,7 @@ impl<'a> Failures<'a> {
             active: totals.active,
             reserved: totals.reserved,
             capacity,
-            // Where segments may be missing, what they hold is nobody else's.
+            // Where segments may be missing, their memory would count as held by others.
             held_by_others: capacity.filter(|_| trace.losses.is_empty()).and_then(|bytes| bytes.checked_sub(in_use)),
             missing: self.rules.missing(
                 event.size,
@@ -117,7 +117,7 @@ impl<'a> Failures<'a> {
             is_expandable,
             cached_in_reach: gaps.iter().fold(0, |sum: u64, (_, gap)| sum.saturating_add(gap.size)),
             nearest_gap: nearest.map(|(_, gap)| (gap.address, gap.size)),
-            beside_gap: nearest.map(|(i, gap)| blocking::beside(self.case, &state, i, gap)).unwrap_or_default(),
+            beside_gap: nearest.map(|(i, gap)| blocking::neighbours(self.case, &state, i, gap)).unwrap_or_default(),
             obstacle: blocking::obstacle(self.case, &state, &reach, event.size),
             lines: lines(self.case, replay, position),
             ..FailedRequest::default()
@@ -140,7 +140,8 @@ impl<'a> Failures<'a> {
             return self.rules.pages(requested, is_small(requested));
         };
         let mut mapped = self.mappings.until(position, first.stream, first.pool, first.is_small);
-        // Without recorded pools, another pool's mappings are among them: what it still has shows which.
+        // Without recorded pools, mappings of other pools are among them: those that overlap the other pools' ranges
+        // are removed.
         let is_own = |i: usize| reach.binary_search(&i).is_ok();
         let others: Vec<_> = (0..).zip(&state.ranges).filter(|(i, _)| !is_own(*i)).map(|(_, range)| range).collect();
         mapped.retain(|(start, end)| others.iter().all(|range| range.end() <= *start || *end <= range.address.0));

@@ -81,7 +81,7 @@ impl<'a> Case<'a> {
         streams
     }
 
-    /// Returns what leaks are looked for in.
+    /// Returns the input of a search for leaks.
     const fn leak_source(&self) -> LeakSource<'a> {
         let Self { trace, replay, symbols, best_frames, .. } = *self;
         LeakSource { trace, replay, symbols, best_frames }
@@ -144,11 +144,11 @@ pub fn failure_facts(case: &Case<'_>, position: u32) -> Option<String> {
 /// Returns what the active memory at a position is used for.
 fn categories(case: &Case<'_>, position: u32) -> Vec<HeldCategory> {
     let replay = case.replay;
-    let told = case.roles.categories(case.replayed(), case.symbols);
-    told.held(replay, replay.active_at(position).into_iter())
+    let categories = case.roles.categories(case.replayed(), case.symbols);
+    categories.held(replay, replay.active_at(position).into_iter())
 }
 
-/// Returns the finding about the failure of a verdict. It states the facts: the cause stands in the verdict.
+/// Returns the finding about the failure of a verdict. It states the facts; the verdict states the cause.
 fn out_of_memory(trace: &DeviceTrace, verdict: &Verdict, subject: &FailedRequest, failed: u32) -> Finding {
     let mut finding = failure_finding(trace, subject.position(), &subject.message, failed);
     finding.evidence = verdict.stack.map(Evidence::Site);

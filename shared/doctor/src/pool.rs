@@ -1,5 +1,5 @@
-//! Which pool a failed request was for. Traces record that since torch 2.12; before, it follows from what was allocated
-//! around it, if it can be told.
+//! Which pool a failed request was for. Traces record that since torch 2.12; for older ones, it is inferred from the
+//! allocations around it, where possible.
 
 use super::Case;
 use query::diagnosis::PoolBasis;
@@ -56,13 +56,13 @@ pub(super) fn sentence(pool: PoolId, basis: PoolBasis) -> String {
 mod tests {
     use super::*;
     use crate::diagnose;
-    use crate::testing::Patient;
+    use crate::testing::TestCase;
 
     /// Two segments of 20 MiB, the second one in a private pool, and then these lines.
     fn found(lines: &str) -> (PoolId, PoolBasis, u64, String) {
         let segments = "segment_alloc 0x10000000 20971520\nsegment_alloc 0x20000000 20971520 pool=1\n";
-        let patient = Patient::new(&format!("{segments}{lines}"));
-        let failed = diagnose(&patient.case()).ooms.remove(0);
+        let test_case = TestCase::new(&format!("{segments}{lines}"));
+        let failed = diagnose(&test_case.case()).ooms.remove(0);
         (failed.pool, failed.pool_basis, failed.largest_servable >> 20, failed.message)
     }
 
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn without_private_pools_there_is_one() {
-        let patient = Patient::new("segment_alloc 0x10000000 20971520\nalloc 0x10000000 1000\noom 0 16777216");
-        let failed = diagnose(&patient.case()).ooms.remove(0);
+        let test_case = TestCase::new("segment_alloc 0x10000000 20971520\nalloc 0x10000000 1000\noom 0 16777216");
+        let failed = diagnose(&test_case.case()).ooms.remove(0);
         assert_eq!((failed.pool, failed.pool_basis), (PoolId::default(), PoolBasis::Only));
         assert!(!failed.message.contains("pool"), "{}", failed.message);
     }

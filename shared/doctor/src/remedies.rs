@@ -1,4 +1,4 @@
-//! What to try, by cause. All of it is advice: nothing here was checked on the trace. `whatif` can check the settings.
+//! The remedies for each cause. They are advice that was not checked on the trace. `whatif` can check the settings.
 
 use rustc_hash::FxHashSet;
 
@@ -19,8 +19,8 @@ use trace::units::Bytes;
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
 pub(super) const EXPANDABLE: &str = "expandable_segments:True";
-/// Said of a setting where those of the run are not known.
-const BESIDE: &str = " Add it to the settings that the run has, after a comma.";
+/// Appended to a setting if those of the run are unknown.
+const ADD_TO_SETTINGS: &str = " Add it to the settings that the run has, after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
@@ -43,11 +43,11 @@ pub(super) fn of(
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
-        Cause::Full => full(case, failed),
+        Cause::Full => remedies_if_full(case, failed),
         Cause::Fragmented => fragmented(case, failed, obstruction),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
-        Cause::OtherProcess => beside_others(case, failed),
+        Cause::OtherProcess => with_other_processes(case, failed),
         Cause::Spike => spike(line),
     };
     if obstruction.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
@@ -79,7 +79,7 @@ pub(super) fn of(
 pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     let mut remedies = match cause {
         Cause::None => Vec::new(),
-        Cause::Leak | Cause::Full | Cause::Spike => less_of_something(),
+        Cause::Leak | Cause::Full | Cause::Spike => general_remedies(),
         Cause::Fragmented => (!is_expandable).then(|| grow(None)).into_iter().chain([round(None)]).collect(),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => vec![Remedy::advice("Raise the limit.").with_copy(NO_LIMIT)],
@@ -121,17 +121,17 @@ pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32)
 
 /// Returns the advice to use expandable segments, unless the trace has them.
 fn expandable(case: &Case<'_>) -> Option<Remedy> {
-    // Settings may be missing, and then the trace tells.
+    // Settings may be missing, and then the trace shows them.
     let has_them = case.settings.expandable_segments
         || case.trace.segments.iter().any(|segment| segment.is_expandable)
         || case.trace.events.action.iter().any(|action| action == Action::SegmentMap as u8);
     (!has_them).then(|| grow(Some(&case.settings.conf)))
 }
 
-/// Adds a setting to copy, beside those of the run if they are known.
+/// Adds a setting to copy, together with those of the run if they are known.
 fn set(text: &str, conf: Option<&str>, setting: &str) -> Remedy {
-    let beside = if conf.is_none() { BESIDE } else { "" };
-    Remedy::advice([text, beside].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
+    let added = if conf.is_none() { ADD_TO_SETTINGS } else { "" };
+    Remedy::advice([text, added].concat()).with_setting(&merged(conf.unwrap_or_default(), setting))
 }
 
 fn grow(conf: Option<&str>) -> Remedy {
@@ -160,11 +160,11 @@ fn round(conf: Option<&str>) -> Remedy {
 }
 
 /// Returns the advice for gaps that no setting joins.
-pub(super) fn ask_early(line: &str) -> Remedy {
-    let whose = if line.is_empty() { String::new() } else { format!(" of {line}") };
+pub(super) fn allocate_early(line: &str) -> Remedy {
+    let of_line = if line.is_empty() { String::new() } else { format!(" of {line}") };
     Remedy::advice(format!(
-        "Allocate the large tensor{whose} once, before the blocks that lie between the gaps, and use it again; or free \
-         neighbouring blocks together, so that larger gaps remain."
+        "Allocate the large tensor{of_line} once, before the blocks that lie between the gaps, and use it again; or \
+         free neighbouring blocks together, so that larger gaps remain."
     ))
 }
 
@@ -182,7 +182,7 @@ fn leak(line: &str) -> Vec<Remedy> {
     ]
 }
 
-fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
+fn remedies_if_full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     // Such a request would have fitted into a smaller segment.
     let is_in_large = failed.requested > SMALL_SIZE && failed.requested < MIN_LARGE_ALLOC && !failed.is_expandable;
     if is_in_large && failed.asked_of_driver > failed.whole() && failed.requested <= failed.whole() {
@@ -196,20 +196,20 @@ fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     if !case.roles.is_training(case.symbols) {
         let has_cache = failed.lines.iter().any(|held| is_cache(&held.line));
         // A run that failed in its first forward pass shows no training yet.
-        return if has_cache { serve_less() } else { less_of_something() };
+        return if has_cache { serving_remedies() } else { general_remedies() };
     }
     vec![
         Remedy::advice("Use a smaller batch or shorter sequences, and accumulate gradients over several of them."),
         Remedy::advice("Recompute activations in the backward pass instead of keeping them.").with_copy(RECOMPUTE),
         Remedy::advice(
-            "Hold less beside activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
+            "Hold less besides activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
              divided over several devices (FSDP).",
         ),
     ]
 }
 
 /// Returns what to try for a server of a model.
-fn serve_less() -> Vec<Remedy> {
+fn serving_remedies() -> Vec<Remedy> {
     vec![
         Remedy::advice("Bound the KV cache: allocate pages of one size, and admit a request only if it has room."),
         Remedy::advice("Serve fewer requests at once, or shorter contexts."),
@@ -220,7 +220,7 @@ fn serve_less() -> Vec<Remedy> {
 }
 
 /// Returns what to try if it is not known whether the program trains.
-fn less_of_something() -> Vec<Remedy> {
+fn general_remedies() -> Vec<Remedy> {
     vec![
         Remedy::advice("Use a smaller batch, shorter sequences, or fewer requests at once."),
         Remedy::advice(
@@ -263,7 +263,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction
         });
     }
     if remedies.is_empty() || !grows && failed.obstacle.is_none() {
-        remedies.insert(0, ask_early(&failed.line));
+        remedies.insert(0, allocate_early(&failed.line));
     }
     remedies
 }
@@ -273,8 +273,8 @@ fn is_of_step(case: &Case<'_>, block: &HeldBlock, is_young: bool) -> bool {
     if !case.roles.is_training(case.symbols) {
         return false;
     }
-    let told = case.roles.categories(case.replayed(), case.symbols).get(block.allocation);
-    is_young || matches!(told, Category::Activations | Category::Gradients | Category::Temporary)
+    let category = case.roles.categories(case.replayed(), case.symbols).get(block.allocation);
+    is_young || matches!(category, Category::Activations | Category::Gradients | Category::Temporary)
 }
 
 /// Returns whether the requests that large pools serve have more than a few sizes.
@@ -309,9 +309,9 @@ fn limit(failed: &FailedRequest) -> Vec<Remedy> {
     ]
 }
 
-/// Returns what to try beside other processes. If what this program has in gaps would have been enough in one piece, that is
-/// also to let segments grow, which a run of the trace can check.
-fn beside_others(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
+/// Returns what to try if other processes hold memory. If what this program has in gaps would have been enough in one
+/// piece, that is also to let segments grow, which a run of the trace can check.
+fn with_other_processes(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     let own = expandable(case).filter(|_| failed.fits_if_packed());
     other_process().into_iter().chain(own).collect()
 }

@@ -1,4 +1,5 @@
-//! What the allocator asked the driver for when a request failed, and what would have been enough for it.
+//! The memory that the allocator asked the driver for when a request failed, and the memory that would have been
+//! enough.
 
 use allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE, segment_size};
 use allocator::{AllocatorConfig, TORCH_2_15, parse};
@@ -53,13 +54,13 @@ impl Rules {
         segment_size(requested, self.large_segment_size)
     }
 
-    /// Returns the pages that hold so many bytes.
+    /// Returns the pages that hold this many bytes.
     pub(super) fn pages(&self, bytes: u64, is_small: bool) -> u64 {
         bytes.checked_next_multiple_of(self.page(is_small)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the bytes that had to be free beside `cached` and `driver_free` for a request, if all free memory had
-    /// been in one piece; 0 if it would have fitted then.
+    /// Returns the bytes that had to be free in addition to `cached` and `driver_free` for a request, if all free
+    /// memory had been in one piece; 0 if it would have fitted then.
     pub(super) fn missing(&self, requested: u64, is_expandable: bool, cached: u64, driver_free: u64) -> u64 {
         let of_cached = requested.saturating_sub(cached);
         let of_driver = if is_expandable {
@@ -92,9 +93,10 @@ impl Rules {
                 continue;
             }
             let pieces = pieces(first, end, own.into_iter());
-            let unmapped = pieces.iter().enumerate().filter(|(_, piece)| piece.kind == Kind::Unmapped);
+            let unmapped = pieces.iter().enumerate().filter(|(_, piece)| piece.kind == PieceKind::Unmapped);
             for (at, _) in unmapped {
-                let before = at.checked_sub(1).and_then(|i| pieces.get(i)).filter(|piece| piece.kind == Kind::Free);
+                let before =
+                    at.checked_sub(1).and_then(|i| pieces.get(i)).filter(|piece| piece.kind == PieceKind::Free);
                 let start = at - usize::from(before.is_some());
                 if let Some(asked) = map(pieces.get(start..).unwrap_or(&[]), requested, page) {
                     return asked;
@@ -111,7 +113,7 @@ pub(super) const fn is_small(requested: u64) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     Free,
     Used,
     Unmapped,
@@ -120,11 +122,11 @@ enum Kind {
 /// A part of the addresses of an expandable segment.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    kind: Kind,
+    kind: PieceKind,
     size: u64,
 }
 
-/// Returns the pieces of the addresses from `first` on. Behind `end`, nothing was ever mapped.
+/// Returns the pieces of the addresses from `first` on. After `end`, nothing was ever mapped.
 fn pieces<'a>(first: u64, end: u64, ranges: impl Iterator<Item = &'a ((u64, u64), Vec<Gap>)>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut at = first;
@@ -134,21 +136,21 @@ fn pieces<'a>(first: u64, end: u64, ranges: impl Iterator<Item = &'a ((u64, u64)
         }
     };
     for ((start, range_end), gaps) in ranges {
-        add(Kind::Unmapped, at, *start);
+        add(PieceKind::Unmapped, at, *start);
         at = *start;
         for gap in gaps {
-            add(Kind::Used, at, gap.address.0);
-            add(Kind::Free, gap.address.0, gap.end());
+            add(PieceKind::Used, at, gap.address.0);
+            add(PieceKind::Free, gap.address.0, gap.end());
             at = gap.end();
         }
-        add(Kind::Used, at, *range_end);
+        add(PieceKind::Used, at, *range_end);
         at = *range_end;
     }
-    add(Kind::Unmapped, at, end.max(at));
+    add(PieceKind::Unmapped, at, end.max(at));
     // The addresses of a segment are more than the device has memory.
     match pieces.last_mut() {
-        Some(last) if last.kind == Kind::Unmapped => last.size = u64::MAX,
-        _ => pieces.push(Piece { kind: Kind::Unmapped, size: u64::MAX }),
+        Some(last) if last.kind == PieceKind::Unmapped => last.size = u64::MAX,
+        _ => pieces.push(Piece { kind: PieceKind::Unmapped, size: u64::MAX }),
     }
     pieces
 }
@@ -158,9 +160,9 @@ fn map(pieces: &[Piece], requested: u64, page: u64) -> Option<u64> {
     let (mut have, mut asked) = (0_u64, 0_u64);
     for piece in pieces {
         match piece.kind {
-            Kind::Used => return None,
-            Kind::Free => have = have.saturating_add(piece.size),
-            Kind::Unmapped => {
+            PieceKind::Used => return None,
+            PieceKind::Free => have = have.saturating_add(piece.size),
+            PieceKind::Unmapped => {
                 let missing = requested.saturating_sub(have).min(piece.size);
                 let mapped = missing.checked_next_multiple_of(page).unwrap_or(u64::MAX).min(piece.size);
                 asked = asked.saturating_add(mapped);
@@ -186,7 +188,7 @@ fn merge(intervals: &mut Vec<(u64, u64)>) {
     });
 }
 
-/// Where memory was mapped in a trace: for each event its position, stream, pool, kind of segment, and addresses.
+/// The memory that was mapped in a trace: for each event its position, stream, pool, kind of segment, and addresses.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
     events: Vec<Mapping>,
@@ -272,7 +274,7 @@ mod tests {
         assert_eq!([asked(16, tail, &[]), asked(35, tail, &[]), asked(36, tail, &[])], [20, 20, 40]);
         // A gap that does not touch the end is of no use.
         assert_eq!(asked(35, &[((1_000, 1_100), &[(1_020, 1_050)])], &[]), 40);
-        // The addresses before it were mapped once: 40 MiB of them, with 10 MiB free behind.
+        // The addresses before it were mapped once: 40 MiB of them, with 10 MiB free after.
         let head: &[Mapped<'_>] = &[((1_040, 1_100), &[(1_040, 1_050)])];
         assert_eq!(asked(50, head, &[(1_000, 1_100)]), 40);
         assert_eq!(asked(51, head, &[(1_000, 1_100)]), 60, "too long for the head");

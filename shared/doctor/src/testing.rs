@@ -14,7 +14,7 @@ use trace::{DeviceTrace, Snapshot};
 use crate::{Case, diagnose};
 
 /// A trace with everything that the doctor looks at.
-pub struct Patient {
+pub struct TestCase {
     /// The snapshot, without the device.
     pub snapshot: Snapshot,
     /// The device.
@@ -27,13 +27,13 @@ pub struct Patient {
     roles: Roles,
 }
 
-impl Patient {
-    /// Returns a patient with the trace of these lines (see [`trace::testing`]).
+impl TestCase {
+    /// Returns a test case with the trace of these lines (see [`trace::testing`]).
     pub fn new(lines: &str) -> Self {
         Self::of(snapshot(lines))
     }
 
-    /// A patient with the first device of a snapshot.
+    /// Returns a test case with the first device of a snapshot.
     pub fn of(mut snapshot: Snapshot) -> Self {
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);

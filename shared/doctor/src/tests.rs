@@ -1,16 +1,16 @@
 //! Traces of which the verdict is known.
 
 use super::*;
-use crate::testing::Patient;
+use crate::testing::TestCase;
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 
 const MIB: u64 = 1 << 20;
 
 fn diagnosis(lines: &str, capacity: Option<u64>) -> Diagnosis {
-    let mut patient = Patient::new(lines);
-    patient.capacity = capacity;
-    diagnose(&patient.case())
+    let mut test_case = TestCase::new(lines);
+    test_case.capacity = capacity;
+    diagnose(&test_case.case())
 }
 
 /// A segment of `mib` MiB at `0x10000000`.
@@ -267,7 +267,7 @@ fn the_sentence_names_what_held_most() {
         assert!(verdict.line.is_some(), "{}", verdict.sentence);
     }
     // The verdict of a leak has its bytes.
-    let leak = Patient::new(&(segment(64) + &every_step(40) + &oom(0, 20))).diagnosis().verdict.sentence;
+    let leak = TestCase::new(&(segment(64) + &every_step(40) + &oom(0, 20))).diagnosis().verdict.sentence;
     assert!(leak.starts_with("A leak: keep") && !leak.contains("held most"), "{leak}");
 }
 
@@ -301,7 +301,7 @@ fn every_failure_has_its_facts() {
     assert_eq!((first.cached, first.largest_servable, first.gaps, first.allocated), (6 * MIB, 2 * MIB, 3, 6 * MIB));
     assert_eq!((first.missing, second.missing), (0, 2 * MIB));
     assert_eq!((first.lines[0].bytes, first.lines[0].count), (6 * MIB, 3));
-    // The gap at the start has a block behind it.
+    // The gap at the start has a block after it.
     let [before, behind] = &first.beside_gap;
     assert_eq!((first.nearest_gap, before), (Some((trace::units::Address(0x1000_0000), 2 * MIB)), &None));
     assert_eq!(behind.as_ref().map(|block| block.address.0), Some(0x1000_0000 + 2 * MIB));
@@ -310,16 +310,16 @@ fn every_failure_has_its_facts() {
     // Allocations follow, so the first failure is the decisive one.
     assert_eq!(found.verdict.position, Some(first.position()));
     assert_eq!(
-        diagnose_failure(&Patient::new(&lines).case(), second.position()).map(|found| found.ooms[0].event),
+        diagnose_failure(&TestCase::new(&lines).case(), second.position()).map(|found| found.ooms[0].event),
         Some(second.event)
     );
-    assert_eq!(diagnose_failure(&Patient::new(&lines).case(), 3), None);
+    assert_eq!(diagnose_failure(&TestCase::new(&lines).case(), 3), None);
 }
 
 #[test]
 fn the_finding_of_a_summary_states_facts_alone() {
-    let patient = Patient::new(&(every_other(6, 2) + &oom(0, 4) + &oom(1, 8)));
-    let case = patient.case();
+    let test_case = TestCase::new(&(every_other(6, 2) + &oom(0, 4) + &oom(1, 8)));
+    let case = test_case.case();
     let failures = oom::positions(case.trace);
     let decisive = oom::decisive(case.trace, &failures).expect("a failure");
     let facts = failure_facts(&case, decisive).expect("facts");
@@ -362,9 +362,9 @@ fn remedies_fit_the_case() {
         (full + "alloc 0x70000000 512 backward@/m/t.py:4\n" + &oom(1, 62), "8-bit optimizer", "KV cache"),
     ];
     for (lines, want, never) in cases {
-        let mut patient = Patient::new(&lines);
-        patient.snapshot.settings.conf = "backend:native,expandable_segments:False".to_owned();
-        let remedies = diagnose(&patient.case()).verdict.remedies;
+        let mut test_case = TestCase::new(&lines);
+        test_case.snapshot.settings.conf = "backend:native,expandable_segments:False".to_owned();
+        let remedies = diagnose(&test_case.case()).verdict.remedies;
         // Whoever copies a setting keeps those of the run.
         for setting in remedies.iter().filter_map(Remedy::setting) {
             assert!(setting.starts_with("backend:native,expandable_segments:"), "{setting}");
@@ -394,9 +394,9 @@ fn beside_other_processes_a_setting_is_advised_if_the_own_gaps_would_do() {
 #[test]
 fn rounding_is_the_first_remedy_if_less_of_it_would_have_made_room() {
     let blocks: String = (0..10).map(|i| alloc(i * 33, 33, "f@/m/a.py:1")).collect();
-    let mut patient = Patient::new(&(segment(330) + &blocks + &oom(0, 50)));
-    patient.snapshot.settings.roundup_power2_divisions = [2; 16];
-    let remedies = diagnose(&patient.case()).verdict.remedies;
+    let mut test_case = TestCase::new(&(segment(330) + &blocks + &oom(0, 50)));
+    test_case.snapshot.settings.roundup_power2_divisions = [2; 16];
+    let remedies = diagnose(&test_case.case()).verdict.remedies;
     // 33 MiB take 48 each, 150 MiB more in all.
     let text = remedies.first().map(|remedy| remedy.text.clone()).unwrap_or_default();
     assert!(text.starts_with("Round up less: roundup_power2_divisions took 150 MiB"), "{text}");
@@ -409,7 +409,7 @@ fn a_late_start_is_part_of_the_sentence() {
             trace::testing::snapshot(&(segment(20) + &alloc(0, 4, "a@/m/a.py:1") + &alloc(4, 1, "a@/m/a.py:1")));
         let events = &mut snapshot.devices[0].events;
         *events = events.split_off(lost);
-        Patient::of(snapshot).diagnosis().verdict.sentence
+        TestCase::of(snapshot).diagnosis().verdict.sentence
     };
     assert!(sentence(0).starts_with("No request failed; "), "{}", sentence(0));
     assert!(sentence(1).starts_with("No recorded request failed; "), "{}", sentence(1));

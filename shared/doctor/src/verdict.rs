@@ -1,7 +1,7 @@
 //! The verdict: one cause and one sentence for a trace.
 
 use super::blocking::{self, Pins};
-use super::course::{Course, Spike};
+use super::course::{MemoryHistory, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::rules::StepGrowth;
 use super::{Case, cause, remedies};
@@ -13,7 +13,7 @@ use query::finding::Integrity;
 use replay::{AllocatorState, Range};
 use trace::frames::{Recorded, StackId};
 use trace::totals::Totals;
-use trace::units::{Bytes, Count, counted, percent, told_apart};
+use trace::units::{Bytes, Count, counted, distinguished, percent};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
 const WHOLE_PART: u64 = 10;
@@ -56,11 +56,11 @@ impl Rise {
 /// what the memory at that moment shows.
 pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut FailedRequest) -> Verdict {
     let position = failed.position();
-    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= would_do(failed));
-    let course = (rise.is_none() && has_course(failed)).then(|| Course::until(case, position));
-    let spike = course.as_ref().and_then(|course| course.spike(case, failed.requested));
-    let spike = spike.filter(|spike| spike.bytes >= would_do(failed));
-    let is_rising = course.is_some_and(|course| course.is_new_high(failed.requested));
+    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= further_bytes(failed));
+    let history = (rise.is_none() && depends_on_history(failed)).then(|| MemoryHistory::until(case, position));
+    let spike = history.as_ref().and_then(|history| history.spike(case, failed.requested));
+    let spike = spike.filter(|spike| spike.bytes >= further_bytes(failed));
+    let is_rising = history.is_some_and(|history| history.is_new_high(failed.requested));
     if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
         failed.cause = Cause::Full;
     }
@@ -79,12 +79,12 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
             }
             _ => None,
         };
-        (failed.cause, physical(failed, failures, (&obstruction, is_rising)), about)
+        (failed.cause, obstruction_sentence(failed, failures, (&obstruction, is_rising)), about)
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
     // The verdict of a leak or a spike already has its bytes.
-    let is_told = rise.is_some() || spike.is_some();
+    let is_named = rise.is_some() || spike.is_some();
     let refused = match cause {
         Cause::Full | Cause::Fragmented | Cause::OtherProcess => {
             cause::refused_free(failed.driver_free, failed.asked_of_driver)
@@ -92,14 +92,14 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         _ => String::new(),
     };
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
-    let sentence = sentence + &refused + inexact + &holder(case, failed, line.as_deref().filter(|_| is_told));
+    let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
     let position = Some(position);
     Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
 }
 
-/// Adds to the verdict on a failure that the steps before it needed more and more: whatever made room for that request, a later one
-/// would have failed.
+/// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, a later
+/// one would have failed.
 pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
     let Some(growth) = growth.filter(|_| is_about_room && verdict.position.is_some()) else { return };
@@ -108,7 +108,7 @@ pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     remedies::put_first(verdict, StepGrowth::remedy());
 }
 
-/// What stood in the way of a request that failed, beyond the bare sizes.
+/// The obstruction of a request that failed, beyond the bare sizes.
 pub(super) struct Obstruction {
     /// What keeps segments with gaps from being released, if no segment is as long as the request.
     pins: Option<Pins>,
@@ -139,23 +139,23 @@ impl Obstruction {
     }
 }
 
-/// Returns the sentence about the line that held most, unless it is `told`.
-fn holder(case: &Case<'_>, failed: &FailedRequest, told: Option<&str>) -> String {
-    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != told) else {
+/// Returns the sentence about the line that held most, unless it is `named` already.
+fn holder_sentence(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>) -> String {
+    let Some(held) = failed.lines.first().filter(|held| Some(held.line.as_str()) != named) else {
         return String::new();
     };
     // Both are requested bytes, as in every table of lines.
     let live = failed.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(held.bytes);
     let percent = percent(held.bytes, live);
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
-    match unnamed(case, held) {
+    match unnamed_holder(case, held) {
         Some(how) => format!(" Most was held {how}: {bytes} in {blocks}, {percent} % of what was live."),
         None => format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line),
     }
 }
 
 /// Returns how something was held that no line is known of; `None` if one is.
-fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
+fn unnamed_holder(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
     match case.symbols.recorded(StackId(held.stack)) {
         Recorded::Nothing => Some("without a recorded stack"),
         Recorded::Lost => Some("by stacks that were lost to damage"),
@@ -163,14 +163,14 @@ fn unnamed(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
     }
 }
 
-/// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
-/// request.
-fn would_do(failed: &FailedRequest) -> u64 {
+/// Returns the further bytes that had to be free for the request to fit. If free memory is in pieces, these are as many
+/// as the request.
+fn further_bytes(failed: &FailedRequest) -> u64 {
     if failed.fits_if_packed() { failed.requested } else { failed.missing }
 }
 
-/// Returns whether it matters how memory came to be what it was.
-fn has_course(failed: &FailedRequest) -> bool {
+/// Returns whether the history of the memory matters.
+fn depends_on_history(failed: &FailedRequest) -> bool {
     matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
 }
 
@@ -195,7 +195,11 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
 }
 
 /// Returns the sentence about what stood in the way at that moment.
-fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_rising): (&Obstruction, bool)) -> String {
+fn obstruction_sentence(
+    failed: &FailedRequest,
+    failures: &Failures<'_>,
+    (obstruction, is_rising): (&Obstruction, bool),
+) -> String {
     let request = Bytes(failed.requested);
     let free = Bytes(failed.driver_free);
     let whole = Bytes(failed.whole());
@@ -225,19 +229,19 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, (obstruction, is_ri
         Cause::Fragmented => format!(
             "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
              {}{}.",
-            huge(failed, obstruction),
+            request_size(failed, obstruction),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
             if obstruction.largest_before.is_some() { "it".to_owned() } else { format!("a request of {request}") },
             Bytes(failed.largest_servable),
             obstacle(failed, obstruction)
         ),
-        _ => full(failed, is_rising),
+        _ => full_sentence(failed, is_rising),
     }
 }
 
 /// Returns how large a request is that asks for most of the memory at once.
-fn huge(failed: &FailedRequest, obstruction: &Obstruction) -> String {
+fn request_size(failed: &FailedRequest, obstruction: &Obstruction) -> String {
     let Some(before) = obstruction.largest_before else { return String::new() };
     let (request, whole) = (Bytes(failed.requested), Bytes(failed.whole()));
     let percent = percent(failed.requested, failed.whole());
@@ -262,13 +266,13 @@ fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
             .unwrap_or_default();
     };
     let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
-    let whose = match obstacle.blocks {
+    let blocks = match obstacle.blocks {
         1 => format!("one block of {} ({line})", Bytes(obstacle.bytes)),
         count => {
             format!("{} of {} in all (the largest: {line})", counted(count.into(), "block"), Bytes(obstacle.bytes))
         }
     };
-    format!("; {whose} stood in the way where it was closest to fitting")
+    format!("; {blocks} stood in the way where it was closest to fitting")
 }
 
 fn pinned(pins: &Pins) -> String {
@@ -304,11 +308,11 @@ fn out_of_reach(failed: &FailedRequest) -> String {
     )
 }
 
-fn full(failed: &FailedRequest, is_rising: bool) -> String {
+fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
-    // What others held while the capacity is not known can't be told from memory that the device lacks.
+    // What others held while the capacity is not known can't be distinguished from memory that the device lacks.
     let owner = if failed.capacity.is_some() { "the device has" } else { "this process could use" };
     let need = if takes_more(failed) {
         format!(", for which the driver was asked for {},", asked(failed))
@@ -321,7 +325,7 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     if asked_of_driver > whole {
         return format!("Full: a request of {request} takes {}, and {owner} {} in all.", asked(failed), Bytes(whole));
     }
-    let (live, all) = told_apart(Bytes(allocated), Bytes(whole));
+    let (live, all) = distinguished(Bytes(allocated), Bytes(whole));
     let held = format!("Full: live tensors held {live} of {all}");
     let left = cached.saturating_add(driver_free);
     if failed.fits_if_packed() {
@@ -356,8 +360,8 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     )
 }
 
-/// Returns what part of the gaps are segments without a block in use, if that is worth a word. `empty_cache` releases those
-/// of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't tell.
+/// Returns what part of the gaps are segments without a block in use, if that is worth mentioning. `empty_cache`
+/// releases those of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't show.
 fn whole_segments(state: &AllocatorState) -> String {
     let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
     let whole = |is_private: bool| {
@@ -383,7 +387,8 @@ fn whole_segments(state: &AllocatorState) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
+/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if the run
+/// continues.
 pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let peak = case.usage.peak_position;
     let state = case.replay.state_at(peak);
@@ -415,11 +420,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
             && case.replay.state_at(0).totals.reserved == 0;
         if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
     };
-    let most = held.as_ref().map_or_else(String::new, |held| match unnamed(case, held) {
+    let most = held.as_ref().map_or_else(String::new, |held| match unnamed_holder(case, held) {
         Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
         None => format!(" ({} of it by {})", Bytes(held.bytes), held.line),
     });
-    let held = held.filter(|held| unnamed(case, held).is_none());
+    let held = held.filter(|held| unnamed_holder(case, held).is_none());
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(

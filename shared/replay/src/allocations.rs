@@ -30,7 +30,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// The position of what never happens.
+    /// The position of an event that never happens.
     pub const NEVER: u32 = u32::MAX;
     /// It lies in a small pool.
     pub const FLAG_SMALL: u8 = 1;

@@ -46,7 +46,7 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the numbers of the active allocations at a position, rising.
+    /// Returns the numbers of the active allocations at a position, in ascending order.
     pub(super) fn active_at(&self, allocations: &Allocations, position: u32) -> Vec<u32> {
         let i = self.checkpoints.partition_point(|c| c.position <= position).saturating_sub(1);
         let Some(from) = self.checkpoints.get(i) else { return Vec::new() };

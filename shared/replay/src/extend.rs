@@ -3,8 +3,8 @@
 //!
 //! The result is that of [`Replay::build`] for a trace that begins with a known state and misses no event. Where events
 //! are missing, `build` can look at what comes later; extending can't. It learns of allocations whose events are
-//! missing from the next recorded state, which takes effect with the event behind it. The state between a gap and such
-//! a recorded state follows from the latter: see [`rewind_state`].
+//! missing from the next recorded state, which takes effect with the event after it. The state between a gap and such a
+//! recorded state follows from the latter: see [`rewind_state`].
 
 use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
@@ -17,7 +17,7 @@ use crate::index::{Index, KnownState, Recorded};
 use trace::units::PoolId;
 use trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 
-/// What a [`Replay`] is extended from.
+/// The state from which a [`Replay`] is extended.
 #[derive(Debug, Default)]
 pub(super) struct Extender {
     /// The allocator after the last event.
@@ -31,7 +31,7 @@ pub(super) struct Extender {
 }
 
 impl Index<Recorded<'_>> for Replay {
-    /// Adds the new events, and applies each recorded state with the event behind it, as far as it differs. A state
+    /// Adds the new events, and applies each recorded state with the event after it, as far as it differs. A state
     /// before the first event is the start.
     fn extend(&mut self, Recorded { trace, tags, settings, states }: Recorded<'_>) {
         let mut extender = self.extender.take().unwrap_or_else(|| Box::new(Extender::at_end(self)));
@@ -103,7 +103,7 @@ impl Replay {
     }
 
     /// Applies a recorded state at the last position of a trace that has ended. An allocation that the last event made
-    /// and the state does not have was never there. Returns whether the state differed.
+    /// and the state does not have counts as never made. Returns whether the state differed.
     pub fn end_with(&mut self, segments: Vec<Segment>, tags: &mut Tags) -> bool {
         let Some(mut extender) = self.extender.take() else { return false };
         let position = self.positions();
@@ -235,7 +235,7 @@ impl Extender {
                 number
             }
             Step::FreeCompleted(number) => {
-                // Where the state before this event shows the allocation as pending, the event stands for both changes.
+                // Where the state before this event shows the allocation as pending, the event is both changes.
                 let here = replay.unrecorded.iter().rev().take_while(|change| change.0 == position);
                 if let Some(back) = here.enumerate().find(|(_, change)| change.1 == number).map(|(back, _)| back)
                     && replay.allocations.begin.get(number as usize) != Some(position)
@@ -341,7 +341,7 @@ fn extend_clock(known: &mut Option<Column<i64>>, trace: &DeviceTrace, first: u32
     if known.is_none() && times.range(before..to).is_sorted() {
         return;
     }
-    // While times only rose, they were their own latest.
+    // While times only rose, each was the latest so far.
     let known = known.get_or_insert_with(|| times.range(0..first as usize).collect());
     let mut latest = known.len().checked_sub(1).and_then(|last| known.get(last)).unwrap_or(i64::MIN);
     for time in times.range(known.len()..to) {

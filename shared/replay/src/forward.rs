@@ -3,7 +3,7 @@
 //!
 //! [`super::Replay::build`] derives the sizes of blocks from where later ones were put, because a trace may begin in
 //! the middle. From a known start no such search is needed: a block takes the free space where it is put, and whether a
-//! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs some tens of nanoseconds,
+//! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs a few tens of nanoseconds,
 //! however many came before it.
 //!
 //! Contradictions (events are missing, or came twice) are counted; the newer event wins.
@@ -68,7 +68,7 @@ pub(super) struct ActiveBlock {
     pub(super) is_large: bool,
 }
 
-/// What an event changed.
+/// The change that an event made.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Nothing.
@@ -329,8 +329,8 @@ impl Forward {
         for range in self.ranges.iter() {
             let before = rest.partition_point(|block| block.address < range.address);
             let (_, from) = rest.split_at(before);
-            let (inside, behind) = from.split_at(from.partition_point(|block| block.address.0 < range.end()));
-            rest = behind;
+            let (inside, after) = from.split_at(from.partition_point(|block| block.address.0 < range.end()));
+            rest = after;
             segments.push(range.segment(tiled(range, inside)));
         }
         segments
@@ -362,8 +362,8 @@ impl Forward {
     }
 }
 
-/// Returns the bytes of a table that has room for so many blocks. At most seven of eight slots are used, and the number
-/// of slots is a power of two. A slot is a key, a block, and a control byte.
+/// Returns the bytes of a table that has room for this many blocks. At most seven of eight slots are used, and the
+/// number of slots is a power of two. A slot is a key, a block, and a control byte.
 fn table_bytes(blocks: usize) -> usize {
     let slots = if blocks == 0 { 0 } else { blocks.saturating_mul(8).div_ceil(7).next_power_of_two() };
     slots * (size_of::<(u64, ActiveBlock)>() + 1)
@@ -426,7 +426,7 @@ mod tests {
         }
         let affordable = limits::OVERLAP_STEPS as u64 / BLOCKS;
         assert!((1..=affordable).contains(&u64::from(forward.overlaps)), "{} times", forward.overlaps);
-        // The state itself is right all the same.
+        // The state itself is still right.
         assert_eq!((forward.sums().blocks, forward.live.len() as u64), (BLOCKS as u32, BLOCKS));
     }
 

@@ -1,4 +1,4 @@
-//! The free memory of a running job, summed up: what a server and a monitor tell of it from time to time.
+//! Sums over the free memory of a running job, as a server and a monitor show them from time to time.
 //!
 //! [`super::Space`] follows every gap of a trace. A server follows many jobs and is asked every few seconds, so
 //! [`Forward::free_sums`] looks at all blocks when it is asked and costs nothing before: a millisecond for ten thousand
@@ -22,8 +22,8 @@ pub struct FreeSums {
     pub largest_small_gap: u64,
     /// The largest gap of the large pools.
     pub largest_large_gap: u64,
-    /// Bytes of the whole pages in gaps, of the pages that expandable segments would have: what they could join. Those of
-    /// private pools stay with them and are not counted.
+    /// Bytes of the whole pages in gaps, with the page sizes of expandable segments: memory that those could join.
+    /// Pages of private pools stay with them and are not counted.
     pub whole_pages: u64,
 }
 
@@ -99,8 +99,8 @@ impl Forward {
         for range in self.ranges() {
             let (start, end) = (range.address.0, range.end());
             let (_, from) = rest.split_at(rest.partition_point(|block| block.0 < start));
-            let (inside, behind) = from.split_at(from.partition_point(|block| block.0 < end));
-            rest = behind;
+            let (inside, after) = from.split_at(from.partition_point(|block| block.0 < end));
+            rest = after;
             let mut at = start;
             let gaps = inside.iter().copied().chain([(end, end)]).map(|(address, block_end)| {
                 let gap = address.saturating_sub(at);

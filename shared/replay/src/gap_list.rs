@@ -11,12 +11,12 @@ const CHUNK: usize = 64;
 
 /// A gap from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct GapSpan {
     start: u64,
     end: u64,
 }
 
-impl Span {
+impl GapSpan {
     fn gap(self) -> Gap {
         gap(self.start, self.end)
     }
@@ -31,7 +31,7 @@ pub(super) fn gap(start: u64, end: u64) -> Gap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GapList {
     /// None of them is empty, except that a list may consist of one empty chunk.
-    chunks: Vec<Vec<Span>>,
+    chunks: Vec<Vec<GapSpan>>,
 }
 
 impl GapList {
@@ -45,9 +45,9 @@ impl GapList {
         self.at(from.saturating_add(1)).is_some_and(|(_, span)| span.start <= from && to <= span.end)
     }
 
-    /// Returns the first gap that ends at an address or behind it, and where it is.
+    /// Returns the first gap that ends at an address or after it, and where it is.
     #[inline]
-    fn at(&self, address: u64) -> Option<((usize, usize), Span)> {
+    fn at(&self, address: u64) -> Option<((usize, usize), GapSpan)> {
         // Most lists are one chunk.
         let chunk = match self.chunks.as_slice() {
             [_] => 0,
@@ -58,8 +58,8 @@ impl GapList {
         spans.get(i).map(|span| ((chunk, i), *span))
     }
 
-    /// Takes the bytes from `from` to before `to` out of the gaps. Visits each gap that shrinks, with what is left of it
-    /// in front of and behind the bytes. Returns how many bytes were free.
+    /// Takes the bytes from `from` to before `to` out of the gaps. Visits each gap that shrinks, with what is left of
+    /// it before and after the bytes. Returns how many bytes were free.
     #[inline]
     pub(super) fn take(&mut self, from: u64, to: u64, mut visit: impl FnMut(Gap, Option<Gap>, Option<Gap>)) -> u64 {
         let mut taken = 0;
@@ -67,8 +67,8 @@ impl GapList {
         while let Some((place, span)) = self.at(address.saturating_add(1)).filter(|(_, span)| span.start < to) {
             let (left, right) = (span.start.max(from), span.end.min(to));
             taken += right - left;
-            let head = (span.start < left).then_some(Span { start: span.start, end: left });
-            let tail = (right < span.end).then_some(Span { start: right, end: span.end });
+            let head = (span.start < left).then_some(GapSpan { start: span.start, end: left });
+            let tail = (right < span.end).then_some(GapSpan { start: right, end: span.end });
             match (head, tail) {
                 (None, None) => self.remove(place),
                 (Some(kept), None) | (None, Some(kept)) => self.set(place, kept),
@@ -77,7 +77,7 @@ impl GapList {
                     self.insert(place, head);
                 }
             }
-            visit(span.gap(), head.map(Span::gap), tail.map(Span::gap));
+            visit(span.gap(), head.map(GapSpan::gap), tail.map(GapSpan::gap));
             address = span.end;
             if address >= to {
                 break;
@@ -91,7 +91,7 @@ impl GapList {
     #[inline]
     pub(super) fn give(&mut self, from: u64, to: u64, mut visit: impl FnMut(Option<Gap>, Option<Gap>)) {
         let Some((place, first)) = self.at(from) else {
-            self.push(Span { start: from, end: to });
+            self.push(GapSpan { start: from, end: to });
             return visit(None, Some(gap(from, to)));
         };
         let (chunk, i) = place;
@@ -101,29 +101,29 @@ impl GapList {
                 Some(next) => Some(((chunk, i + 1), *next)),
                 None => self.chunks.get(chunk + 1).and_then(|spans| spans.first()).map(|next| ((chunk + 1, 0), *next)),
             };
-            let mut grown = Span { start: first.start, end: to };
+            let mut grown = GapSpan { start: first.start, end: to };
             match next.filter(|(_, next)| next.start == to) {
-                Some((behind, next)) => {
+                Some((after, next)) => {
                     grown.end = next.end;
                     visit(Some(next.gap()), None);
                     self.set(place, grown);
-                    self.remove(behind);
+                    self.remove(after);
                 }
                 None => self.set(place, grown),
             }
             visit(Some(first.gap()), Some(grown.gap()));
         } else if first.start == to {
-            let grown = Span { start: from, end: first.end };
+            let grown = GapSpan { start: from, end: first.end };
             self.set(place, grown);
             visit(Some(first.gap()), Some(grown.gap()));
         } else {
-            self.insert(place, Span { start: from, end: to });
+            self.insert(place, GapSpan { start: from, end: to });
             visit(None, Some(gap(from, to)));
         }
     }
 
     #[inline]
-    fn set(&mut self, (chunk, i): (usize, usize), span: Span) {
+    fn set(&mut self, (chunk, i): (usize, usize), span: GapSpan) {
         if let Some(own) = self.chunks.get_mut(chunk).and_then(|spans| spans.get_mut(i)) {
             *own = span;
         }
@@ -140,7 +140,7 @@ impl GapList {
     }
 
     #[inline]
-    fn insert(&mut self, (chunk, i): (usize, usize), span: Span) {
+    fn insert(&mut self, (chunk, i): (usize, usize), span: GapSpan) {
         let Some(spans) = self.chunks.get_mut(chunk) else { return };
         spans.insert(i.min(spans.len()), span);
         if spans.len() > CHUNK {
@@ -149,41 +149,41 @@ impl GapList {
         }
     }
 
-    /// Adds a gap behind all others.
-    fn push(&mut self, span: Span) {
+    /// Adds a gap after all others.
+    fn push(&mut self, span: GapSpan) {
         match self.chunks.last_mut() {
             Some(spans) => {
-                let behind = spans.len();
-                self.insert((self.chunks.len() - 1, behind), span);
+                let after = spans.len();
+                self.insert((self.chunks.len() - 1, after), span);
             }
             None => self.chunks.push(vec![span]),
         }
     }
 
-    /// Adds the gaps of the range behind this one.
-    pub(super) fn append(&mut self, mut behind: Self) {
+    /// Adds the gaps of the range after this one.
+    pub(super) fn append(&mut self, mut after: Self) {
         // A list may consist of one empty chunk.
         if self.chunks.last().is_some_and(Vec::is_empty) {
             self.chunks.pop();
         }
-        if behind.chunks.first().is_some_and(|spans| !spans.is_empty()) {
-            self.chunks.append(&mut behind.chunks);
+        if after.chunks.first().is_some_and(|spans| !spans.is_empty()) {
+            self.chunks.append(&mut after.chunks);
         }
     }
 
-    /// Splits the list at an address that lies in no gap: keeps the gaps before it, and returns those behind it.
+    /// Splits the list at an address that lies in no gap: keeps the gaps before it, and returns those after it.
     pub(super) fn split_off(&mut self, address: u64) -> Self {
-        // The first chunk with a gap behind the address may have others before it.
+        // The first chunk with a gap after the address may have others before it.
         let cut = self.chunks.partition_point(|chunk| chunk.last().is_none_or(|span| span.end <= address));
-        let mut behind = Self { chunks: self.chunks.split_off(cut) };
-        if let Some(first) = behind.chunks.first_mut() {
+        let mut after = Self { chunks: self.chunks.split_off(cut) };
+        if let Some(first) = after.chunks.first_mut() {
             let tail = first.split_off(first.partition_point(|span| span.end <= address));
             let kept = std::mem::replace(first, tail);
             if !kept.is_empty() {
                 self.chunks.push(kept);
             }
         }
-        behind
+        after
     }
 
     /// Returns about how many gaps it has.

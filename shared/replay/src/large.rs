@@ -1,4 +1,4 @@
-//! The blocks in native segments of large pools, where a block's size depends on what lies behind it.
+//! The blocks in native segments of large pools, where a block's size depends on what lies after it.
 
 use super::segments::Range;
 use super::sorted::Sorted;
@@ -62,7 +62,7 @@ impl LargeBlocks {
     /// Returns where the free space at `address` ends; `None` outside all segments.
     fn free_end(&mut self, address: u64) -> Option<u64> {
         let segment = self.find(address)?;
-        let next = segment.blocks.behind(address).and_then(|place| segment.blocks.get(place));
+        let next = segment.blocks.after(address).and_then(|place| segment.blocks.get(place));
         Some(next.map_or(segment.end, |block| block.address))
     }
 
@@ -79,7 +79,7 @@ impl LargeBlocks {
         Some((before, between))
     }
 
-    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space behind it, if that
+    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space after it, if that
     /// is not split off (`should_split`). `max_split` is the setting `max_split_size_mb` in bytes.
     pub(super) fn size(&mut self, address: u64, rounded: u64, max_split: Option<u64>) -> u64 {
         let Some(free) = self.free_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
@@ -92,7 +92,7 @@ impl LargeBlocks {
         Self::bytes_of(self.segments.len(), self.placed)
     }
 
-    /// Returns the approximate bytes of so many segments with so many blocks in all.
+    /// Returns the approximate bytes of this many segments with this many blocks in all.
     pub(super) const fn bytes_of(segments: usize, blocks: usize) -> usize {
         segments * SEGMENT_BYTES + blocks * BLOCK_BYTES
     }

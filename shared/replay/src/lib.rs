@@ -6,12 +6,11 @@
 //!
 //! known state + events    ─► forward (state after each event)             ─► extend ─► state at a position
 //! ```
-//! [`Replay::build`] takes the first way: the trace may begin in the middle, but its segments at the end are known.
-//! [`Index::extend`](crate::index::Index::extend) takes the second one: it begins with a known state, and the trace
-//! grows.
+//! [`Replay::build`] is the first path: the trace may begin in the middle, but its segments at the end are known.
+//! [`Index::extend`](crate::index::Index::extend) is the second one: it begins with a known state, and the trace grows.
 //!
-//! A state consists of ranges and active blocks. All between is free, since the allocator always merges free
-//! neighbours.
+//! A state consists of ranges and active blocks. Everything between them is free, since the allocator always merges
+//! free neighbours.
 #![forbid(unsafe_code)]
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -52,7 +51,7 @@ use trace::totals::Totals;
 use trace::units::PoolId;
 use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, Tags};
 
-/// Where a trace and its own segments disagree.
+/// The contradictions between a trace and its own segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mismatches {
     /// Allocations made at an address that was still in use: the free between them is missing.
@@ -99,7 +98,7 @@ pub struct Replay {
     pub event_allocation: Column<u32>,
     /// The pools that allocations lie in. The first one is the default pool.
     pub pools: Vec<PoolId>,
-    /// Where trace and segments disagree.
+    /// The contradictions between trace and segments.
     pub mismatches: Mismatches,
     /// Begins, frees and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
@@ -107,7 +106,7 @@ pub struct Replay {
     checkpoints: Checkpoints,
     /// The latest time up to each event; `None` if the times of the trace never fall.
     clock: Option<Column<i64>>,
-    /// What it is extended from; `None` before it is extended.
+    /// The state from which it is extended; `None` before it is extended.
     extender: Option<Box<Extender>>,
 }
 
@@ -156,7 +155,7 @@ impl Replay {
         new
     }
 
-    /// Returns whether an allocation was made after the start of the trace, and no event tells: that event was lost.
+    /// Returns whether an allocation was made after the start of the trace by an event that was lost.
     pub fn is_unseen(&self, id: u32) -> bool {
         let made_by = self.allocations.begin.get(id as usize).and_then(|begin| begin.checked_sub(1));
         made_by.is_some_and(|event| self.event_allocation.get(event as usize) != Some(id))
@@ -174,7 +173,7 @@ impl Replay {
         AllocatorState::new(position, ranges, self.active_at(position), &self.allocations)
     }
 
-    /// Returns the numbers of the active allocations at a position, rising.
+    /// Returns the numbers of the active allocations at a position, in ascending order.
     pub fn active_at(&self, position: u32) -> Vec<u32> {
         self.checkpoints.active_at(&self.allocations, position)
     }
@@ -229,7 +228,7 @@ impl Replay {
                     let is_active = position < last || !reads(ends, number, position);
                     (false, (is_active && !reads(freed, number, position)).then_some(Change::Begin(number)))
                 }
-                // An allocation of a recorded state begins with the event behind it, which may free it.
+                // An allocation of a recorded state begins with the event after it, which may free it.
                 Action::FreeRequested => {
                     let gone_or_begun = reads(ends, number, position) || reads(begins, number, position);
                     (!gone_or_begun && reads(freed, number, position), None)

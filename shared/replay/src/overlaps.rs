@@ -1,11 +1,11 @@
-//! Bytes that several active blocks claim. Only where events are missing, or a file is damaged, there are any.
+//! Bytes that several active blocks claim, which occur only where events are missing or a file is damaged.
 
 use std::collections::BTreeMap;
 
 /// How many blocks beyond the first claim each byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlaps {
-    /// Disjoint spans by their first address: the address behind them, and the number of blocks.
+    /// Disjoint spans by their first address: the address after them, and the number of blocks.
     spans: BTreeMap<u64, (u64, u32)>,
 }
 
@@ -53,7 +53,7 @@ impl Overlaps {
         self.spans.extend(holes.into_iter().map(|(start, end)| (start, (end, 1))));
     }
 
-    /// Removes a claim to the bytes from `from` to before `to`. Returns the parts that nobody claims any more.
+    /// Removes a claim to the bytes from `from` to before `to`. Returns the parts that no block claims any more.
     pub(super) fn remove(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
         self.split(from);
         self.split(to);

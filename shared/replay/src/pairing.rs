@@ -61,7 +61,7 @@ struct Walk {
     /// Sizes from the snapshot, of the allocations still active at the end.
     written: FxHashMap<u32, u64>,
     event_allocation: Column<u32>,
-    /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` stands for both.
+    /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` is both.
     skips_requests: bool,
     unrecorded: Vec<(u32, u32)>,
     /// Blocks of the snapshot that were made after the last event.
@@ -108,22 +108,22 @@ impl Walk {
         (self.at_start.len() as u32 - 1) | AT_START
     }
 
-    /// Returns the active allocation at an address, or [`CLOSED`]; `None` if none was seen since event `behind`.
-    fn known(&self, address: u64, behind: usize) -> Option<u32> {
+    /// Returns the active allocation at an address, or [`CLOSED`]; `None` if none was seen since event `last_loss`.
+    fn known(&self, address: u64, last_loss: usize) -> Option<u32> {
         let number = self.open.get(&address).copied()?;
-        let is_old = behind > 0 && self.closed.get(&address).is_some_and(|&end| end as usize <= behind);
+        let is_old = last_loss > 0 && self.closed.get(&address).is_some_and(|&end| end as usize <= last_loss);
         (number != CLOSED || !is_old).then_some(number)
     }
 
     fn events(&mut self, trace: &DeviceTrace) {
         let events = &trace.events;
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
-        // The first event behind the last loss.
-        let mut behind = 0;
+        // The first event after the last loss.
+        let mut last_loss = 0;
         let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
         for i in 0..events.len() {
             while let Some(position) = losses.next_if(|position| *position <= i) {
-                behind = position;
+                last_loss = position;
             }
             let action = actions.get(i).map_or(Action::Other, Action::from_code);
             let position = i as u32 + 1;
@@ -147,7 +147,7 @@ impl Walk {
                     let is_end = action == Action::FreeCompleted;
                     // What ended before events went missing is not known to be free.
                     let is_unknown = |closed: &AddressMap<u32>| {
-                        behind > 0 && closed.get(&address).is_some_and(|&end| end as usize <= behind)
+                        last_loss > 0 && closed.get(&address).is_some_and(|&end| end as usize <= last_loss)
                     };
                     match self.open.get_mut(&address) {
                         Some(open) if *open != CLOSED || !is_unknown(&self.closed) => {
@@ -157,7 +157,7 @@ impl Walk {
                             }
                         }
                         _ => {
-                            let begin = unseen(behind, i);
+                            let begin = unseen(last_loss, i);
                             number = self.push_at_start(AtStart {
                                 begin,
                                 address,
@@ -201,8 +201,8 @@ impl Walk {
     /// Compares the allocations that are still active with the snapshot's blocks.
     fn blocks(&mut self, trace: &DeviceTrace) {
         let end = trace.events.len() as u32;
-        let behind = trace.losses.last().map_or(0, |loss| loss.position as usize);
-        let begin = unseen(behind, trace.events.len());
+        let last_loss = trace.losses.last().map_or(0, |loss| loss.position as usize);
+        let begin = unseen(last_loss, trace.events.len());
         for block in trace.segments.iter().flat_map(|s| &s.blocks) {
             if block.state == BlockState::Inactive {
                 continue;
@@ -218,7 +218,7 @@ impl Walk {
                 freed: if is_pending { begin } else { Allocation::NEVER },
                 end: Allocation::NEVER,
             };
-            match self.known(block.address.0, behind) {
+            match self.known(block.address.0, last_loss) {
                 Some(CLOSED) => {
                     // Made after the last event: trace and segments are not read at one instant.
                     self.late.push(AtStart { freed: if is_pending { end } else { Allocation::NEVER }, ..from_before });
@@ -264,9 +264,9 @@ impl Walk {
 }
 
 /// Returns the position from which an allocation is active that is first seen at event `i`, if events before event
-/// `behind` are missing. It is behind that event, so that the event's own change stays separate.
-fn unseen(behind: usize, i: usize) -> u32 {
-    if behind == 0 { 0 } else { (behind + 1).min(i) as u32 }
+/// `last_loss` are missing. It is after that event, so that the event's own change stays separate.
+fn unseen(last_loss: usize, i: usize) -> u32 {
+    if last_loss == 0 { 0 } else { (last_loss + 1).min(i) as u32 }
 }
 
 /// Pairs the events of a trace. `tag_of` returns the tag of a block that no event names, by its address.
@@ -274,7 +274,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
     let mut walk = Walk::default();
     walk.events(trace);
     walk.blocks(trace);
-    // From here on they are only read, while the allocations are put together beside them.
+    // From here on they are only read, while the allocations are assembled.
     walk.freed.pack();
     walk.end.pack();
 
@@ -325,7 +325,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         if actions.get(i) != Some(Action::Alloc as u8) {
             continue;
         }
-        // Numbers are in order of `begin`. Allocations of a loss stand before the event behind it.
+        // Numbers are in order of `begin`. Allocations of a loss come before the event after it.
         while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
             made_before.push(made);
             unrecorded.push((a.begin, allocations.len() as u32));

@@ -18,7 +18,7 @@ pub(super) struct NewBlock {
     pub(super) range: Option<Range>,
 }
 
-/// What was changed to make the replayed state equal to a recorded one.
+/// The changes that made the replayed state equal to a recorded one.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     /// Whether the changes are only counted.

@@ -61,11 +61,11 @@ impl Range {
 
     /// Returns whether two ranges are equal except for their history.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let what = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
-        what(self) == what(other)
+        let identity = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
+        identity(self) == identity(other)
     }
 
-    /// Returns the first address behind it.
+    /// Returns the first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
     }
@@ -131,8 +131,8 @@ impl Ranges {
 
     /// Returns the first range that overlaps `[start, end)`.
     pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
-        let behind = || self.ranges.behind(start).and_then(|place| self.ranges.get(place));
-        self.find(start).or_else(behind).filter(|range| range.address.0 < end)
+        let after = || self.ranges.after(start).and_then(|place| self.ranges.get(place));
+        self.find(start).or_else(after).filter(|range| range.address.0 < end)
     }
 
     /// Adds a range, and merges it with its neighbours where they join.
@@ -176,7 +176,7 @@ impl Ranges {
         Self::bytes_of(self.len())
     }
 
-    /// Returns the approximate bytes of so many ranges.
+    /// Returns the approximate bytes of this many ranges.
     pub(super) const fn bytes_of(ranges: usize) -> usize {
         ranges * (size_of::<Range>() + size_of::<u64>()) * 3 / 2
     }
@@ -214,9 +214,9 @@ impl SegmentChange {
     }
 }
 
-/// The least number of changes between two checkpoints. Each checkpoint copies some hundred ranges; where there are more,
-/// there are as many changes between two of them, so that all checkpoints together hold no more ranges than there are
-/// changes.
+/// The least number of changes between two checkpoints. Each checkpoint copies a few hundred ranges; where there are
+/// more, there are as many changes between two of them, so that all checkpoints together hold no more ranges than there
+/// are changes.
 const CHECKPOINT_CHANGES: usize = 256;
 
 /// The history of the reserved ranges.

@@ -1,12 +1,12 @@
 //! The exact size of every block, derived from where blocks were put.
 //!
 //! An event records the requested size. The block has at least that size, rounded up; in a large pool a remainder of up
-//! to 1 MiB stays with it. Whether there was a remainder follows from the gap behind the block: a large pool never has
-//! a free block that small, since only larger remainders are split off and merging only makes them larger. In small
-//! pools and expandable segments remainders from 512 bytes on are split off, so the block has the rounded size.
+//! to 1 MiB stays with it. Whether there was a remainder follows from the gap after the block: a large pool never has a
+//! free block that small, since only larger remainders are split off and merging only makes them larger. In small pools
+//! and expandable segments remainders from 512 bytes on are split off, so the block has the rounded size.
 //!
 //! A block that was active before the first event and is not in the snapshot may have a remainder and a free block
-//! behind it, which look like one gap. The first block put into that gap shows where the free block began. If there is
+//! after it, which look like one gap. The first block put into that gap shows where the free block began. If there is
 //! none, no event depends on it, and the rounded size is used.
 
 use super::allocations::{Allocation, Allocations};

@@ -1,14 +1,14 @@
 //! Values by address, in chunks: a sorted list in which a change moves few of its values, however many there are.
 //!
-//! Up to [`CHUNK`] values are one short vector, as almost every trace has them. Searching is binary, among the chunks and
-//! then in one of them.
+//! Up to [`CHUNK`] values are one short vector, which is enough for almost every trace. Searching is binary, among the
+//! chunks and then in one of them.
 
 /// The most values in a chunk.
 const CHUNK: usize = 512;
 
-/// Where a value is. A change of the list makes it invalid.
+/// The place of a value. A change of the list makes it invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SortedIndex {
     chunk: usize,
     i: usize,
 }
@@ -46,7 +46,7 @@ impl<T> Sorted<T> {
 
     /// Returns the last value at an address or before it.
     #[inline]
-    pub(super) fn at_or_before(&self, key: u64) -> Option<Place> {
+    pub(super) fn at_or_before(&self, key: u64) -> Option<SortedIndex> {
         // Most lists are one chunk.
         let chunk = match self.chunks.as_slice() {
             [_] => 0,
@@ -55,53 +55,53 @@ impl<T> Sorted<T> {
             }
         };
         let i = self.chunks.get(chunk)?.keys.partition_point(|own| *own <= key).checked_sub(1)?;
-        Some(Place { chunk, i })
+        Some(SortedIndex { chunk, i })
     }
 
     /// Returns the value at exactly this address.
-    pub(super) fn at(&self, key: u64) -> Option<Place> {
+    pub(super) fn at(&self, key: u64) -> Option<SortedIndex> {
         self.at_or_before(key).filter(|place| self.key(*place) == Some(key))
     }
 
-    /// Returns the first value behind an address.
-    pub(super) fn behind(&self, key: u64) -> Option<Place> {
+    /// Returns the first value after an address.
+    pub(super) fn after(&self, key: u64) -> Option<SortedIndex> {
         match self.at_or_before(key) {
             Some(place) => self.next(place),
-            None => (self.len > 0).then_some(Place { chunk: 0, i: 0 }),
+            None => (self.len > 0).then_some(SortedIndex { chunk: 0, i: 0 }),
         }
     }
 
-    pub(super) fn next(&self, Place { chunk, i }: Place) -> Option<Place> {
+    pub(super) fn next(&self, SortedIndex { chunk, i }: SortedIndex) -> Option<SortedIndex> {
         if i + 1 < self.chunks.get(chunk)?.keys.len() {
-            return Some(Place { chunk, i: i + 1 });
+            return Some(SortedIndex { chunk, i: i + 1 });
         }
-        (chunk + 1 < self.chunks.len()).then_some(Place { chunk: chunk + 1, i: 0 })
+        (chunk + 1 < self.chunks.len()).then_some(SortedIndex { chunk: chunk + 1, i: 0 })
     }
 
-    pub(super) fn previous(&self, Place { chunk, i }: Place) -> Option<Place> {
+    pub(super) fn previous(&self, SortedIndex { chunk, i }: SortedIndex) -> Option<SortedIndex> {
         if let Some(i) = i.checked_sub(1) {
-            return Some(Place { chunk, i });
+            return Some(SortedIndex { chunk, i });
         }
         let chunk = chunk.checked_sub(1)?;
-        Some(Place { chunk, i: self.chunks.get(chunk)?.keys.len().checked_sub(1)? })
+        Some(SortedIndex { chunk, i: self.chunks.get(chunk)?.keys.len().checked_sub(1)? })
     }
 
-    fn key(&self, Place { chunk, i }: Place) -> Option<u64> {
+    fn key(&self, SortedIndex { chunk, i }: SortedIndex) -> Option<u64> {
         self.chunks.get(chunk)?.keys.get(i).copied()
     }
 
     #[inline]
-    pub(super) fn get(&self, Place { chunk, i }: Place) -> Option<&T> {
+    pub(super) fn get(&self, SortedIndex { chunk, i }: SortedIndex) -> Option<&T> {
         self.chunks.get(chunk)?.values.get(i)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, Place { chunk, i }: Place) -> Option<&mut T> {
+    pub(super) fn get_mut(&mut self, SortedIndex { chunk, i }: SortedIndex) -> Option<&mut T> {
         self.chunks.get_mut(chunk)?.values.get_mut(i)
     }
 
     /// Inserts a value, in place of the one at the same address. Returns where it is.
-    pub(super) fn insert(&mut self, key: u64, value: T) -> Place {
+    pub(super) fn insert(&mut self, key: u64, value: T) -> SortedIndex {
         let before = self.at_or_before(key);
         if let Some(place) = before.filter(|place| self.key(*place) == Some(key)) {
             if let Some(own) = self.get_mut(place) {
@@ -110,25 +110,26 @@ impl<T> Sorted<T> {
             return place;
         }
         self.len += 1;
-        let Place { chunk, i } = before.map_or(Place { chunk: 0, i: 0 }, |place| Place { i: place.i + 1, ..place });
+        let SortedIndex { chunk, i } =
+            before.map_or(SortedIndex { chunk: 0, i: 0 }, |place| SortedIndex { i: place.i + 1, ..place });
         let Some(own) = self.chunks.get_mut(chunk) else {
             self.chunks.push(Chunk { keys: vec![key], values: vec![value] });
-            return Place { chunk, i };
+            return SortedIndex { chunk, i };
         };
         own.keys.insert(i, key);
         own.values.insert(i, value);
         if own.keys.len() <= CHUNK {
-            return Place { chunk, i };
+            return SortedIndex { chunk, i };
         }
         // Values often come in order: what is full at its end stays full.
         let at = if i + 1 == own.keys.len() { i } else { CHUNK / 2 };
         let second = Chunk { keys: own.keys.split_off(at), values: own.values.split_off(at) };
         self.chunks.insert(chunk + 1, second);
-        if i < at { Place { chunk, i } } else { Place { chunk: chunk + 1, i: i - at } }
+        if i < at { SortedIndex { chunk, i } } else { SortedIndex { chunk: chunk + 1, i: i - at } }
     }
 
     /// Removes a value.
-    pub(super) fn remove(&mut self, Place { chunk, i }: Place) -> Option<T> {
+    pub(super) fn remove(&mut self, SortedIndex { chunk, i }: SortedIndex) -> Option<T> {
         let own = self.chunks.get_mut(chunk).filter(|own| i < own.keys.len())?;
         own.keys.remove(i);
         let removed = own.values.remove(i);
@@ -161,10 +162,10 @@ mod tests {
                 } else {
                     prop_assert_eq!(list.at(key).and_then(|place| list.remove(place)), map.remove(&key));
                 }
-                let value = |place: Option<Place>| place.and_then(|place| list.get(place)).copied();
+                let value = |place: Option<SortedIndex>| place.and_then(|place| list.get(place)).copied();
                 let before = list.at_or_before(key);
                 prop_assert_eq!(value(before), map.range(..=key).next_back().map(|(_, value)| *value));
-                prop_assert_eq!(value(list.behind(key)), map.range(key + 1..).next().map(|(_, value)| *value));
+                prop_assert_eq!(value(list.after(key)), map.range(key + 1..).next().map(|(_, value)| *value));
                 if let Some(place) = before {
                     prop_assert_eq!(list.previous(place).is_some(), map.range(..=key).count() > 1);
                 }

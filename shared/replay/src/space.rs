@@ -1,12 +1,12 @@
 //! The free memory of a device, followed change by change: which gaps every range has.
 //!
 //! [`Replay::state_at`] finds the state of one position. [`Replay::follow`] goes from position to position, and costs
-//! some ten nanoseconds for each change. What is computed at every event (fragmentation, heatmaps) is a
+//! about ten nanoseconds for each change. What is computed at every event (fragmentation, heatmaps) is a
 //! [`SpaceVisitor`].
 //!
 //! The gaps are those of [`AllocatorState::gaps_in`] at every position, also where trace and segments contradict each
-//! other. Blocks that overlap, lie in no range or end behind theirs are remembered; where a range changes under an active
-//! block, the space is taken from the state. (Ranges that overlap may differ: no allocator has them.)
+//! other. Blocks that overlap, lie in no range or end after theirs are remembered; where a range changes under an
+//! active block, the space is taken from the state. (Ranges that overlap may differ: no allocator has them.)
 //!
 //! Each of these takes long if there are many. A trace that contradicts itself very often is followed as far as
 //! [`CONTRADICTION_STEPS`](trace::limits::CONTRADICTION_STEPS) go, and its gaps stay as they are from then on: see
@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 use super::gap_list::GapList;
 use super::overlaps::Overlaps;
 use super::segments::{Range, SegmentChange};
-use super::sorted::{Place, Sorted};
+use super::sorted::{Sorted, SortedIndex};
 use super::state::{AllocatorState, Gap};
 use super::{Change, Replay};
 use trace::DeviceTrace;
 use trace::limits;
 use trace::units::Address;
 
-/// What is computed while the memory of a device is followed.
+/// A computation that follows the memory of a device.
 pub trait SpaceVisitor {
-    /// Visits a change of one gap: `before` is gone, and `after` is there. With both, the gap has grown or shrunk. A
-    /// change of the allocator changes up to three gaps. `range` is the range that they lie in.
+    /// Visits a change of one gap from `before` to `after`. With both, the gap has grown or shrunk. A change of the
+    /// allocator changes up to three gaps. `range` is the range that they lie in.
     fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>);
 
     /// Visits a change of the allocator, after the gaps that it changed. `space` already includes the change.
@@ -57,7 +57,7 @@ impl SpaceRange {
 
 /// A range with its gaps.
 #[derive(Clone, Debug)]
-struct Own {
+struct RangeGaps {
     range: SpaceRange,
     gaps: GapList,
 }
@@ -65,12 +65,12 @@ struct Own {
 /// The ranges of a device and their gaps at one position.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    ranges: Sorted<Own>,
+    ranges: Sorted<RangeGaps>,
     gap_count: usize,
     cached: u64,
     whole: u64,
     overlaps: Overlaps,
-    /// Active blocks that lie in no range, or end behind theirs: address and size by number.
+    /// Active blocks that lie in no range, or end after theirs: address and size by number.
     strays: BTreeMap<u32, (u64, u64)>,
     /// The steps that were taken because blocks and ranges contradict each other.
     steps: u64,
@@ -82,10 +82,10 @@ impl Space {
         let mut space = Self::default();
         for range in &state.ranges {
             let place = space.insert(*range, 0, GapList::default());
-            space.give(place, range.address.0, range.end(), &mut Nobody);
+            space.give(place, range.address.0, range.end(), &mut NoVisitor);
         }
         for &number in &state.active {
-            space.begin(number, block_place(replay, number), &mut Nobody);
+            space.begin(number, block_place(replay, number), &mut NoVisitor);
         }
         space
     }
@@ -133,14 +133,14 @@ impl Space {
     }
 
     #[inline]
-    fn find(&self, address: u64) -> Option<Place> {
+    fn find(&self, address: u64) -> Option<SortedIndex> {
         let place = self.ranges.at_or_before(address)?;
         self.ranges.get(place).filter(|own| own.range.range.holds(address)).map(|_| place)
     }
 
-    /// Returns the range that a block lies in, and the end of its part in there.
+    /// Returns the range that a block lies in, and the end of the block's part in that range.
     #[inline]
-    fn extent(&self, address: u64, size: u64) -> Option<(Place, u64)> {
+    fn extent(&self, address: u64, size: u64) -> Option<(SortedIndex, u64)> {
         let place = self.find(address)?;
         let end = address.saturating_add(size).min(self.ranges.get(place)?.range.range.end());
         (end > address).then_some((place, end))
@@ -189,8 +189,14 @@ impl Space {
 
     /// Takes bytes out of the gaps of a range. Returns the parts that were free, unless all was.
     #[inline]
-    fn take(&mut self, place: Place, from: u64, to: u64, visit: &mut impl SpaceVisitor) -> Option<Vec<(u64, u64)>> {
-        let Own { range: own, gaps: list } = self.ranges.get_mut(place)?;
+    fn take(
+        &mut self,
+        place: SortedIndex,
+        from: u64,
+        to: u64,
+        visit: &mut impl SpaceVisitor,
+    ) -> Option<Vec<(u64, u64)>> {
+        let RangeGaps { range: own, gaps: list } = self.ranges.get_mut(place)?;
         let (count, mut parts) = (&mut self.gap_count, Vec::new());
         let taken = list.take(from, to, |before, head, tail| {
             let (left, right) = (before.address.0.max(from), before.end().min(to));
@@ -218,8 +224,8 @@ impl Space {
 
     /// Adds bytes that are in no gap to the gaps of a range.
     #[inline]
-    fn give(&mut self, place: Place, from: u64, to: u64, visit: &mut impl SpaceVisitor) {
-        let Some(Own { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
+    fn give(&mut self, place: SortedIndex, from: u64, to: u64, visit: &mut impl SpaceVisitor) {
+        let Some(RangeGaps { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
         let count = &mut self.gap_count;
         list.give(from, to, |before, after| {
             *count = *count + usize::from(after.is_some()) - usize::from(before.is_some());
@@ -231,12 +237,12 @@ impl Space {
     }
 
     /// Inserts a range with `free` bytes in gaps.
-    fn insert(&mut self, range: Range, free: u64, gaps: GapList) -> Place {
-        self.ranges.insert(range.address.0, Own { range: SpaceRange { range, free }, gaps })
+    fn insert(&mut self, range: Range, free: u64, gaps: GapList) -> SortedIndex {
+        self.ranges.insert(range.address.0, RangeGaps { range: SpaceRange { range, free }, gaps })
     }
 
     /// Returns the range at a place.
-    fn range(&self, place: Option<Place>) -> Option<Range> {
+    fn range(&self, place: Option<SortedIndex>) -> Option<Range> {
         Some(self.ranges.get(place?)?.range.range)
     }
 
@@ -246,7 +252,7 @@ impl Space {
         let (start, end) = (range.address.0, range.end());
         let is_free =
             self.range(self.ranges.at_or_before(start)).is_none_or(|own| own.end() <= start && own.address.0 < start)
-                && self.range(self.ranges.behind(start)).is_none_or(|own| own.address.0 >= end);
+                && self.range(self.ranges.after(start)).is_none_or(|own| own.address.0 >= end);
         let touches = |&(address, size): &(u64, u64)| address < end && address.saturating_add(size) > start;
         self.take_steps(self.strays.len());
         if !is_free || self.strays.values().any(touches) {
@@ -271,10 +277,10 @@ impl Space {
         true
     }
 
-    /// Makes the range at a place and the next one one.
-    fn join(&mut self, place: Place, next: Option<Place>) {
-        let Some(Own { range: next, gaps }) = next.and_then(|next| self.ranges.remove(next)) else { return };
-        let Some(Own { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
+    /// Merges the range at a place with the next one.
+    fn join(&mut self, place: SortedIndex, next: Option<SortedIndex>) {
+        let Some(RangeGaps { range: next, gaps }) = next.and_then(|next| self.ranges.remove(next)) else { return };
+        let Some(RangeGaps { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
         self.whole = self.whole.saturating_sub(own.whole()).saturating_sub(next.whole());
         own.range.size = own.range.size.saturating_add(next.range.size);
         own.free = own.free.saturating_add(next.free);
@@ -290,9 +296,9 @@ impl Space {
             return false;
         }
         self.take(place, address, end, visit);
-        let Some(Own { range: own, gaps: mut list }) = self.ranges.remove(place) else { return true };
+        let Some(RangeGaps { range: own, gaps: mut list }) = self.ranges.remove(place) else { return true };
         let tail_list = list.split_off(address);
-        // The shorter list is summed up.
+        // The shorter list is summed.
         let is_tail_shorter = tail_list.weight() <= list.weight();
         let (shorter, longer) = if is_tail_shorter { (&tail_list, &list) } else { (&list, &tail_list) };
         let bytes = if longer.weight() == 0 { own.free } else { shorter.bytes() };
@@ -323,7 +329,7 @@ impl Space {
     }
 
     /// Returns whether it has this range with these gaps.
-    fn has(&self, own: &Own) -> bool {
+    fn has(&self, own: &RangeGaps) -> bool {
         let known = self.ranges.at(own.range.range.address.0).and_then(|place| self.ranges.get(place));
         known.is_some_and(|known| known.range == own.range && known.gaps.iter().eq(own.gaps.iter()))
     }
@@ -371,21 +377,21 @@ fn block_place(replay: &Replay, number: u32) -> (u64, u64) {
 }
 
 /// Visits nothing.
-struct Nobody;
+struct NoVisitor;
 
-impl SpaceVisitor for Nobody {
+impl SpaceVisitor for NoVisitor {
     fn gap(&mut self, _: &Range, _: Option<Gap>, _: Option<Gap>) {}
 
     fn change(&mut self, _: u32, _: Change, _: &Space) {}
 }
 
 impl Replay {
-    /// Returns the space at a position, from which [`Self::follow`] can go on.
+    /// Returns the space at a position, from which [`Self::follow`] can continue.
     pub fn space_at(&self, position: u32) -> Space {
         Space::of(&self.state_at(position), self)
     }
 
-    /// Leads `space`, which is that of position `from`, to position `to`, and visits every change on the way.
+    /// Advances `space` from position `from` to position `to`, and visits every change on the way.
     pub fn follow(&self, trace: &DeviceTrace, from: u32, to: u32, space: &mut Space, visit: &mut impl SpaceVisitor) {
         // Changes of reserved bytes come in the order of the history.
         let mut next = self.segments.changes.partition_point(|change| change.position <= from);

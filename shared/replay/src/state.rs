@@ -31,7 +31,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Returns the first address behind it.
+    /// Returns the first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
     }

@@ -1,10 +1,10 @@
-//! A growing column that packs what has become history.
+//! A growing column that packs its older values.
 
 use super::packed::{Packed, Value};
 use super::plain_column::CHUNK;
 
-/// Whole chunks up to which a column stays plain: two million values. Packing costs about a tenth of the time that a file
-/// takes to open, and only long traces have a need for the memory.
+/// Whole chunks up to which a column stays plain: two million values. Packing costs about a tenth of the time that a
+/// file takes to open, and only long traces need the saved memory.
 const PLAIN_CHUNKS: usize = 32;
 
 /// An append-only array in chunks of [`CHUNK`] values, for columns as long as a trace.
@@ -22,7 +22,7 @@ pub struct Column<T> {
     packed: usize,
 }
 
-/// Reads values of a column, fastest where each is in the chunk of the one before.
+/// Reads values of a column. Consecutive reads within one chunk are fastest.
 #[derive(Clone, Debug)]
 pub struct ColumnReader<'a, T> {
     column: &'a Column<T>,
@@ -132,7 +132,7 @@ impl<T: Value> Column<T> {
         self.tail.push(value);
     }
 
-    /// Moves the full tail to the chunks, and packs the one before it: the newest values are those that still change.
+    /// Moves the full tail to the chunks, and packs the chunk before it: only the newest values still change.
     #[cold]
     fn next_chunk(&mut self) {
         let plain = std::mem::replace(&mut self.tail, Vec::with_capacity(CHUNK));

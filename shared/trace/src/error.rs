@@ -20,7 +20,7 @@ pub enum ImportError {
     /// A file of another kind, recognized by its first bytes or its contents.
     #[error("Not a PyTorch memory snapshot: {0}. Record one with torch.cuda.memory._dump_snapshot.")]
     NotASnapshot(&'static str),
-    /// A sweep's document, which [`sweep::read`](format::sweep::read) reads; with all of it that was pushed so far.
+    /// A sweep's document, which [`sweep::read`](format::sweep::read) reads. Holds the bytes that were pushed so far.
     #[error("This is a sweep, not a memory snapshot. Open it in the page that vramscope serve shows.")]
     Sweep(Vec<u8>),
     /// The first bytes belong to no known format.
@@ -125,7 +125,8 @@ fn excerpt(bytes: &[u8]) -> String {
     }
 }
 
-/// What stopped a decoder, without the place in the file. Returned in a box: it is rare, and results stay small.
+/// The reason why a decoder stopped, without the place in the file. It is returned in a box, so that results stay
+/// small.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An opcode that could run code.

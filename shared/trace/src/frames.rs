@@ -43,7 +43,7 @@ impl Frame {
     }
 }
 
-/// What is known of a stack.
+/// Whether a stack was recorded, and how much of it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// None was recorded.
@@ -173,7 +173,7 @@ impl Symbols {
         }
     }
 
-    /// Returns a string as it is, for what reads it and never prints it.
+    /// Returns a string without escapes, for code that parses it and never prints it.
     pub fn unshown(&self, id: StrId) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(id))
     }

@@ -1,4 +1,4 @@
-//! Pinned host memory: what PyTorch's allocator of page-locked memory holds beside the devices.
+//! Pinned host memory: what PyTorch's allocator of page-locked memory holds besides device memory.
 
 use super::{Events, Segment};
 

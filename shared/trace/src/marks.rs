@@ -1,11 +1,11 @@
-//! What a file shows, beside its contents, of the PyTorch release that wrote it.
+//! The optional parts of a file, which show what PyTorch release wrote it.
 
 use serde::{Deserialize, Serialize};
 
 /// The optional parts that a snapshot file has. Releases added them one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// Whether it has trace entries. Without any, what follows about entries means nothing.
+    /// Whether it has trace entries. Without any, the other fields about entries mean nothing.
     pub entries: bool,
     /// Whether entries name a compiled region, even none (torch 2.8 and later).
     pub compile_context: bool,

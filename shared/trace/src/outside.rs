@@ -1,6 +1,6 @@
-//! Memory beside the allocator: the job's process on the host, and what else uses the device.
+//! Memory outside the allocator: the job's process on the host, and other users of the device.
 
-/// Memory beside a device's allocator at one moment, in bytes. `None` is unknown.
+/// Memory outside a device's allocator at one moment, in bytes. `None` is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutsideSample {
     /// The time in microseconds since the epoch.

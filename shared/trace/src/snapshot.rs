@@ -290,7 +290,7 @@ pub struct DeviceTrace {
     pub losses: Vec<Loss>,
     /// The allocator's own statistics, in the order in which they were taken.
     pub samples: Vec<Sample>,
-    /// Memory beside the allocator, in the order in which it was sampled.
+    /// Memory outside the allocator, in the order in which it was sampled.
     pub outside: Vec<OutsideSample>,
 }
 

@@ -5,8 +5,9 @@
 //! alloc 0x1000000 1000 forward@/home/me/model.py:54 main@/home/me/train.py:9
 //! free 0x1000000
 //! ```
-//! Numbers are bytes; frames stand innermost first, and `lost` for a stack whose names were lost. `free` is both `free_requested` and `free_completed`. What is not
-//! freed is in the segments at the end, and each event comes 10 µs after the one before.
+//! Numbers are bytes; frames are given innermost first, and `lost` is a stack whose names were lost. `free` is both
+//! `free_requested` and `free_completed`. Blocks that are not freed are in the segments at the end, and each event
+//! comes 10 µs after the one before.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that is written wrongly fails")]
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use crate::{Block, BlockState, DeviceTrace, Event, Segment, Snapshot, Tag};
 /// The time of the first event, in microseconds since the epoch.
 pub const START_US: i64 = 1_700_000_000_000_000;
 
-/// What is live while the lines are read.
+/// The live blocks and segments while the lines are read.
 #[derive(Default)]
 struct Builder {
     snapshot: Snapshot,

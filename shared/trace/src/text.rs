@@ -1,19 +1,19 @@
-//! Text that others wrote, made safe to print.
+//! Text from untrusted sources, made safe to print.
 //!
-//! A name in a file can hold what a terminal obeys (escape sequences), what begins a line that looks like the program's own, and
-//! what changes the direction or the look of the rest of a line. Three things keep such names harmless, so that no place has to
-//! remember it:
+//! A name in a file can hold escape sequences, which a terminal obeys, line breaks, which begin a line that looks like
+//! the program's own, and characters that change the direction or the look of the rest of a line. Three mechanisms keep
+//! such names harmless, so that callers need not care:
 //!
 //! - [`Symbols::text`](crate::frames::Symbols::text), by which every name, file and annotation of a trace is read for people,
 //!   returns it [`shown`]. Its bytes are returned by another function, for copies.
-//! - What comes otherwise (a path, a header, an answer of a server) is written through [`Shown`].
-//! - The command line writes to each of its streams in one place, where [`sealed`] takes care of what is left. Nothing is lost by
-//!   it: a program that reads JSON gets the same text.
+//! - Text from elsewhere (a path, a header, an answer of a server) is written through [`Shown`].
+//! - The command line writes to each of its streams in one place, where [`sealed`] escapes what is left. That loses
+//!   nothing: a program that reads JSON gets the same text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Returns whether a character has no shape of its own, or an effect on others: controls, marks of direction, spaces of no width,
+/// Returns whether a character is invisible or affects others: controls, marks of direction, spaces of no width,
 /// separators of lines, and tags.
 pub const fn is_hidden(c: char) -> bool {
     matches!(c,

@@ -54,7 +54,7 @@ impl Amount {
         self.count = self.count.saturating_add(other.count);
     }
 
-    /// Returns what is left without other allocations, which are among these.
+    /// Returns these allocations without some others, which must be among them.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self { bytes: self.bytes.saturating_sub(other.bytes), count: self.count.saturating_sub(other.count) }

@@ -48,7 +48,7 @@ impl Bytes {
 }
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-/// From this number on, a comparison does not use a unit.
+/// The number from which on a comparison does not use a unit.
 const LONGEST: i64 = 10_000;
 
 impl fmt::Display for Bytes {
@@ -63,15 +63,15 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Returns two numbers of bytes as they stand in one comparison, in the unit of the smaller one: `980 MiB`, `1,014 MiB`.
+/// Returns the texts of two numbers of bytes for a comparison, in the unit of the smaller one: `980 MiB`, `1,014 MiB`.
 pub fn compared(one: Bytes, other: Bytes) -> (String, String) {
     let least = one.min(other);
     (one.like(least), other.like(least))
 }
 
-/// Returns two numbers of bytes; if their texts would be equal although they differ, in the largest unit that tells them
-/// apart: `24,571 MiB`, `24,576 MiB`.
-pub fn told_apart(one: Bytes, other: Bytes) -> (String, String) {
+/// Returns the texts of two numbers of bytes. If they would be equal although the numbers differ, they are in the
+/// largest unit that shows the difference: `24,571 MiB`, `24,576 MiB`.
+pub fn distinguished(one: Bytes, other: Bytes) -> (String, String) {
     let texts = (one.to_string(), other.to_string());
     if texts.0 != texts.1 || one == other {
         return texts;
@@ -112,7 +112,7 @@ pub fn counted_as(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(count), if count == 1 { one } else { many })
 }
 
-/// Returns a part of a whole in per cent, rounded to the nearest; 0 if the whole is 0.
+/// Returns a part of a whole in percent, rounded to the nearest; 0 if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> u128 {
     let whole = u128::from(whole);
     (u128::from(part) * 100 + whole / 2).checked_div(whole).unwrap_or(0)
@@ -248,8 +248,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_differ_are_told_apart() {
-        let of = |one, other| told_apart(Bytes(one), Bytes(other));
+    fn numbers_that_differ_have_texts_that_differ() {
+        let of = |one, other| distinguished(Bytes(one), Bytes(other));
         let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
         assert_eq!(of(24_571 << 20, 24 << 30), pair("24,571 MiB", "24,576 MiB"));
         assert_eq!(of(24 << 30, (24 << 30) + 1), pair("25,769,803,776 B", "25,769,803,777 B"));

@@ -5,7 +5,7 @@ use super::terms::Terms;
 use allocator::{AllocatorConfig, DriverError, Profile};
 use query::whatif::SelfCheck;
 
-/// What a trace was recorded under, as far as it tells, and how well its requests come out under it.
+/// The release and settings that a trace was recorded under, as far as it shows them, and how well they reproduce it.
 #[derive(Clone, Debug)]
 pub struct Baseline {
     /// The release.
@@ -33,8 +33,9 @@ pub enum BaselineError {
 }
 
 impl Requests {
-    /// Returns the release under which most of the trace comes out as recorded, of those that `profiles` names; of several
-    /// that fit equally well, the first. [`Profile::candidates`] names those of a file that doesn't tell its release. `conf` are the recorded settings.
+    /// Returns the release under which most of the trace comes out as recorded, of those that `profiles` names; of
+    /// several that fit equally well, the first. [`Profile::candidates`] names those of a file that doesn't name its
+    /// release. `conf` are the recorded settings.
     ///
     /// # Errors
     /// No profile takes the settings, or the trace begins in a state that no allocator has.

@@ -15,7 +15,7 @@ impl Requests {
     /// others hold comes on top of it. A run that stops because a request
     /// is served that failed in the recording counts up to there.
     ///
-    /// A fraction is left out: it says how much of a device is used, and the question is how large the device must be.
+    /// A fraction is ignored: it limits the share of a device, and the question is how large the device must be.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -44,7 +44,7 @@ pub struct CapacitySearch {
     stage: Stage,
 }
 
-/// What a search does next.
+/// The stage of a search.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// It runs where nothing is short.

@@ -29,7 +29,7 @@ pub(super) struct Device {
     next_range: u64,
 }
 
-/// What the device answered to one request in the recording.
+/// The device's answers to one request in the recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     /// The addresses at which it gave memory, and how many releases came before each. Until then it has none.

@@ -6,7 +6,7 @@ use trace::units::Stream;
 
 /// The segments among which a request chooses, apart from their pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Kind {
+pub(super) struct SegmentKind {
     pub(super) stream: Stream,
     pub(super) is_small: bool,
 }
@@ -14,7 +14,7 @@ pub(super) struct Kind {
 /// A segment from its first page to its last. It has a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: SegmentKind,
     pub(super) is_expandable: bool,
     /// The bytes that are reserved for it.
     pub(super) bytes: u64,
@@ -38,7 +38,7 @@ struct Block {
 pub(super) struct Ledger {
     blocks: BTreeMap<u64, Block>,
     /// Kind, size and address.
-    free: BTreeSet<(Kind, u64, u64)>,
+    free: BTreeSet<(SegmentKind, u64, u64)>,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -47,7 +47,7 @@ impl Ledger {
     pub(super) fn reserve(
         &mut self,
         (address, size): (u64, u64),
-        kind: Kind,
+        kind: SegmentKind,
         is_expandable: bool,
         position: u32,
     ) -> u32 {
@@ -127,7 +127,12 @@ impl Ledger {
     }
 
     /// Returns the free blocks of a kind from `least` to below `most` bytes: their sizes and segments, by size.
-    pub(super) fn free_blocks(&self, kind: Kind, least: u64, most: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub(super) fn free_blocks(
+        &self,
+        kind: SegmentKind,
+        least: u64,
+        most: u64,
+    ) -> impl Iterator<Item = (u64, u32)> + '_ {
         let range = if least < most { (kind, least, 0)..(kind, most, 0) } else { (kind, least, 0)..(kind, least, 0) };
         let node = |address: u64| self.blocks.get(&address).map(|block| block.node);
         self.free.range(range).filter_map(move |&(_, size, address)| Some((size, node(address)?)))
@@ -152,7 +157,7 @@ impl Ledger {
         self.blocks.range(..address).next_back().map(|(at, block)| (*at, *block))
     }
 
-    fn key(&self, at: u64, block: &Block) -> Option<(Kind, u64, u64)> {
+    fn key(&self, at: u64, block: &Block) -> Option<(SegmentKind, u64, u64)> {
         Some((self.nodes.get(block.node as usize)?.kind, block.size, at))
     }
 
@@ -178,7 +183,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    const LARGE: Kind = Kind { stream: Stream(0), is_small: false };
+    const LARGE: SegmentKind = SegmentKind { stream: Stream(0), is_small: false };
 
     fn free(ledger: &Ledger) -> Vec<(u64, u32)> {
         ledger.free_blocks(LARGE, 0, u64::MAX).collect()

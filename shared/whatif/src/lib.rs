@@ -9,11 +9,11 @@
 //! Only as far as that agrees can an [`Outcome`] under other settings be trusted.
 //!
 //! A trace leaves some things open, which are assumed:
-//! - Memory that was released before a request, without a stack that tells, was released by `empty_cache`, unless the device
-//!   had no room for what the request took. How much room it had is known from a request that failed.
+//! - Memory that was released before a request, without a stack that shows the caller, was released by `empty_cache`,
+//!   unless the device had no room for what the request took. How much room it had is known from a request that failed.
 //! - A block that was freed and cached without any event between had no other stream to wait for.
 //! - Streams reach the end of their work at the recorded place, or when the allocator waits for them.
-//! - Segments that were there at the start are as old as their addresses are high.
+//! - Segments that exist at the start were reserved in the order of their addresses.
 //! - Private pools that a trace doesn't name are inferred from what the allocator did; one was given up when its memory is
 //!   released.
 //! - A call of `empty_cache` that released nothing leaves no trace.
@@ -24,7 +24,6 @@ mod baseline;
 mod bounds;
 mod calls;
 mod capacity;
-mod course;
 mod device;
 mod ledger;
 mod openings;
@@ -34,6 +33,7 @@ mod proof;
 mod reading;
 mod releases;
 mod requests;
+mod reserved_curve;
 mod run_trace;
 mod runner;
 mod self_check;
@@ -43,8 +43,8 @@ pub mod tune;
 pub use baseline::{Baseline, BaselineError};
 pub use calls::Call;
 pub use capacity::{CapacitySearch, GRANULE};
-pub use course::Course;
 pub use query::whatif::{Bounds, CARDS, CONTEXT, Card, Difference, Outcome, SelfCheck, Why};
 pub use requests::Requests;
+pub use reserved_curve::ReservedCurve;
 pub use run_trace::RunTrace;
 pub use terms::{AMPLE, Terms};

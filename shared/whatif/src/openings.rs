@@ -1,4 +1,4 @@
-//! Where the ranges of addresses of expandable segments begin.
+//! The starts of the address ranges of expandable segments.
 
 use super::requests::Requests;
 use super::terms::AMPLE;
@@ -40,30 +40,30 @@ pub(super) fn openings(trace: &DeviceTrace, tags: &Tags, read: &Requests) -> Vec
 }
 
 /// A range of addresses: where it begins, how far it reaches, and how much of it has memory. Without memory it is given back.
-struct Span {
+struct AddressSpan {
     from: u64,
     length: u64,
     mapped: u64,
 }
 
-impl Span {
+impl AddressSpan {
     fn holds(&self, address: u64) -> bool {
         (self.from..self.from.saturating_add(self.length)).contains(&address)
     }
 }
 
 /// Adds mapped memory; returns whether it is the first of its range.
-fn opens(ranges: &mut Vec<Span>, (address, size): (u64, u64), length: u64) -> bool {
+fn opens(ranges: &mut Vec<AddressSpan>, (address, size): (u64, u64), length: u64) -> bool {
     if let Some(range) = ranges.iter_mut().find(|range| range.holds(address)) {
         range.mapped = range.mapped.saturating_add(size);
         return false;
     }
-    ranges.push(Span { from: address, length, mapped: size });
+    ranges.push(AddressSpan { from: address, length, mapped: size });
     true
 }
 
 /// Removes mapped memory.
-fn closes(ranges: &mut Vec<Span>, address: u64, size: u64) {
+fn closes(ranges: &mut Vec<AddressSpan>, address: u64, size: u64) {
     if let Some(place) = ranges.iter().position(|range| range.holds(address))
         && let Some(range) = ranges.get_mut(place)
     {

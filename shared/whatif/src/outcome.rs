@@ -1,9 +1,9 @@
-//! What the allocator's statistics say of a run.
+//! The outcome of a run, from the allocator's statistics.
 
 use allocator::Stats;
 use query::whatif::{Outcome, Why};
 
-/// Returns what a run came to, without its unused memory.
+/// Returns the outcome of a run, without its unused memory.
 pub(crate) fn outcome_of(stats: &Stats, stop: Option<(u32, Why)>) -> Outcome {
     let bytes = |number: i64| number.max(0) as u64;
     Outcome {

@@ -1,13 +1,14 @@
 //! Which pool each segment of a recorded run belonged to.
 //!
-//! Up to torch 2.11, only the segments that are left at the end tell their pool. For the others it follows from what the
-//! allocator did: it reserves memory only if no free block of the same pool can serve a request, takes the smallest one that
-//! can, and releases all free segments of a pool or none. Each time that a free block was passed over, its segment was of
-//! another pool. Of all ways to put the segments into pools that obey this, one with few pools is taken.
+//! Up to torch 2.11, only the pools of the segments that are left at the end are recorded. For the others it follows
+//! from what the allocator did: it reserves memory only if no free block of the same pool can serve a request, takes
+//! the smallest one that can, and releases all free segments of a pool or none. Each time that a free block was passed
+//! over, its segment was of another pool. Of all ways to put the segments into pools that obey this, one with few pools
+//! is taken.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ledger::{Kind, Ledger, Node};
+use super::ledger::{Ledger, Node, SegmentKind};
 use allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER, SMALL_SIZE, round_size};
 use replay::{Change, Replay};
 use trace::event::Action;
@@ -82,7 +83,7 @@ impl Pools {
     pub(super) fn could_serve(&self, event: u32, number: Option<u32>) -> bool {
         let pool = number.and_then(|number| self.of_allocation(number)).unwrap_or_default();
         let serving = self.serving.get(&event).into_iter().flatten();
-        serving.filter_map(|node| self.of_node.get(*node as usize)).any(|of| *of == pool)
+        serving.filter_map(|node| self.of_node.get(*node as usize)).any(|known| *known == pool)
     }
 
     /// Returns whether no request of a pool follows an event.
@@ -102,16 +103,16 @@ fn is_release(action: Action) -> bool {
 
 /// The segments of a private pool among which requests choose. Segments of another stream or size class serve none of these
 /// requests, so it doesn't matter whether they are of the same pool.
-struct Part {
+struct PoolPart {
     pool: PoolId,
-    kind: Kind,
+    kind: SegmentKind,
     /// The position at which the last one was reserved.
     last_begin: u32,
     /// The position at which the first one was released, which happens only after the pool was given up.
     first_end: u32,
 }
 
-impl Part {
+impl PoolPart {
     fn of(pool: PoolId, node: &Node) -> Self {
         Self { pool, kind: node.kind, last_begin: node.begin, first_end: node.end }
     }
@@ -126,8 +127,8 @@ impl Part {
 }
 
 /// Adds a segment to a pool. All parts of a pool end together.
-fn add(open: &mut Vec<Part>, pool: PoolId, node: &Node) {
-    let mut of_pool = Part::of(pool, node);
+fn add(open: &mut Vec<PoolPart>, pool: PoolId, node: &Node) {
+    let mut of_pool = PoolPart::of(pool, node);
     for part in open.iter_mut().filter(|part| part.pool == pool) {
         part.add(node);
         (of_pool.last_begin, of_pool.first_end) = (part.last_begin, part.first_end);
@@ -146,7 +147,7 @@ struct Reading<'a> {
     settings: &'a Settings,
     ledger: Ledger,
     /// The pool that the trace names for each segment, if it does.
-    told: Vec<Option<PoolId>>,
+    recorded: Vec<Option<PoolId>>,
     /// Segments that are of different pools.
     apart: FxHashSet<(u32, u32)>,
     /// Segments that are not of the default pool.
@@ -188,7 +189,7 @@ impl<'a> Reading<'a> {
             replay,
             settings,
             ledger: Ledger::default(),
-            told: Vec::new(),
+            recorded: Vec::new(),
             apart: FxHashSet::default(),
             private: FxHashSet::default(),
             sites: Vec::new(),
@@ -202,13 +203,13 @@ impl<'a> Reading<'a> {
             run_end: 0,
             pools,
         };
-        let is_told = trace.events.iter().find(|event| event.action == Action::Alloc);
-        let is_told = is_told.is_some_and(|event| tags.get(event.tag).pool.is_some());
+        let is_recorded = trace.events.iter().find(|event| event.action == Action::Alloc);
+        let is_recorded = is_recorded.is_some_and(|event| tags.get(event.tag).pool.is_some());
         for segment in start {
-            let kind = Kind { stream: segment.stream, is_small: segment.is_small };
+            let kind = SegmentKind { stream: segment.stream, is_small: segment.is_small };
             let node = new.ledger.reserve((segment.address.0, segment.size), kind, segment.is_expandable, 0);
             new.pools.start.push(node);
-            new.told.resize(new.ledger.nodes.len(), is_told.then_some(segment.pool));
+            new.recorded.resize(new.ledger.nodes.len(), is_recorded.then_some(segment.pool));
             new.sites.resize(new.ledger.nodes.len(), segment.stack);
         }
         for number in replay.active_at(0) {
@@ -259,12 +260,12 @@ impl<'a> Reading<'a> {
         if !is_release(event.action) {
             self.end_run();
             let is_expandable = event.action == Action::SegmentMap;
-            let kind = Kind { stream: tag.stream, is_small: event.size == SMALL_BUFFER };
+            let kind = SegmentKind { stream: tag.stream, is_small: event.size == SMALL_BUFFER };
             self.fresh = self.ledger.reserve((event.address.0, event.size), kind, is_expandable, number + 1);
-            self.told.resize(self.ledger.nodes.len(), None);
+            self.recorded.resize(self.ledger.nodes.len(), None);
             self.sites.resize(self.ledger.nodes.len(), event.stack);
-            if let Some(told) = self.told.get_mut(self.fresh as usize) {
-                *told = told.or(tag.pool);
+            if let Some(recorded) = self.recorded.get_mut(self.fresh as usize) {
+                *recorded = recorded.or(tag.pool);
             }
             return;
         }
@@ -303,14 +304,14 @@ impl<'a> Reading<'a> {
         self.asked_from = event.stack;
         if matches!(event.action, Action::Alloc | Action::Oom) {
             let rounded = round_size(&self.settings.roundup_power2_divisions, event.size);
-            let kind = Kind { stream: self.tags.get(event.tag).stream, is_small: rounded <= SMALL_SIZE };
+            let kind = SegmentKind { stream: self.tags.get(event.tag).stream, is_small: rounded <= SMALL_SIZE };
             let serving = self.serving(kind, rounded, u64::MAX);
             self.pools.serving.insert(asked, serving);
         }
     }
 
     /// Returns the segments with a free block of at least `rounded` and less than `most` bytes that can serve a request.
-    fn serving(&self, kind: Kind, rounded: u64, most: u64) -> Vec<u32> {
+    fn serving(&self, kind: SegmentKind, rounded: u64, most: u64) -> Vec<u32> {
         let max_split = self.settings.max_split_size.unwrap_or(u64::MAX);
         let serves = |size: u64| match rounded < max_split {
             true => size < max_split,
@@ -378,16 +379,16 @@ impl<'a> Reading<'a> {
         let place = self.ledger.node_at(allocation.address.0);
         let node = place.and_then(|node| self.ledger.nodes.get(node as usize)).copied();
         if let (Some(place), Some(node)) = (place, node) {
-            if let Some(of) = self.pools.node_of.get_mut(number as usize) {
-                *of = place;
+            if let Some(known) = self.pools.node_of.get_mut(number as usize) {
+                *known = place;
             }
             let is_fresh = place == self.fresh;
             // A block of an expandable segment is not always the smallest one. After a release, a request is not served from
             // what became free with it.
             let may_have_waited = self.has_released || has_settled && is_fresh;
-            let is_telling = position > 0 && !may_have_waited && (is_fresh || !node.is_expandable);
+            let excludes_others = position > 0 && !may_have_waited && (is_fresh || !node.is_expandable);
             let chosen = self.ledger.take(allocation.address.0, allocation.size).map(|(_, size)| size);
-            if let Some(chosen) = chosen.filter(|_| is_telling) {
+            if let Some(chosen) = chosen.filter(|_| excludes_others) {
                 let most = if is_fresh { u64::MAX } else { chosen };
                 for other in self.serving(node.kind, rounded, most) {
                     self.keep_apart(place, other);
@@ -399,11 +400,11 @@ impl<'a> Reading<'a> {
 
     fn finish(mut self) -> Pools {
         self.end_run();
-        self.told.resize(self.ledger.nodes.len(), None);
+        self.recorded.resize(self.ledger.nodes.len(), None);
         for segment in &self.trace.segments {
             let node = self.ledger.node_at(segment.address.0);
-            if let Some(told) = node.and_then(|node| self.told.get_mut(node as usize)) {
-                *told = told.or(Some(segment.pool));
+            if let Some(recorded) = node.and_then(|node| self.recorded.get_mut(node as usize)) {
+                *recorded = recorded.or(Some(segment.pool));
             }
         }
         self.pools.of_node = self.choose();
@@ -414,20 +415,20 @@ impl<'a> Reading<'a> {
         self.pools
     }
 
-    /// Chooses a pool for each segment: the told one, or the first that no segment forbids.
+    /// Chooses a pool for each segment: the recorded one, or the first that no segment forbids.
     fn choose(&self) -> Vec<PoolId> {
         let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); self.ledger.nodes.len()];
         for &(one, other) in &self.apart {
-            for (of, with) in [(one, other), (other, one)] {
-                if let Some(neighbours) = neighbours.get_mut(of as usize) {
-                    neighbours.push(with);
+            for (segment, other) in [(one, other), (other, one)] {
+                if let Some(neighbours) = neighbours.get_mut(segment as usize) {
+                    neighbours.push(other);
                 }
             }
         }
-        let mut chosen = self.told.clone();
-        let mut open: Vec<Part> = Vec::new();
-        for (told, node) in self.told.iter().zip(&self.ledger.nodes) {
-            let Some(pool) = told.filter(|pool| pool.is_private()) else { continue };
+        let mut chosen = self.recorded.clone();
+        let mut open: Vec<PoolPart> = Vec::new();
+        for (recorded, node) in self.recorded.iter().zip(&self.ledger.nodes) {
+            let Some(pool) = recorded.filter(|pool| pool.is_private()) else { continue };
             add(&mut open, pool, node);
         }
         let mut inferred = 0;
@@ -438,9 +439,9 @@ impl<'a> Reading<'a> {
             }
             let alone = [first];
             let row = rows.get(&first).copied().unwrap_or(&alone);
-            let of = |other: &u32| chosen.get(*other as usize).copied().flatten();
+            let pool_of = |other: &u32| chosen.get(*other as usize).copied().flatten();
             let neighbours = row.iter().filter_map(|node| neighbours.get(*node as usize)).flatten();
-            let forbidden: FxHashSet<PoolId> = neighbours.filter_map(of).collect();
+            let forbidden: FxHashSet<PoolId> = neighbours.filter_map(pool_of).collect();
             let nodes = || row.iter().filter_map(|node| self.ledger.nodes.get(*node as usize));
             let is_private = row.iter().any(|node| self.private.contains(node));
             let pool = if forbidden.contains(&PoolId::default()) || is_private {
@@ -449,7 +450,7 @@ impl<'a> Reading<'a> {
                     open.retain(|part| part.first_end > begin);
                 }
                 let can_have =
-                    |part: &&Part| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
+                    |part: &&PoolPart| nodes().all(|node| part.can_have(node)) && !forbidden.contains(&part.pool);
                 let known = open.iter().take(LOOKED_AT).find(can_have).map(|part| part.pool);
                 inferred += u64::from(known.is_none());
                 let pool = known.unwrap_or(PoolId(INFERRED, inferred));
@@ -476,8 +477,8 @@ impl<'a> Reading<'a> {
                 let neighbours = neighbours.get(*node as usize);
                 neighbours.is_some_and(|neighbours| neighbours.iter().any(|other| members.contains(other)))
             };
-            let is_told = |node: &u32| self.told.get(*node as usize).copied().flatten().is_some();
-            if !row.iter().any(|node| is_apart(node) || is_told(node)) {
+            let is_recorded = |node: &u32| self.recorded.get(*node as usize).copied().flatten().is_some();
+            if !row.iter().any(|node| is_apart(node) || is_recorded(node)) {
                 rows.extend(row.iter().map(|node| (*node, row.as_slice())));
             }
         }

@@ -13,23 +13,23 @@ use query::whatif::{Goal, Outcome};
 use trace::text::Shown;
 use trace::units::{Bytes, compared, counted_as};
 
-/// The most requests of a trace for which other settings are searched if those that were advised don't help: so many runs of
-/// it take about a second.
+/// The most requests of a trace for which other settings are searched if those that were advised don't help. The runs
+/// of such a search take about a second.
 const SEARCHED_REQUESTS: usize = 200_000;
 
-/// Said of a setting that serves the request of a run whose steps need more and more.
+/// Appended to a setting that serves the request of a run whose steps need more and more.
 const DELAYED: &str = " It only delays the failure, since steps need more and more.";
 
-/// Less than one part in this many of the memory is as good as nothing.
+/// Less than one part in this many of the memory counts as nothing.
 const ALL_PART: u64 = 100;
 
 impl Requests {
-    /// Runs the trace under each setting that the verdict on a failed request advises. A remedy that serves the request is
-    /// marked as checked, with what it comes to, and stands first, or behind what to do about growth; one that doesn't is
-    /// removed. If none of them helps memory in pieces, the settings by themselves are searched for one that does.
+    /// Runs the trace under each setting that the verdict on a failed request advises. A remedy that serves the request
+    /// is marked as checked, gets its outcome, and moves to the front, or after advice about growth; one that doesn't
+    /// is removed. If none of them helps memory in pieces, the settings by themselves are searched for one that does.
     ///
-    /// Changes nothing if the trace doesn't come out as recorded under its own settings, `conf`, or doesn't tell how much
-    /// memory the process could have: nothing would be proven.
+    /// Changes nothing if the trace doesn't come out as recorded under its own settings, `conf`, or doesn't show how
+    /// much memory the process could have: nothing would be proven.
     pub fn prove(&self, verdict: &mut Verdict, baseline: &Baseline, conf: &str) {
         let Some(capacity) = self.capacity().filter(|_| verdict.position.is_some() && baseline.check.is_exact()) else {
             return;
@@ -65,8 +65,8 @@ impl Requests {
         }
     }
 
-    /// Returns the best single setting under which the request is served, if there is one: beside the settings of the run, or, if
-    /// none is, without those that a search changes.
+    /// Returns the best single setting under which the request is served, if there is one: in addition to the settings
+    /// of the run, or, if none is, without those of them that a search changes.
     fn searched(
         &self,
         conf: &str,
@@ -83,7 +83,7 @@ impl Requests {
             let best = tried.min_by_key(|tried| rank(Goal::Fit, &tried.outcome, tried.candidate.options(), true))?;
             Some((line(&best.candidate, conf), best.outcome))
         };
-        let (line, outcome) = best(Candidate::beside).or_else(|| best(Candidate::conf))?;
+        let (line, outcome) = best(Candidate::added_to).or_else(|| best(Candidate::conf))?;
         let without = left_out(conf, &line);
         let text = match (line.is_empty(), without.is_empty()) {
             (true, _) => "Leave out the recorded settings.".to_owned(),
@@ -94,8 +94,8 @@ impl Requests {
     }
 }
 
-/// Adds to a remedy what it comes to, on a device of which the process can have `capacity` bytes. In a run that `is_growing`,
-/// a request fails later all the same.
+/// Adds to a remedy its outcome on a device of which the process can have `capacity` bytes. In a run that `is_growing`,
+/// a later request fails nonetheless.
 fn proven(remedy: Remedy, (recorded, outcome): (&Outcome, &Outcome), capacity: u64, is_growing: bool) -> Remedy {
     let (reserved, before) = compared(Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
     let retries = counted_as(outcome.retries, "retry", "retries");

@@ -4,8 +4,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::openings::{Opening, openings};
 use super::pools::Pools;
-use super::releases::{By, Releases};
-use super::requests::{Act, Asked, Live, Recorded, Requests, Source, Step};
+use super::releases::{ReleasedBy, Releases};
+use super::requests::{Act, Asked, LiveAtStart, Recorded, RequestStep, Requests, Source};
 use allocator::rounding::SMALL_SIZE;
 use replay::{Allocation, Replay};
 use trace::event::Action;
@@ -66,30 +66,30 @@ impl Reader<'_> {
             // What the program released itself comes before what this request took.
             let by = self.releases.before(event);
             let own_from = match by {
-                Some(By::Program(until)) => {
+                Some(ReleasedBy::Program(until)) => {
                     self.release(from..until);
                     until
                 }
-                Some(By::Request | By::NextRequestContinuing) => {
+                Some(ReleasedBy::Request | ReleasedBy::NextRequestContinuing) => {
                     self.leave_pools(from..event);
                     from
                 }
                 None => from,
             };
-            let releases = by == Some(By::Request) || found.action == Action::Oom;
+            let releases = by == Some(ReleasedBy::Request) || found.action == Action::Oom;
             // What was reserved before a stream was done is a request's that waited.
             let is_under_way =
-                by == Some(By::NextRequestContinuing) || by.is_none() && found.action == Action::FreeCompleted;
+                by == Some(ReleasedBy::NextRequestContinuing) || by.is_none() && found.action == Action::FreeCompleted;
             driver_from = driver_from.filter(|_| is_under_way);
             let Some(act) = self.act(event, &found) else { continue };
-            if let (Act::Malloc(number), Some(By::Request)) = (act, by) {
+            if let (Act::Malloc(number), Some(ReleasedBy::Request)) = (act, by) {
                 self.expect_range(number, from, &found);
             }
             // A request that makes room waits for all streams. What was done with then was not before.
-            let is_settled = |step: &&Step| matches!(step.act, Act::Settled(_)) && Some(step.event) > asked_last;
+            let is_settled = |step: &&RequestStep| matches!(step.act, Act::Settled(_)) && Some(step.event) > asked_last;
             let steps = &mut self.read.steps;
             let settled = if releases { steps.iter().rev().take_while(is_settled).count() } else { 0 };
-            steps.insert(steps.len() - settled, Step { event, act });
+            steps.insert(steps.len() - settled, RequestStep { event, act });
             if is_request {
                 self.note(own_from..event + 1);
                 asked_last = Some(event);
@@ -120,7 +120,7 @@ impl Reader<'_> {
                 self.note(from..next);
                 continue;
             }
-            // It goes on as long as no private pool comes twice, and nothing of the default pool after a private one.
+            // It continues as long as no private pool comes twice, and nothing of the default pool after a private one.
             let mut seen = Vec::new();
             next = (from..driver.end)
                 .find(|event| {
@@ -132,7 +132,7 @@ impl Reader<'_> {
                 })
                 .unwrap_or(driver.end);
             self.leave_pools(from..next);
-            self.read.steps.push(Step { event: next, act: Act::EmptyCache });
+            self.read.steps.push(RequestStep { event: next, act: Act::EmptyCache });
             self.note(from..next);
         }
     }
@@ -152,7 +152,7 @@ impl Reader<'_> {
         let is_over = self.pools.as_ref().is_none_or(|pools| pools.is_over(pool, event));
         if is_over && self.left.insert(pool) {
             let source = self.source(Source { stream: Stream::default(), pool });
-            self.read.steps.push(Step { event, act: act(source) });
+            self.read.steps.push(RequestStep { event, act: act(source) });
         }
     }
 
@@ -184,7 +184,7 @@ impl Reader<'_> {
         for number in self.replay.active_at(0) {
             let Some(allocation) = allocations.get(number) else { continue };
             let is_waiting = !allocation.is_allocated_at(0);
-            self.read.live.push(Live { number, address: allocation.address, is_waiting });
+            self.read.live.push(LiveAtStart { number, address: allocation.address, is_waiting });
         }
     }
 

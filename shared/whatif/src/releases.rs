@@ -18,12 +18,12 @@ const MOST: u64 = 1 << 50;
 
 /// Who released the memory of a run of events of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum ReleasedBy {
     /// The program, with events up to this one.
     Program(u32),
     /// The request that follows.
     Request,
-    /// The request that follows, which goes on to release more: the run does not end here.
+    /// The request that follows, which releases more afterwards: the run does not end here.
     NextRequestContinuing,
 }
 
@@ -31,8 +31,8 @@ pub(super) enum By {
 #[derive(Debug, Default)]
 pub(super) struct Releases {
     /// By the event that follows a run of events of the driver, if something was released in it.
-    runs: FxHashMap<u32, By>,
-    /// The memory that the process could have, if the trace tells.
+    runs: FxHashMap<u32, ReleasedBy>,
+    /// The memory that the process could have, if the trace shows it.
     pub(super) capacity: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Releases {
     }
 
     /// Returns who released memory in the run of events of the driver before this event.
-    pub(super) fn before(&self, event: u32) -> Option<By> {
+    pub(super) fn before(&self, event: u32) -> Option<ReleasedBy> {
         self.runs.get(&event).copied()
     }
 }
@@ -96,7 +96,7 @@ fn capacity_when_failed(trace: &DeviceTrace, reserved: &[u64], settings: &Settin
     failed.map(of).min()
 }
 
-/// Who released the memory of a run, as far as it tells by itself.
+/// Who released the memory of a run, as far as the run alone shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Program,
@@ -107,14 +107,14 @@ enum Verdict {
 
 /// A run of events of the driver.
 #[derive(Clone, Debug)]
-struct Run {
+struct DriverRun {
     /// The event that follows.
     event: u32,
     /// The first release, and the event after the last one.
     frees: Range<u32>,
     verdict: Verdict,
     is_ahead: bool,
-    /// The event at which a request that is ahead goes on to release.
+    /// The event at which a request that is ahead continues to release.
     until: u32,
     /// The bytes that were reserved between the last release and the request that follows.
     taken: u64,
@@ -133,7 +133,7 @@ struct Reading<'a> {
     has_stacks: bool,
     /// The memory that the process could have, if a request failed.
     known: Option<u64>,
-    runs: Vec<Run>,
+    runs: Vec<DriverRun>,
 }
 
 impl Reading<'_> {
@@ -150,7 +150,7 @@ impl Reading<'_> {
                     let Some(released) = frees.take() else { continue };
                     let before = self.runs.last().filter(|run| run.is_ahead && run.frees == released);
                     let run = match before.filter(|_| found.action == Action::FreeCompleted) {
-                        Some(before) if event < before.until => Run { event, ..before.clone() },
+                        Some(before) if event < before.until => DriverRun { event, ..before.clone() },
                         _ => self.run(event, released.clone(), &found),
                     };
                     if run.is_ahead {
@@ -163,9 +163,9 @@ impl Reading<'_> {
         self.finish()
     }
 
-    fn run(&self, event: u32, frees: Range<u32>, found: &Event) -> Run {
+    fn run(&self, event: u32, frees: Range<u32>, found: &Event) -> DriverRun {
         let asked = self.asked_after(event).filter(|(_, asked)| matches!(asked.action, Action::Alloc | Action::Oom));
-        let mut run = Run { event, frees, verdict: Verdict::Program, is_ahead: false, until: event, taken: 0 };
+        let mut run = DriverRun { event, frees, verdict: Verdict::Program, is_ahead: false, until: event, taken: 0 };
         let Some((place, asked)) = asked else { return run };
         let ahead = || self.trace.events.iter_from(event as usize).take(place.saturating_sub(event) as usize);
         let next = ahead().position(|event| matches!(event.action, Action::SegmentFree | Action::SegmentUnmap));
@@ -186,7 +186,7 @@ impl Reading<'_> {
         events.find(|(_, event)| matches!(event.action, Action::Alloc | Action::Oom | Action::FreeRequested))
     }
 
-    fn verdict(&self, run: &Run, goes_on: bool, (place, asked): (u32, &Event)) -> Verdict {
+    fn verdict(&self, run: &DriverRun, goes_on: bool, (place, asked): (u32, &Event)) -> Verdict {
         let Some(freed) = self.trace.events.get((run.frees.end as usize).wrapping_sub(1)) else {
             return Verdict::Program;
         };
@@ -226,14 +226,14 @@ impl Reading<'_> {
     }
 
     /// Returns the bytes that were reserved before a run released any.
-    fn before(&self, run: &Run) -> u64 {
+    fn before(&self, run: &DriverRun) -> u64 {
         self.reserved.get(run.frees.start as usize).copied().unwrap_or_default()
     }
 
     fn finish(self) -> Releases {
         let is_default = |event: u32| self.pools.is_none_or(|pools| !pools.of_release(event).is_private());
         let calls = self.runs.iter().any(|run| run.verdict == Verdict::Program && run.frees.clone().any(is_default));
-        let by_request = |run: &Run| match run.verdict {
+        let by_request = |run: &DriverRun| match run.verdict {
             Verdict::Program => false,
             Verdict::Request => true,
             Verdict::Either => !calls,
@@ -244,10 +244,10 @@ impl Reading<'_> {
             ends.map(|run| self.before(run).saturating_add(run.taken).saturating_sub(1) / GRANULE * GRANULE).min();
         let is_clear = self.settings.garbage_collection_threshold == 0.0;
         let short = short.filter(|capacity| is_clear && *capacity >= self.most_reserved);
-        let by = |run: &Run| match (by_request(run), run.is_ahead) {
-            (false, _) => By::Program(run.frees.end),
-            (true, false) => By::Request,
-            (true, true) => By::NextRequestContinuing,
+        let by = |run: &DriverRun| match (by_request(run), run.is_ahead) {
+            (false, _) => ReleasedBy::Program(run.frees.end),
+            (true, false) => ReleasedBy::Request,
+            (true, true) => ReleasedBy::NextRequestContinuing,
         };
         let capacity = self.known.or(short).filter(|capacity| *capacity <= MOST);
         Releases { runs: self.runs.iter().map(|run| (run.event, by(run))).collect(), capacity }

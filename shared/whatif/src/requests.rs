@@ -1,4 +1,4 @@
-//! What the program asked for, in its order.
+//! The requests of a program, in order.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use trace::Segment;
 use trace::event::Action;
 use trace::units::{Address, PoolId, Stream};
 
-/// One thing that the program did, or that happened to it. The numbers are those of [`Requests::asked`].
+/// One act of the program, or one event that concerns it. The numbers are those of [`Requests::asked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Act {
     /// It asked for memory and got it.
@@ -42,20 +42,20 @@ impl Act {
 
 /// An act at an event of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct RequestStep {
     /// The event.
     pub(super) event: u32,
     pub(super) act: Act,
 }
 
-/// Where a request is served from.
+/// The pool and stream that a request is served from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Source {
     pub(super) stream: Stream,
     pub(super) pool: PoolId,
 }
 
-/// What one request asks for.
+/// The size and source of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// Bytes.
@@ -66,14 +66,14 @@ pub(super) struct Asked {
 
 /// An allocation that was active at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Live {
+pub(super) struct LiveAtStart {
     pub(super) number: u32,
     pub(super) address: Address,
     /// Whether it was freed already, and waited for a stream.
     pub(super) is_waiting: bool,
 }
 
-/// What the allocator answered when the trace was recorded.
+/// The allocator's answers when the trace was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Recorded {
     /// The number of entries of each step that [`Act::is_answered`], in their order.
@@ -93,20 +93,20 @@ impl Recorded {
     }
 }
 
-/// What a program asked of the allocator of one device, and the state that it began with. It is detached from its trace,
-/// and serializes, so that another worker can run it.
+/// The requests of a program to the allocator of one device, and the state that it began with. It is detached from its
+/// trace, and serializes, so that another worker can run it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// The segments at the start.
     pub(super) start: Vec<Segment>,
     /// The allocations in them.
-    pub(super) live: Vec<Live>,
-    pub(super) steps: Vec<Step>,
+    pub(super) live: Vec<LiveAtStart>,
+    pub(super) steps: Vec<RequestStep>,
     /// What was asked for, by number: all allocations of the trace, then the requests that failed.
     pub(super) asked: Vec<Asked>,
     pub(super) sources: Vec<Source>,
     pub(super) recorded: Recorded,
-    /// The memory that the process could have, if the trace tells.
+    /// The memory that the process could have, if the trace shows it.
     pub(super) capacity: Option<u64>,
     /// Events of the run that the trace lacks.
     pub(super) lost: u64,
@@ -123,8 +123,8 @@ impl Requests {
         !self.steps.iter().any(|step| step.act.is_request())
     }
 
-    /// Returns the memory that the process could have in bytes, if the trace tells: what it had reserved when a request
-    /// failed, and what the device had free then.
+    /// Returns the memory that the process could have in bytes, if the trace shows it: what it had reserved when a
+    /// request failed, and what the device had free then.
     pub fn capacity(&self) -> Option<u64> {
         self.capacity
     }

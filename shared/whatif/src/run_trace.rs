@@ -1,8 +1,8 @@
-//! What the allocator did in a run, event by event, so that a run can be looked at as a recording is.
+//! The allocator's events in a run, so that a run can be viewed like a recording.
 
 use serde::{Deserialize, Serialize};
 
-use super::requests::{Act, Requests, Step};
+use super::requests::{Act, RequestStep, Requests};
 use super::runner::Runner;
 use super::{Outcome, Terms};
 use allocator::{DriverError, TraceEntry};
@@ -18,9 +18,9 @@ use trace::{DeviceTrace, Event, Events, Segment, Settings, Snapshot, Tag, Tags};
 const START: u32 = 1 << 31;
 
 /// Returns the stack of what happens at a step.
-pub(super) fn stack_of(step: &Step) -> StackId {
+pub(super) fn stack_of(step: &RequestStep) -> StackId {
     let after = match step.act {
-        // What was released shows the call, and its step stands behind that.
+        // The releases have the stack of the call, and its step comes after them.
         Act::EmptyCache | Act::EndPool(_) => Some(step.event),
         _ => step.event.checked_add(1),
     };

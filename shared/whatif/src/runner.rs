@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::course::Course;
 use super::device::Device;
 use super::outcome::outcome_of;
-use super::requests::{Act, Asked, Requests, Source, Step};
+use super::requests::{Act, Asked, RequestStep, Requests, Source};
+use super::reserved_curve::ReservedCurve;
 use super::run_trace::{stack_at_start, stack_of};
 use super::terms::Terms;
 use allocator::{AllocError, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, Request, TraceSink};
@@ -14,7 +14,7 @@ use trace::Segment;
 use trace::frames::StackId;
 use trace::units::{Address, Stream};
 
-/// The streams that other streams' work is held on begin here, far from those of a program.
+/// The first of the streams that are held in place of the program's streams, far from any of those.
 const HELD: i64 = i64::MAX / 2;
 
 /// Where the segments of the start lie in a run under other terms.
@@ -28,9 +28,9 @@ pub(super) struct Runner<'r, S: TraceSink> {
     addresses: Vec<u64>,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
+pub(super) enum StepOutcome {
     /// As in the recording, apart from addresses.
     Same,
     /// The program would have gone on differently.
@@ -75,8 +75,8 @@ impl<'r, S: TraceSink> Runner<'r, S> {
             most_unused = most_unused.max(reserved.saturating_sub(self.allocator.active()));
             watch(&self.allocator, step.event);
             match done {
-                Ok(Done::Same) => None,
-                Ok(Done::Other(why)) => Some((step.event, why)),
+                Ok(StepOutcome::Same) => None,
+                Ok(StepOutcome::Other(why)) => Some((step.event, why)),
                 Err(_) => Some((step.event, Why::Failed)),
             }
         });
@@ -84,7 +84,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
     }
 
     /// Does what the program did.
-    pub(super) fn step(&mut self, step: &Step) -> Result<Done, AllocError> {
+    pub(super) fn step(&mut self, step: &RequestStep) -> Result<StepOutcome, AllocError> {
         let stack = stack_of(step);
         match step.act {
             Act::Malloc(number) => self.malloc(number, stack),
@@ -93,7 +93,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 // One that was never served has nothing to free.
                 let address = Address(self.take(number));
                 let _: Result<(), FreeError> = self.allocator.free(address, stack);
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
             Act::FreeLater(number) => {
                 let address = Address(self.take(number));
@@ -101,16 +101,16 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 self.allocator.driver_mut().hold(stream);
                 let _: Result<(), MisuseError> = self.allocator.record_stream(address, stream);
                 let _: Result<(), FreeError> = self.allocator.free(address, stack);
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
             Act::Settled(number) => {
                 self.allocator.driver_mut().release(held(number));
                 self.allocator.settle()?;
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
             Act::EmptyCache => {
                 self.allocator.empty_cache(stack)?;
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
             Act::LeavePool(source) | Act::EndPool(source) => {
                 let pool = self.requests.sources.get(source as usize).copied().unwrap_or_default().pool;
@@ -118,7 +118,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
                 if matches!(step.act, Act::EndPool(_)) {
                     self.allocator.empty_pool_cache(pool, stack)?;
                 }
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
         }
     }
@@ -127,27 +127,27 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         self.addresses.get_mut(number as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    fn malloc(&mut self, number: u32, stack: StackId) -> Result<Done, AllocError> {
+    fn malloc(&mut self, number: u32, stack: StackId) -> Result<StepOutcome, AllocError> {
         match self.ask(number, stack) {
             Ok(address) => {
                 if let Some(place) = self.addresses.get_mut(number as usize) {
                     *place = address.0;
                 }
-                Ok(Done::Same)
+                Ok(StepOutcome::Same)
             }
             Err(AllocError::Driver(error)) => Err(error.into()),
-            Err(_) => Ok(Done::Other(Why::Failed)),
+            Err(_) => Ok(StepOutcome::Other(Why::Failed)),
         }
     }
 
-    fn fail(&mut self, number: u32, stack: StackId) -> Result<Done, AllocError> {
+    fn fail(&mut self, number: u32, stack: StackId) -> Result<StepOutcome, AllocError> {
         match self.ask(number, stack) {
             Ok(address) => {
                 let _: Result<(), FreeError> = self.allocator.free(address, stack);
-                Ok(Done::Other(Why::Served))
+                Ok(StepOutcome::Other(Why::Served))
             }
             Err(AllocError::Driver(error)) => Err(error.into()),
-            Err(_) => Ok(Done::Same),
+            Err(_) => Ok(StepOutcome::Same),
         }
     }
 
@@ -189,11 +189,11 @@ impl Requests {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn run_course(&self, terms: &Terms) -> Result<(Outcome, Course), DriverError> {
-        let (mut runner, mut course) = (self.runner(terms, ())?, Course::default());
-        course.note(0, runner.allocator.reserved());
-        let outcome = runner.run(|allocator, event| course.note(event, allocator.reserved()));
-        Ok((outcome, course))
+    pub fn run_with_curve(&self, terms: &Terms) -> Result<(Outcome, ReservedCurve), DriverError> {
+        let (mut runner, mut curve) = (self.runner(terms, ())?, ReservedCurve::default());
+        curve.note(0, runner.allocator.reserved());
+        let outcome = runner.run(|allocator, event| curve.note(event, allocator.reserved()));
+        Ok((outcome, curve))
     }
 
     pub(super) fn runner<S: TraceSink>(&self, terms: &Terms, sink: S) -> Result<Runner<'_, S>, DriverError> {

@@ -1,7 +1,7 @@
 //! Repeats a run under the settings that it was recorded with, and compares each answer with the recorded one.
 
 use super::device::{Answers, Device};
-use super::requests::{Act, Recorded, Requests, Step};
+use super::requests::{Act, Recorded, RequestStep, Requests};
 use super::runner::Runner;
 use super::terms::{AMPLE, Terms};
 use allocator::{DriverError, TraceEntry};
@@ -52,7 +52,7 @@ impl Requests {
     }
 
     /// Returns what the device answered to a step.
-    fn answers(&self, step: &Step, recorded: &[(Action, u64, u64)]) -> Answers {
+    fn answers(&self, step: &RequestStep, recorded: &[(Action, u64, u64)]) -> Answers {
         let (mut answers, mut released) = (Answers::default(), 0);
         for &(action, address, _) in recorded {
             match action {

@@ -1,11 +1,11 @@
-//! What a run is repeated under.
+//! The conditions that a run is repeated under.
 
 use allocator::{AllocatorConfig, Profile};
 
 /// Bytes of a device on which nothing is short: more than any device has.
 pub const AMPLE: u64 = 1 << 40;
 
-/// What a run is repeated under.
+/// The conditions that a run is repeated under.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The release whose decisions are made.

@@ -1,4 +1,4 @@
-//! From pushed bytes to messages.
+//! Decodes messages from pushed bytes.
 
 use super::message::{HEAD_BYTES, Message};
 use codec::checksum;
@@ -40,8 +40,8 @@ impl Decoder {
         Self { limit: limits.frame_bytes, held: Vec::new(), is_read: false, failed: None }
     }
 
-    /// Sets the most bytes of a later message's body: a stranger's first message may have a smaller limit than those that
-    /// follow it.
+    /// Sets the most bytes of a later message's body: the first message of an unknown client may have a smaller limit
+    /// than those that follow it.
     pub fn set_limit(&mut self, frame_bytes: usize) {
         self.limit = frame_bytes;
     }

@@ -85,7 +85,7 @@ pub enum Code {
     Restart,
     /// The server's store failed, or what it holds of the session is damaged.
     Store,
-    /// A message or chunk is malformed. Also stands for unknown codes.
+    /// A message or chunk is malformed. Unknown codes are read as this one.
     #[default]
     Malformed,
 }
@@ -101,14 +101,14 @@ pub struct Refused {
     pub retry: bool,
 }
 
-/// Something that a person wants to know from a running job.
+/// A question of a person to a running job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     /// `history` or `state`.
     pub what: String,
 }
 
-/// Tells which part of a session a viewer wants.
+/// States which part of a session a viewer wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     /// The viewer's [`PROTOCOL`].

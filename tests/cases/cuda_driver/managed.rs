@@ -2,7 +2,7 @@
 
 use allocator::{Driver, DriverError};
 use anyhow::{Context, Result};
-use recorder::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
+use recorder::cuda::{Advice, CudaDriver, CudaError, Device, PageLocation, Source};
 use tests::fakecuda::Control;
 use trace::units::Stream;
 
@@ -25,13 +25,13 @@ on_fake! {
         assert_eq!(control.calls("cuMemAllocManaged")?, calls);
         device.write(at, &pattern(8, 20 * MIB))?;
 
-        driver.prefetch(at, 20 * MIB, Place::Host, Stream(0))?;
+        driver.prefetch(at, 20 * MIB, PageLocation::Host, Stream(0))?;
         driver.synchronize_stream(Stream(0))?;
         assert_eq!(driver.memory_info()?.free, 34 * MIB);
         // 34 MiB look free, but 20 of them belong to pages that will be moved back.
         plain.alloc(30 * MIB)?;
-        assert_eq!(driver.prefetch(at, 20 * MIB, Place::Device, Stream(0)), Err(DriverError::OutOfMemory));
-        driver.prefetch(at, 2 * MIB, Place::Device, Stream(0))?;
+        assert_eq!(driver.prefetch(at, 20 * MIB, PageLocation::Device, Stream(0)), Err(DriverError::OutOfMemory));
+        driver.prefetch(at, 2 * MIB, PageLocation::Device, Stream(0))?;
         assert!(contents(&device, at, 20 * MIB)? == pattern(8, 20 * MIB));
         let statistics = driver.managed_statistics().context("it has no statistics")?;
         assert_eq!((statistics.reserved, statistics.reserved_peak, statistics.refused), (20 * MIB, 20 * MIB, 3));
@@ -46,7 +46,7 @@ on_fake! {
     unified_memory_on_the_host_still_counts(CAPACITY) {
         let mut driver = CudaDriver::new(Device::open(0)?, Source::Managed)?;
         let at = driver.alloc(40 * MIB)?;
-        driver.prefetch(at, 40 * MIB, Place::Host, Stream(0))?;
+        driver.prefetch(at, 40 * MIB, PageLocation::Host, Stream(0))?;
         assert_eq!(driver.memory_info()?.free, 64 * MIB);
         assert_eq!(driver.alloc(40 * MIB), Err(DriverError::OutOfMemory));
         driver.alloc(24 * MIB)?;
@@ -60,10 +60,10 @@ on_fake! {
         let advices = [
             Advice::ReadMostly(true),
             Advice::ReadMostly(false),
-            Advice::PreferredLocation(Some(Place::Host)),
+            Advice::PreferredLocation(Some(PageLocation::Host)),
             Advice::PreferredLocation(None),
-            Advice::AccessedBy(Place::Device, true),
-            Advice::AccessedBy(Place::Host, false),
+            Advice::AccessedBy(PageLocation::Device, true),
+            Advice::AccessedBy(PageLocation::Host, false),
         ];
         for advice in advices {
             driver.advise(at, 4 * MIB, advice)?;
@@ -73,7 +73,7 @@ on_fake! {
         let mut plain = CudaDriver::new(device, Source::Plain)?;
         let segment = plain.alloc(2 * MIB)?;
         assert!(failed_with(plain.advise(segment, 1, advices[0]), "cuMemAdvise", "not unified memory"));
-        let moved = plain.prefetch(segment, 1, Place::Host, Stream(0));
+        let moved = plain.prefetch(segment, 1, PageLocation::Host, Stream(0));
         assert!(failed_with(moved, "cuMemPrefetchAsync", "not unified memory"));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use allocator::{Driver, DriverError};
 use anyhow::{Context, Result, ensure};
 use recorder::cuda::{
-    Advice, CudaDriver, CudaError, Device, Place, PoolError, PoolSettings, Source, StreamOrderedPool,
+    Advice, CudaDriver, CudaError, Device, PageLocation, PoolError, PoolSettings, Source, StreamOrderedPool,
 };
 use trace::units::{Bytes, Stream};
 use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
@@ -63,8 +63,8 @@ pub(crate) fn managed(device: &Arc<Device>) -> Result<String> {
     let at = driver.alloc(size)?;
     let bytes = pattern(3, size);
     device.write(at, &bytes)?;
-    driver.advise(at, size, Advice::PreferredLocation(Some(Place::Device)))?;
-    for place in [Place::Host, Place::Device] {
+    driver.advise(at, size, Advice::PreferredLocation(Some(PageLocation::Device)))?;
+    for place in [PageLocation::Host, PageLocation::Device] {
         driver.prefetch(at, size, place, Stream(0))?;
         driver.synchronize_stream(Stream(0))?;
         ensure_holds(device, at, &bytes)?;

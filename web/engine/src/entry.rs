@@ -25,7 +25,7 @@ use crate::{fetch, live, pack, ranges, warm};
 /// Milliseconds between two reports of progress.
 pub const REPORT_EVERY_MS: f64 = 100.0;
 
-/// What a file is.
+/// A file that has been read.
 enum Opened {
     Trace(Box<Session>),
     Sweep(Box<Shown>),
@@ -40,7 +40,7 @@ thread_local! {
     /// The user's own rules.
     static OWN_RULES: RefCell<OwnRules> = RefCell::default();
     /// The size of the worker's memory in bytes that was last reported to the page.
-    static TOLD_BYTES: Cell<u64> = const { Cell::new(0) };
+    static REPORTED_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Waits for the file or the session, then for questions.
@@ -93,7 +93,9 @@ fn grown() -> Option<u64> {
     const NOTICEABLE: u64 = 1 << 20;
     let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().dyn_into().ok()?;
     let bytes = memory.buffer().unchecked_into::<ArrayBuffer>().byte_length().into();
-    TOLD_BYTES.with(|told| (bytes >= told.get() + NOTICEABLE).then(|| told.replace(bytes))).map(|_| bytes)
+    REPORTED_BYTES
+        .with(|reported| (bytes >= reported.get() + NOTICEABLE).then(|| reported.replace(bytes)))
+        .map(|_| bytes)
 }
 
 fn send(message: &FromWorker) {
@@ -103,7 +105,7 @@ fn send(message: &FromWorker) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
-/// Sends a message to the page, with data beside it that the page hands on without a copy.
+/// Sends a message to the page, with data that the page hands on without a copy.
 fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
     // Neither step can fail, as above.
     let (Ok(message), Ok(data)) = (encode(message), encode(data)) else { return };
@@ -111,7 +113,7 @@ fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
     let _ = scope().post_message_with_transfer(&Array::of2(&message, &data), &Array::of2(&message, &data));
 }
 
-/// Returns the mean rate of a download in bytes per second; 0 while it is too young to tell.
+/// Returns the mean rate of a download in bytes per second; 0 while it is too short to say.
 pub fn rate(bytes: u64, milliseconds: f64) -> f64 {
     if milliseconds < REPORT_EVERY_MS { 0.0 } else { bytes as f64 / milliseconds * 1e3 }
 }
@@ -142,7 +144,7 @@ fn receive(bytes: &[u8]) {
             warm::stop();
             spawn_local(ranges::open(ranges::Link { url, token, key }));
         }
-        Ok(ToWorker::DownloadOn) => ranges::continue_download(),
+        Ok(ToWorker::ResumeDownload) => ranges::continue_download(),
         Ok(ToWorker::FetchElsewhere { url }) => {
             warm::stop();
             spawn_local(download_elsewhere(url));
@@ -177,7 +179,7 @@ fn receive(bytes: &[u8]) {
                 post_with(&FromWorker::Requests { id }, &found);
             }
         }
-        // It comes with a run beside it.
+        // It comes together with a run.
         Ok(ToWorker::Record { .. }) => {}
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
@@ -244,8 +246,8 @@ pub fn keep(mut session: Session) -> Box<Summary> {
 }
 
 /// Grows WebAssembly's memory once by what a file needs at most: growing it in small steps took a tenth of the time.
-/// What is too much costs nothing until it is written to. Entries without stacks of their own need the most: a file
-/// and its indexes take about three quarters of the file's size.
+/// Memory that is not needed costs nothing until it is written to. Entries without stacks of their own need the most: a
+/// file and its indexes take about three quarters of the file's size.
 fn grow_heap(file_bytes: u64) {
     /// A browser may refuse to grow by more at once, and still grant smaller steps.
     const MOST: u64 = 1 << 30;

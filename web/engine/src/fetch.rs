@@ -34,7 +34,7 @@ pub async fn get_elsewhere(url: &str) -> Result<(ReadableStream, u64), String> {
     request.set_credentials(RequestCredentials::Omit);
     request.set_referrer_policy(ReferrerPolicy::NoReferrer);
     let response = JsFuture::from(scope().fetch_with_str_and_init(url, &request)).await;
-    // Browsers don't tell scripts why they failed.
+    // Browsers don't report to scripts why they failed.
     let response: Response =
         response.map_err(|_| unreachable_elsewhere(host, &scope().location().origin()))?.unchecked_into();
     match response.body() {

@@ -1,4 +1,4 @@
-//! Copies of the trace for somebody else: what a copy says, and the copy itself as a recording.
+//! Copies of the trace to share: a comparison of the copy with the trace, and the copy itself as a recording.
 
 use std::cell::Cell;
 
@@ -25,7 +25,8 @@ thread_local! {
     static NEWEST: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Makes a copy of the trace. Sends what it says, and then the copy itself, unless another was requested meanwhile.
+/// Makes a copy of the trace. Sends its comparison with the trace, and then the copy itself, unless another was
+/// requested meanwhile.
 pub fn copy(session: &mut Session, id: u32, name: &str, redaction: &Redaction, named: Named) {
     NEWEST.set(Some(id));
     let copy = session.copy(name, redaction, named);
@@ -52,7 +53,7 @@ pub fn run(session: &mut Session, message: &FromWorker, device: usize, name: &st
     }
 }
 
-/// Sends a message with a recording beside it.
+/// Sends a message with a recording.
 fn send(message: &FromWorker, recording: &[u8]) {
     // Fails only if the browser has no room for the recording.
     if let (Ok(blob), Ok(bytes)) = (blob(recording), encode(message)) {

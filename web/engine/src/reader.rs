@@ -8,8 +8,8 @@ use web_sys::{
     ReadableStreamReaderMode,
 };
 
-/// The maximum number of bytes read at once: large enough that waiting for each piece doesn't count beside parsing it,
-/// small enough that progress moves.
+/// The maximum number of bytes read at once: large enough that waiting for each piece takes little time compared with
+/// parsing it, small enough that progress moves.
 const MOST_BYTES: u32 = 4 << 20;
 
 /// The bytes of a file, from its start to its end. A stream is twice as fast as slices that are requested one by one,

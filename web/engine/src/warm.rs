@@ -14,7 +14,7 @@ use web_sys::{DedicatedWorkerGlobalScope, Response};
 
 /// The file to practise on: the server's sample. Without it, the first file is a little slower.
 const SAMPLE: &str = "./sample.pickle";
-/// How many bytes of it are read, which takes some hundredths of a second.
+/// How many bytes of it are read, which takes a few hundredths of a second.
 const MOST_BYTES: u32 = 2 << 20;
 /// How many bytes of it are read in one step.
 const PIECE_BYTES: usize = 1 << 18;
@@ -36,7 +36,7 @@ pub async fn run(scope: DedicatedWorkerGlobalScope) {
 }
 
 async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
-    // A file may have been sent right behind the request to warm up: then nothing is fetched.
+    // A file may have been sent right after the request to warm up: then nothing is fetched.
     still_wanted(scope).await?;
     let bytes = fetch(scope).await.ok()?;
     let mut importer = Importer::new(ImportLimits::default());

@@ -45,7 +45,7 @@ pub enum ToWorker {
         /// The server's access token; empty where none is needed.
         token: String,
     },
-    /// Opens a shared trace: shows what its previews tell, and downloads the rest meanwhile. A first message.
+    /// Opens a shared trace: shows its previews, and downloads the rest meanwhile. A first message.
     OpenShared {
         /// The trace's URL.
         url: String,
@@ -55,7 +55,7 @@ pub enum ToWorker {
         key: String,
     },
     /// Goes on with the download of a shared trace: its first picture is on the screen, or a person wants another attempt.
-    DownloadOn,
+    ResumeDownload,
     /// Downloads a file from another server, which gets neither cookies nor this page's address, and reads it. A first
     /// message.
     FetchElsewhere {
@@ -73,8 +73,8 @@ pub enum ToWorker {
     Pause(bool),
     /// Requests [`FromWorker::Hashed`]. Before the file, it is hashed while it is read; after it, between questions.
     Identify,
-    /// Makes a copy of a file's trace for somebody else. Answered by [`FromWorker::Contents`] and then, unless another copy
-    /// was requested meanwhile, by [`FromWorker::Packed`].
+    /// Makes a copy of a file's trace to share. Answered by [`FromWorker::Contents`] and then, unless another copy was
+    /// requested meanwhile, by [`FromWorker::Packed`].
     Copy {
         /// Chosen by the page.
         id: u32,
@@ -172,7 +172,7 @@ pub struct LiveStatus {
     pub held_back_events: u64,
 }
 
-/// What was dropped at the beginning of a device's trace, because the page holds a limited number of events.
+/// The events dropped at the beginning of a device's trace, because the page holds a limited number of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trim {
     /// Events dropped: positions are lower by this number.
@@ -192,7 +192,7 @@ pub struct Kept {
     pub is: Option<u32>,
 }
 
-/// What changed in a session since the last message.
+/// The changes of a session since the last message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     /// The summary of what the session holds now.
@@ -236,11 +236,11 @@ pub enum DetailState {
     Loading,
     /// All is here: every answer is exact.
     Complete,
-    /// The rest does not arrive: one or two plain sentences for the user. [`ToWorker::DownloadOn`] tries again.
+    /// The rest does not arrive: one or two plain sentences for the user. [`ToWorker::ResumeDownload`] tries again.
     Stopped(String),
 }
 
-/// What a worker does before it can answer.
+/// The work of a worker before it can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// Waiting for the first events of a session.
@@ -295,11 +295,11 @@ pub enum FromWorker {
         /// The identity.
         hash: FileHash,
     },
-    /// What a copy says.
+    /// The contents of a copy.
     Contents {
         /// The request's id.
         id: u32,
-        /// The trace beside its copy.
+        /// The trace compared with its copy.
         contents: Box<Comparison>,
         /// Where the view is in the copy; `None` if the copy doesn't have its device.
         moved: Option<Moved>,

@@ -1,4 +1,4 @@
-//! How page and engine ask the server that the page came from, and what they tell the user when it refuses.
+//! Requests of page and engine to the server that the page came from, and the sentences for the user when it refuses.
 
 use js_sys::{JSON, Reflect};
 use wasm_bindgen::JsValue;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The run under the settings of the recording.
 pub const RECORDED: u32 = 0;
 
-/// What a run is asked for under, as a person writes it. Empty texts stand for what the recording had.
+/// The conditions of a run, as a person writes them. Empty texts mean those of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
@@ -37,7 +37,7 @@ pub enum ToWhatIf {
     Run {
         /// Chosen by the page; not [`RECORDED`].
         id: u32,
-        /// What it runs under.
+        /// Its conditions.
         wish: Wish,
     },
     /// Forgets a run.
@@ -46,7 +46,7 @@ pub enum ToWhatIf {
     Curves(CurvesAsked),
     /// Searches for better settings.
     Tune {
-        /// The device that it searches for. Its settings don't count.
+        /// The device that settings are searched for. The settings in it are ignored.
         wish: Wish,
         /// What it searches for.
         goal: Goal,
@@ -86,7 +86,7 @@ pub struct RunCurve {
 pub enum FromWhatIf {
     /// The requests are read and were run under the settings of the recording.
     Opened(Box<Opened>),
-    /// What a run came to, or why it can't be run: a sentence.
+    /// The outcome of a run, or why it can't be run: a sentence.
     Ran(u32, Result<Outcome, String>),
     /// The least memory on which no request fails, in bytes, or why it isn't known.
     Smallest(u32, Result<u64, String>),
@@ -112,14 +112,14 @@ pub enum FromWhatIf {
     Failed(String),
 }
 
-/// What is known of the requests.
+/// The facts about the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
     /// How far they come out as recorded.
     pub check: SelfCheck,
     /// What the recording had, with the release that fits it best. Its capacity is empty.
     pub recorded: Wish,
-    /// The memory that the process could have, in bytes, if the trace tells.
+    /// The memory that the process could have, in bytes, if the trace shows it.
     pub capacity: Option<u64>,
     /// The releases that can be followed.
     pub releases: Vec<String>,
@@ -131,7 +131,7 @@ pub struct Opened {
     pub at_start: u64,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// The outcomes and the advice.

@@ -50,7 +50,7 @@ pub fn open_again(model: &ModelHandle, key: FileKey, link: &SharedLink) {
 
 /// Goes on with the download of a shared trace.
 pub fn download_on(model: &ModelHandle, key: FileKey) {
-    model.workers().tell(key, &ToWorker::DownloadOn);
+    model.workers().tell(key, &ToWorker::ResumeDownload);
 }
 
 /// Exchanges a link's password for a key, and opens the trace with it.

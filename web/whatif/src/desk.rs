@@ -6,14 +6,14 @@ use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish
 use query::diagnosis::Verdict;
 use session::RecordedRequests;
 use trace::text::shown;
-use whatif::{Baseline, BaselineError, CapacitySearch, Course, Requests, Terms};
+use whatif::{Baseline, BaselineError, CapacitySearch, Requests, ReservedCurve, Terms};
 
 use crate::axis::Times;
 use crate::curve::curve;
 use crate::search::Searching;
 use crate::wish::terms;
 
-/// Said of requests that the allocator can't even begin with.
+/// Returns the sentence for requests that the allocator can't even begin with.
 fn refused(error: &DriverError) -> String {
     format!("This trace can't be run again: {error}.")
 }
@@ -28,18 +28,18 @@ fn sentence(error: &BaselineError) -> String {
     }
 }
 
-/// What is known of one device's requests, and what is still to do.
+/// The state of one device's requests, and the work that is left.
 #[derive(Debug)]
 pub struct Desk {
     requests: Requests,
     conf: String,
     baseline: Baseline,
-    /// The memory that the process could have, in bytes, if the trace tells.
+    /// The memory that the process could have, in bytes, if the trace shows it.
     capacity: Option<u64>,
     times: Times,
     /// Runs that are asked for, the newest last.
     asked: Vec<(u32, Terms)>,
-    runs: Vec<Run>,
+    runs: Vec<FinishedRun>,
     /// Verdicts whose advice is to be checked.
     verdicts: Vec<Verdict>,
     search: Option<Searching>,
@@ -49,10 +49,10 @@ pub struct Desk {
 
 /// A run that is done.
 #[derive(Debug)]
-struct Run {
+struct FinishedRun {
     id: u32,
     terms: Terms,
-    course: Course,
+    reserved: ReservedCurve,
     stopped_at: Option<u32>,
     /// Whether its least memory is known.
     is_measured: bool,
@@ -106,7 +106,7 @@ impl Desk {
                 self.verdicts.push(*verdict);
                 Vec::new()
             }
-            // Its answer has bytes beside it.
+            // Its answer is sent together with bytes.
             ToWhatIf::Trace(_) => Vec::new(),
             ToWhatIf::Curves(asked) => vec![self.curves(asked)],
             ToWhatIf::Tune { wish, goal } => match self.terms(&Wish { conf: self.conf.clone(), ..wish }) {
@@ -128,7 +128,7 @@ impl Desk {
         /// More columns than any screen has.
         const MOST: u32 = 1 << 14;
         let asked = CurvesAsked { columns: asked.columns.min(MOST), ..asked };
-        let curves = self.runs.iter().map(|run| curve(run.id, &run.course, run.stopped_at, &self.times, &asked));
+        let curves = self.runs.iter().map(|run| curve(run.id, &run.reserved, run.stopped_at, &self.times, &asked));
         FromWhatIf::Curves(asked, curves.collect())
     }
 
@@ -183,9 +183,9 @@ impl Desk {
     }
 
     fn run(&mut self, id: u32, terms: Terms) -> FromWhatIf {
-        match self.requests.run_course(&terms) {
-            Ok((outcome, course)) => {
-                self.runs.push(Run { id, terms, course, stopped_at: outcome.stopped_at, is_measured: false });
+        match self.requests.run_with_curve(&terms) {
+            Ok((outcome, reserved)) => {
+                self.runs.push(FinishedRun { id, terms, reserved, stopped_at: outcome.stopped_at, is_measured: false });
                 FromWhatIf::Ran(id, Ok(outcome))
             }
             Err(error) => FromWhatIf::Ran(id, Err(refused(&error))),

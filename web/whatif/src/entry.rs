@@ -45,7 +45,7 @@ fn post(message: &FromWhatIf) {
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
-/// Sends a message with bytes beside it, which move without another copy.
+/// Sends a message with bytes, which are moved and not copied.
 fn post_with(message: &FromWhatIf, bytes: &[u8]) {
     let Ok(message) = encode(message) else { return };
     let [message, bytes] = [message.as_slice(), bytes].map(|bytes| Uint8Array::from(bytes).buffer());

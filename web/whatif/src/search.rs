@@ -15,7 +15,7 @@ pub struct Searching {
     conf: String,
     goal: Goal,
     search: Search,
-    /// What the recorded settings come to there.
+    /// The outcome of the recorded settings there.
     recorded: Option<Outcome>,
     next: VecDeque<Candidate>,
     tried: Vec<Tried>,

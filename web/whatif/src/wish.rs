@@ -1,4 +1,4 @@
-//! From what a person writes to the terms of a run. Errors are sentences.
+//! Parses the conditions of a run, as a person writes them. Errors are sentences.
 
 use allocator::{AllocatorConfig, Profile};
 use protocol::whatif::Wish;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use allocator::{AllocatorConfig, DeviceAllocator, Profile};
-use recorder::allocator::{EventSink, Fault, History, LockedAllocator};
+use recorder::allocator::{AllocatorFault, EventSink, History, LockedAllocator};
 use recorder::cuda::CudaDriver;
 use recorder::{Capture, Clock, Stacks};
 use trace::units::Stream;
@@ -110,7 +110,7 @@ impl Allocators {
     }
 
     /// Starts a new history of at most `max_entries` on every device; 0 ends it.
-    pub(super) fn set_history(&self, max_entries: usize) -> Result<(), Fault> {
+    pub(super) fn set_history(&self, max_entries: usize) -> Result<(), AllocatorFault> {
         self.history.store(max_entries, Ordering::Relaxed);
         self.opened()
             .try_for_each(|slot| slot.locked.with(|allocator| allocator.sink_mut().history = self.new_history()))

@@ -16,7 +16,7 @@ thread_local! {
 
 /// Why an allocator cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum AllocatorFault {
     /// A function that the allocator called has called the allocator. Waiting for the lock would never end.
     #[error("the allocator was called from within itself, which is a bug in Vramscope")]
     Reentered,
@@ -45,11 +45,11 @@ impl<D: Driver> LockedAllocator<D> {
     /// Calls `work` with the allocator, under its lock.
     ///
     /// # Errors
-    /// Returns a [`Fault`] for a call from inside an allocator, and after a panic of an earlier call.
+    /// Returns a [`AllocatorFault`] for a call from inside an allocator, and after a panic of an earlier call.
     #[inline]
-    pub fn with<T>(&self, work: impl FnOnce(&mut DeviceAllocator<D, EventSink>) -> T) -> Result<T, Fault> {
-        let _inside = Inside::enter().ok_or(Fault::Reentered)?;
-        let mut allocator = self.allocator.lock().map_err(|_| Fault::Broken)?;
+    pub fn with<T>(&self, work: impl FnOnce(&mut DeviceAllocator<D, EventSink>) -> T) -> Result<T, AllocatorFault> {
+        let _inside = Inside::enter().ok_or(AllocatorFault::Reentered)?;
+        let mut allocator = self.allocator.lock().map_err(|_| AllocatorFault::Broken)?;
         Ok(work(&mut allocator))
     }
 
@@ -143,7 +143,10 @@ mod tests {
     fn a_call_from_within_is_refused_and_does_not_hang() {
         let (outer, other) = (allocator(64 << 20), allocator(64 << 20));
         let inner = outer.with(|_| (outer.malloc(request(1)), other.with(|_| ()))).unwrap();
-        assert_eq!(inner, (Err(Refusal::Failed(Fault::Reentered.to_string())), Err(Fault::Reentered)));
+        assert_eq!(
+            inner,
+            (Err(Refusal::Failed(AllocatorFault::Reentered.to_string())), Err(AllocatorFault::Reentered))
+        );
         assert!(outer.malloc(request(1)).is_ok());
     }
 
@@ -152,7 +155,7 @@ mod tests {
         let allocator = allocator(64 << 20);
         let panicked = catch_unwind(AssertUnwindSafe(|| allocator.with(|_| std::panic::resume_unwind(Box::new(1)))));
         assert!(panicked.is_err());
-        assert_eq!(allocator.malloc(request(1)), Err(Refusal::Failed(Fault::Broken.to_string())));
+        assert_eq!(allocator.malloc(request(1)), Err(Refusal::Failed(AllocatorFault::Broken.to_string())));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod release;
 mod sink;
 mod snapshot;
 
-pub use locked::{Fault, LockedAllocator};
+pub use locked::{AllocatorFault, LockedAllocator};
 pub use message::{Refusal, out_of_memory};
 pub use release::{Release, ReleaseError};
 pub use sink::{EventSink, History};

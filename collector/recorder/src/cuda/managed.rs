@@ -29,9 +29,9 @@ pub enum Source {
     Managed,
 }
 
-/// Where pages of unified memory are.
+/// The location of pages of unified memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PageLocation {
     /// On the device.
     Device,
     /// In the host's memory.
@@ -44,9 +44,9 @@ pub enum Advice {
     /// Mostly read, so it may be copied to several places (`SET_READ_MOSTLY`), or not (`UNSET_READ_MOSTLY`).
     ReadMostly(bool),
     /// The preferred place (`SET_PREFERRED_LOCATION`); `None` for no preference.
-    PreferredLocation(Option<Place>),
+    PreferredLocation(Option<PageLocation>),
     /// Used from this place, so it stays mapped there wherever it is (`SET_ACCESSED_BY`), or not (`false`).
-    AccessedBy(Place, bool),
+    AccessedBy(PageLocation, bool),
 }
 
 /// Statistics of unified memory.
@@ -131,16 +131,22 @@ impl CudaDriver {
     /// # Errors
     /// With plain segments, for addresses or a stream that are not the driver's, and if CUDA refuses; out of memory for
     /// more bytes than the device has free.
-    pub fn prefetch(&mut self, at: Address, size: u64, place: Place, stream: Stream) -> Result<(), DriverError> {
+    pub fn prefetch(
+        &mut self,
+        at: Address,
+        size: u64,
+        location: PageLocation,
+        stream: Stream,
+    ) -> Result<(), DriverError> {
         const CALL: &str = "cuMemPrefetchAsync";
         let (bytes, is_held) = (width(size)?, self.holds(at, size));
         let managed = self.managed.as_mut().filter(|_| is_held).ok_or_else(|| not_managed(CALL, at, size))?;
         // Pages that are on the device already need no memory, but CUDA does not report which they are.
         let device = managed.device.clone();
-        if place == Place::Device && size > device.memory_info()?.free {
+        if location == PageLocation::Device && size > device.memory_info()?.free {
             return Err(DriverError::OutOfMemory);
         }
-        let to = managed.number(place);
+        let to = managed.number(location);
         device.on_stream(CALL, stream, |handle| {
             // SAFETY: the range is valid unified memory, and the stream exists.
             unsafe { managed.api.cuMemPrefetchAsync(at.0, bytes, to, handle) }
@@ -158,26 +164,28 @@ impl CudaDriver {
         const CALL: &str = "cuMemAdvise";
         let (bytes, is_held) = (width(size)?, self.holds(at, size));
         let managed = self.managed.as_ref().filter(|_| is_held).ok_or_else(|| not_managed(CALL, at, size))?;
-        let (code, place) = match advice {
-            Advice::ReadMostly(true) => (CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY, Place::Device),
-            Advice::ReadMostly(false) => (CUmem_advise::CU_MEM_ADVISE_UNSET_READ_MOSTLY, Place::Device),
-            Advice::PreferredLocation(Some(place)) => (CUmem_advise::CU_MEM_ADVISE_SET_PREFERRED_LOCATION, place),
-            Advice::PreferredLocation(None) => (CUmem_advise::CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, Place::Device),
-            Advice::AccessedBy(place, true) => (CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY, place),
-            Advice::AccessedBy(place, false) => (CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY, place),
+        let (code, location) = match advice {
+            Advice::ReadMostly(true) => (CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY, PageLocation::Device),
+            Advice::ReadMostly(false) => (CUmem_advise::CU_MEM_ADVISE_UNSET_READ_MOSTLY, PageLocation::Device),
+            Advice::PreferredLocation(Some(location)) => (CUmem_advise::CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location),
+            Advice::PreferredLocation(None) => {
+                (CUmem_advise::CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, PageLocation::Device)
+            }
+            Advice::AccessedBy(location, true) => (CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY, location),
+            Advice::AccessedBy(location, false) => (CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY, location),
         };
         let _current = managed.device.enter()?;
         // SAFETY: the range is valid unified memory.
-        Ok(unsafe { managed.api.cuMemAdvise(at.0, bytes, code, managed.number(place)) }?)
+        Ok(unsafe { managed.api.cuMemAdvise(at.0, bytes, code, managed.number(location)) }?)
     }
 }
 
 impl ManagedMemory {
     /// Returns the driver's number of a place.
-    fn number(&self, place: Place) -> c_int {
-        match place {
-            Place::Device => self.device.handle,
-            Place::Host => HOST,
+    fn number(&self, location: PageLocation) -> c_int {
+        match location {
+            PageLocation::Device => self.device.handle,
+            PageLocation::Host => HOST,
         }
     }
 }

@@ -27,5 +27,5 @@ mod symbols;
 pub use device::{Device, DeviceInfo};
 pub use driver::{CudaDriver, CudaEvent};
 pub use error::CudaError;
-pub use managed::{Advice, ManagedStatistics, Place, Source};
+pub use managed::{Advice, ManagedStatistics, PageLocation, Source};
 pub use pool::{PoolError, PoolSettings, PoolStatistics, StreamOrderedPool, Watermark};

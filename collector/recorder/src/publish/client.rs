@@ -1,4 +1,5 @@
-//! What both transports, WebSockets and POST requests, need: one session's identity, its server, and the shared state.
+//! The common data of both transports, WebSockets and POST requests: one session's identity, its server, and the shared
+//! state.
 
 use std::fmt::Display;
 use std::io;
@@ -32,7 +33,7 @@ pub(super) struct Client {
     pub(super) tls: Option<ClientTls>,
 }
 
-/// What a TLS handshake needs.
+/// The configuration of a TLS handshake.
 pub(super) struct ClientTls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,

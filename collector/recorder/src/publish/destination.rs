@@ -28,7 +28,7 @@ pub enum DestinationError {
     Path(String),
 }
 
-/// A server, and what is sent to it beside the recording.
+/// A server, and what is sent to it besides the recording.
 #[derive(Clone)]
 pub struct Destination {
     /// Whether the scheme is https.

@@ -94,7 +94,7 @@ impl PublisherHandle {
     }
 }
 
-/// Stands for the batches that were queued at one moment.
+/// Represents the batches that were queued at one moment.
 pub struct Receipt {
     shared: Arc<SharedState>,
     /// The last of them.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::stream::Stream;
 
-/// The most bytes of an answer. The server sends some hundred; a proxy's error page has some thousand.
+/// The most bytes of an answer. The server sends a few hundred; a proxy's error page has a few thousand.
 const ANSWER_BYTES: usize = 1 << 20;
 
 /// An answer.

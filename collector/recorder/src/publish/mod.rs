@@ -74,8 +74,8 @@ impl From<getrandom::Error> for PublishError {
 pub struct Publisher;
 
 impl Publisher {
-    /// Starts a session. Pass the output to [`crate::Recorder::start_to`], alone or beside a file. The
-    /// publisher connects as soon as it has the recording's header; a server that cannot be reached is not an error.
+    /// Starts a session. Pass the output to [`crate::Recorder::start_to`], alone or together with a file. The publisher
+    /// connects as soon as it has the recording's header; a server that cannot be reached is not an error.
     pub fn start(
         destination: Destination,
         limits: PublishLimits,

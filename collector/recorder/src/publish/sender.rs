@@ -15,7 +15,7 @@ use super::{post, socket};
 /// The longest wait between two connections once the session is ending.
 const ENDING_WAIT: Duration = Duration::from_secs(1);
 
-/// What the thread owns.
+/// The state of the sender's thread.
 pub(super) struct Sender {
     pub(super) client: Client,
     pub(super) backoff: Backoff,

@@ -78,7 +78,7 @@ pub(super) fn run(client: &Client) -> Outcome {
             let asks_for_tls = |value: &str| value.split(',').any(|name| name.trim().starts_with("TLS/"));
             let upgrade = response.headers().get("upgrade").and_then(|value| value.to_str().ok());
             if !client.destination.is_secure && upgrade.is_some_and(asks_for_tls) {
-                // A request would carry the token unencrypted, in vain.
+                // A request would fail too, and carry the token unencrypted.
                 return client.lost(client.destination.explain_plain());
             }
             let status = response.status();
@@ -162,7 +162,7 @@ fn spawn_reader(
     })
 }
 
-/// What the writer does next.
+/// The next action of the writer.
 enum Next {
     Batch(u64, Arc<Vec<u8>>),
     Goodbye(u64),

@@ -96,7 +96,7 @@ impl Spool {
         self.created += 1;
         let path = self.folder.join(format!("{}-{}.spool", self.name, self.created));
         let mut options = OpenOptions::new();
-        // `create_new` does not follow a symlink that somebody planted.
+        // `create_new` does not follow a planted symlink.
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -1,4 +1,4 @@
-//! What the recorder's output, the sender and the handle share.
+//! The state that the recorder's output, the sender and the handle share.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::SyncSender;
@@ -187,7 +187,7 @@ impl PublisherState {
             Message::Refused(refused) => {
                 self.connection.refused = Some(refused);
             }
-            // A request that finds the channel full is dropped: nobody reads them.
+            // A request that finds the channel full is dropped: requests are not being read.
             Message::Ask(ask) => drop(self.asks.try_send(ask)),
             _ => {}
         }

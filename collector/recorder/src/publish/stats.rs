@@ -1,4 +1,4 @@
-//! What a publisher has done so far.
+//! The statistics of a publisher.
 
 use wire::Code;
 
@@ -37,7 +37,7 @@ pub struct PublisherStats {
     pub spool_failure: Option<String>,
 }
 
-/// What an error of a publisher is about.
+/// The subject of a publisher's error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// The server gave no answer of its own, or the connection was lost.

@@ -146,7 +146,7 @@ impl Tls {
                 connection = lock(&self.shared);
             }
             let mut bytes = self.received.get(self.unread.clone()).unwrap_or(&[]);
-            // No bytes mean the end of the connection, which rustls is thereby told about.
+            // No bytes mean the end of the connection, which rustls learns in this way.
             self.unread.start += connection.read_tls(&mut bytes)?;
             connection.process_new_packets().map_err(wrap)?;
         }
@@ -224,7 +224,7 @@ mod tests {
         let (stream, server) = connected(&TLS13, move |mut stream| {
             let mut first = [0; 5];
             stream.read_exact(&mut first).unwrap();
-            // It reads nothing more, and answers all the same.
+            // It reads nothing more, but still answers.
             for _ in 0..100 {
                 stream.write_all(b"answer").unwrap();
             }

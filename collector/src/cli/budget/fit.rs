@@ -1,6 +1,6 @@
 //! Whether a model fits on a card, and its largest batch there: by formula, and by simulation.
 
-use budget::{Answer, Model, Plan, largest_batch};
+use budget::{LargestBatch, Model, Plan, largest_batch};
 use format::sweep::{Largest, Run};
 use serde::Serialize;
 use trace::units::{Bytes, Count};
@@ -23,7 +23,7 @@ pub(super) struct Fit {
     /// Whether the planned peak is less.
     pub(super) fits: bool,
     /// The largest batch by formula, without working memory and fragmentation.
-    pub(super) planned: Answer,
+    pub(super) planned: LargestBatch,
     /// The largest batch that was simulated, and the one after it, which failed.
     pub(super) simulated: Option<Largest>,
     /// Why nothing was simulated.

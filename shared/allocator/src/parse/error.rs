@@ -34,7 +34,7 @@ pub struct ConfigError {
     pub message: String,
 }
 
-/// The message where PyTorch has none: it reads memory beyond its tokens, and crashes or goes on with what it found.
+/// The message where PyTorch has none: it reads memory beyond its tokens, and crashes or continues with what it found.
 const READ_PAST_THE_END: &str = "roundup_power2_divisions has no closing bracket; this release of PyTorch may crash on it: write ] after the last value";
 
 impl ConfigError {

@@ -21,11 +21,11 @@ const UNKNOWN_BACKEND: &str = "Unknown allocator backend, options are native and
 
 /// When a settings string is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+enum ParsePhase {
     /// From the environment, when CUDA is initialized.
-    Start,
+    Startup,
     /// Later, through `torch._C._accelerator_setAllocatorSettings`.
-    Run,
+    Runtime,
 }
 
 /// Parses `conf` into `config` as PyTorch does for a program that changes its settings at run time.
@@ -37,7 +37,7 @@ enum Moment {
 ///
 /// Errors in PyTorch's words. The settings before the mistake and the resets are then in force.
 pub fn parse(conf: &str, profile: &Profile, config: &mut AllocatorConfig) -> Result<(), ConfigError> {
-    read(conf, profile, config, Moment::Run)
+    read(conf, profile, config, ParsePhase::Runtime)
 }
 
 impl AllocatorConfig {
@@ -49,15 +49,15 @@ impl AllocatorConfig {
     /// strings, since the two parsers run in the opposite order and exceptions are translated differently.
     pub fn from_conf(conf: &str, profile: &Profile) -> Result<Self, ConfigError> {
         let mut config = Self::default();
-        read(conf, profile, &mut config, Moment::Start)?;
+        read(conf, profile, &mut config, ParsePhase::Startup)?;
         Ok(config)
     }
 }
 
-fn read(conf: &str, profile: &Profile, config: &mut AllocatorConfig, moment: Moment) -> Result<(), ConfigError> {
+fn read(conf: &str, profile: &Profile, config: &mut AllocatorConfig, phase: ParsePhase) -> Result<(), ConfigError> {
     match profile.separators {
         Separators::Checked => checked::read(conf, profile, config),
-        Separators::SteppedOver => stepped::read(conf, profile, config, moment),
+        Separators::SteppedOver => stepped::read(conf, profile, config, phase),
     }
 }
 

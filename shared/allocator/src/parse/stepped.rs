@@ -8,7 +8,7 @@ use super::divisions::DivisionList;
 use super::error::{ConfigError, ErrorKind};
 use super::number::{self, NumberError};
 use super::tokens::{is_space, tokenize};
-use super::{Moment, mebibytes, reset};
+use super::{ParsePhase, mebibytes, reset};
 
 /// Settings that all accelerators share.
 const COMMON: [&str; 9] = [
@@ -49,12 +49,12 @@ pub(super) fn read(
     conf: &str,
     profile: &Profile,
     config: &mut AllocatorConfig,
-    moment: Moment,
+    phase: ParsePhase,
 ) -> Result<(), ConfigError> {
     reset(conf, config);
     let tokens = tokenize(conf, is_space);
-    let mut reader = Reader { cursor: Cursor::new(&tokens, profile), tokens: &tokens, profile, config, moment };
-    if moment == Moment::Start {
+    let mut reader = Reader { cursor: Cursor::new(&tokens, profile), tokens: &tokens, profile, config, phase };
+    if phase == ParsePhase::Startup {
         reader.cuda()?;
         reader.common()
     } else {
@@ -68,12 +68,12 @@ struct Reader<'a> {
     tokens: &'a [String],
     profile: &'a Profile,
     config: &'a mut AllocatorConfig,
-    moment: Moment,
+    phase: ParsePhase,
 }
 
 impl<'a> Reader<'a> {
     /// Parses the shared settings (`AcceleratorAllocatorConfig::parseArgs`). The size of large segments is read first,
-    /// wherever it stands, since two others are compared with it.
+    /// wherever it is, since two others are compared with it.
     fn common(&mut self) -> Result<(), ConfigError> {
         self.cursor = Cursor::new(self.tokens, self.profile);
         while let Some(token) = self.cursor.current() {
@@ -169,11 +169,11 @@ impl<'a> Reader<'a> {
 
     /// Returns the error for an invalid number. The exception in Python depends on how the string was set.
     fn no_number(&self, function: &str, error: NumberError) -> ConfigError {
-        let kind = match (error, self.moment) {
-            (NumberError::Invalid, Moment::Run) => ErrorKind::Value,
-            (NumberError::Range, Moment::Run) => ErrorKind::Index,
-            (NumberError::Invalid, Moment::Start) => ErrorKind::Runtime,
-            (NumberError::Range, Moment::Start) => self.profile.out_of_range_at_start,
+        let kind = match (error, self.phase) {
+            (NumberError::Invalid, ParsePhase::Runtime) => ErrorKind::Value,
+            (NumberError::Range, ParsePhase::Runtime) => ErrorKind::Index,
+            (NumberError::Invalid, ParsePhase::Startup) => ErrorKind::Runtime,
+            (NumberError::Range, ParsePhase::Startup) => self.profile.out_of_range_at_start,
         };
         ConfigError::new(kind, function)
     }

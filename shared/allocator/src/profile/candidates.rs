@@ -4,17 +4,16 @@ use super::super::config::AllocatorConfig;
 use super::Profile;
 use trace::{Marks, Settings};
 
-/// The weight of something that the release does not have, but the file does. What is missing weighs 1, since other
-/// programs than PyTorch's Python package leave parts out.
+/// The weight of a part that the file has but the release does not write. A missing part weighs 1, since other programs
+/// than PyTorch's Python package leave parts out.
 const UNKNOWN: u32 = 8;
 
 impl Profile {
-    /// Returns all profiles, those first that fit a snapshot file best. Releases that a file can't tell apart come newest
-    /// first.
+    /// Returns all profiles, those first that fit a snapshot file best. Releases that fit equally come newest first.
     ///
     /// The optional parts of the file, the names of its settings and its settings string decide: 2.4, 2.8, 2.9, 2.12
-    /// and 2.13 can be told from all others, 2.5 to 2.7, 2.10 and 2.11, and 2.14 and 2.15 only as groups. Another program
-    /// than PyTorch may have written parts that its release doesn't, so that a worse fit may still be the right one.
+    /// and 2.13 can be identified; 2.5 to 2.7, 2.10 and 2.11, and 2.14 and 2.15 only as groups. Another program than
+    /// PyTorch may have written parts that its release doesn't, so that a worse fit may still be the right one.
     pub fn candidates(settings: &Settings, marks: &Marks) -> Vec<&'static Self> {
         let mut profiles = Self::ALL.to_vec();
         profiles.reverse();

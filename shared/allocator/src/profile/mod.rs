@@ -32,7 +32,7 @@ pub enum RandomState {
     Kept,
 }
 
-/// What keeps the allocator from waiting for streams and from releasing cached memory.
+/// The condition under which the allocator neither waits for streams nor releases cached memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureGuard {
     /// Any open route to a private pool, including that of a `MemPool`.
@@ -60,7 +60,7 @@ pub enum Separators {
     SteppedOver,
 }
 
-/// Where internal checks are in a release's source. Their messages name the place and are compared as text.
+/// The places of internal checks in a release's source. Their messages name the place and are compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLines {
     /// The folder that the official binaries were built in.
@@ -102,7 +102,7 @@ pub struct Profile {
     pub version: (u32, u32),
     /// The order of cached blocks of equal size.
     pub tie_break: TieBreak,
-    /// What stops the later steps of the retries and the processing of events.
+    /// The condition that stops the later steps of the retries and the processing of events.
     pub capture_guard: CaptureGuard,
     /// Whether a memory fraction of 1.0 counts as a limit.
     pub full_fraction_limits: bool,
@@ -124,7 +124,7 @@ pub struct Profile {
     /// an error to come to one.
     pub releases_pass_over_expandable: bool,
     /// Whether the message of an out-of-memory error names the limit.
-    pub tells_limit: bool,
+    pub names_limit: bool,
     /// Whether new expandable memory is an error while the program is in a `MemPool`.
     pub contexts_refuse_expandable: bool,
     /// When a `MemPool` lends its cached blocks.

@@ -28,7 +28,7 @@ pub const TORCH_2_4: Profile = Profile {
     pools_end: false,
     private_segments_are_native: true,
     releases_pass_over_expandable: false,
-    tells_limit: false,
+    names_limit: false,
     contexts_refuse_expandable: false,
     lending: Lending::AfterRetries,
     lends_expandable: true,
@@ -62,7 +62,7 @@ pub const TORCH_2_5: Profile = Profile {
     version: (2, 5),
     private_segments_are_native: false,
     releases_pass_over_expandable: true,
-    tells_limit: true,
+    names_limit: true,
     pool_options: Some(&[]),
     ..TORCH_2_4
 };

@@ -22,7 +22,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// Returns whether a trace shows the effect of an operation. It shows no changes of settings or pool options, and
-/// cannot tell adjacent expandable segments apart, which need a device that shrinks.
+/// cannot distinguish adjacent expandable segments, which need a device that shrinks.
 fn is_visible_in_trace(op: &Op) -> bool {
     match op {
         Op::Config { .. } | Op::SetPoolOptions { .. } | Op::Capacity { .. } => false,

@@ -28,7 +28,7 @@ const FIXTURES: [(&str, &str); 12] = [
 ];
 
 /// Returns the error in the fixture's notation.
-fn told(error: &ConfigError) -> String {
+fn notation(error: &ConfigError) -> String {
     format!("{}: {error}", error.kind.name())
 }
 
@@ -56,7 +56,7 @@ fn check(profile: &Profile, base: &[(String, Value)], row: &Value) {
     if row[1] == "crash" {
         assert!(errors.iter().any(Option::is_some), "torch {torch} crashes on {confs:?}");
     } else if !errors.iter().flatten().any(ConfigError::is_undefined) {
-        let errors: Vec<_> = errors.iter().map(|error| error.as_ref().map(told)).collect();
+        let errors: Vec<_> = errors.iter().map(|error| error.as_ref().map(notation)).collect();
         assert_eq!(serde_json::json!(errors), row[1], "errors of torch {torch} while it runs: {confs:?}");
         assert_eq!(changes(&config, profile, base), row[2], "settings of torch {torch} while it runs: {confs:?}");
         let last = confs.last().unwrap();
@@ -79,7 +79,7 @@ fn check(profile: &Profile, base: &[(String, Value)], row: &Value) {
         error => {
             let got = start.err();
             if !got.as_ref().is_some_and(ConfigError::is_undefined) {
-                let got = got.as_ref().map(told);
+                let got = got.as_ref().map(notation);
                 assert_eq!(got.as_deref(), error.as_str(), "error at the start of torch {torch}: {:?}", confs[0]);
             }
         }

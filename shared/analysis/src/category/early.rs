@@ -9,9 +9,9 @@ use replay::Allocations;
 
 /// Finds parameters and optimizer state among the allocations before the recording that no rule fits.
 ///
-/// Each parameter has a gradient of its size, and an optimizer keeps one or two tensors of that size beside it. The
+/// Each parameter has a gradient of its size, and an optimizer keeps one or two more tensors of that size. The
 /// parameters were made first, so they have the lower addresses.
-pub(super) fn tell(allocations: &Allocations, rules: &mut [u8], phases: &Phases) {
+pub(super) fn classify(allocations: &Allocations, rules: &mut [u8], phases: &Phases) {
     let early = allocations.made_by(0);
     let is_early = |id: u32| {
         let is_unknown = rules.get(id as usize) == Some(&(Rule::Unknown as u8));

@@ -1,4 +1,4 @@
-//! What each allocation is used for: parameters, gradients, optimizer state, activations.
+//! The category of each allocation: parameters, gradients, optimizer state, activations.
 //!
 //! ```text
 //! stacks ─► traits ─┐
@@ -41,7 +41,7 @@ pub struct Categories {
 }
 
 impl Categories {
-    /// Tells the category of every allocation. The time is proportional to their number.
+    /// Classifies every allocation. The time is proportional to their number.
     pub fn of(
         input: Replayed<'_>,
         symbols: &Symbols,
@@ -61,19 +61,19 @@ impl Categories {
                 if let Some(Some(rule)) = user_of_stack.get(stack as usize) {
                     return first_user.saturating_add(*rule);
                 }
-                let life = Life { traits: traits.of(StackId(stack)), bytes, gone: freed.min(end) };
-                let rule = |place: phase::Place| match rule_of(life, place, &phases) {
-                    rule if is_guess(rule, life, place, &phases, may_train) => Rule::Unknown,
+                let lifetime = Lifetime { traits: traits.of(StackId(stack)), bytes, freed_at: freed.min(end) };
+                let rule = |made: phase::Circumstances| match rule_of(lifetime, made, &phases) {
+                    rule if is_guess(rule, lifetime, made, &phases, may_train) => Rule::Unknown,
                     rule => rule,
                 };
                 phases.get(id).map_or(Rule::Unknown, rule) as u8
             })
             .collect();
-        early::tell(allocations, &mut rules, &phases);
+        early::classify(allocations, &mut rules, &phases);
         if phases.is_inference {
             last_pass(input, &mut rules, &phases);
         }
-        stays::tell(input, &mut rules, &phases);
+        stays::classify(input, &mut rules, &phases);
         Self { rules, user: user::categories(user) }
     }
 
@@ -118,13 +118,13 @@ impl Categories {
         let mut held = Category::ALL.map(|category| HeldCategory { category, bytes: 0, count: 0 });
         for id in ids {
             let bytes = replay.allocations.requested.get(id as usize).unwrap_or(0);
-            if let Some(of) = held.get_mut(self.get(id) as usize) {
-                of.bytes = of.bytes.saturating_add(bytes);
-                of.count = of.count.saturating_add(1);
+            if let Some(sum) = held.get_mut(self.get(id) as usize) {
+                sum.bytes = sum.bytes.saturating_add(bytes);
+                sum.count = sum.count.saturating_add(1);
             }
         }
-        let mut held: Vec<HeldCategory> = held.into_iter().filter(|of| of.count > 0).collect();
-        held.sort_by_key(|of| (std::cmp::Reverse(of.bytes), of.category));
+        let mut held: Vec<HeldCategory> = held.into_iter().filter(|sum| sum.count > 0).collect();
+        held.sort_by_key(|sum| (std::cmp::Reverse(sum.bytes), sum.category));
         held
     }
 
@@ -134,13 +134,13 @@ impl Categories {
     }
 }
 
-/// Tells what the last pass of inference keeps, whose lifetime the trace does not show: that of the call sites whose
-/// earlier results were mostly kept.
+/// Classifies what the last pass of inference keeps, whose lifetime the trace does not show: memory of the call sites
+/// whose earlier results were mostly kept.
 fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     let allocations = &input.replay.allocations;
     // By stack: how many more were kept than not.
     let mut kept: FxHashMap<u32, i64> = FxHashMap::default();
-    let is_open = |id: u32| phases.get(id).is_some_and(|place| place.until == Allocation::NEVER);
+    let is_open = |id: u32| phases.get(id).is_some_and(|made| made.until == Allocation::NEVER);
     for ((rule, stack), id) in rules.iter().zip(allocations.stack.iter()).zip(0..) {
         let vote = match *rule {
             rule if rule == Rule::ForwardKept as u8 => 1,
@@ -158,8 +158,8 @@ fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     }
 }
 
-/// Returns whether a rule follows from what was not seen, where it may have been lost.
-fn is_guess(rule: Rule, life: Life, place: phase::Place, phases: &Phases, may_train: bool) -> bool {
+/// Returns whether a rule relies on the absence of something that may have been lost.
+fn is_guess(rule: Rule, lifetime: Lifetime, made: phase::Circumstances, phases: &Phases, may_train: bool) -> bool {
     match rule {
         // What is kept for the backward pass, or is the result of inference.
         Rule::Saved | Rule::Interrupted | Rule::ForwardScratch if may_train => true,
@@ -168,20 +168,20 @@ fn is_guess(rule: Rule, life: Life, place: phase::Place, phases: &Phases, may_tr
         | Rule::BackwardScratch
         | Rule::SetupScratch
         | Rule::ForwardScratch
-        | Rule::InputScratch => phases.loses_within(place.begin, life.gone.min(place.until)),
+        | Rule::InputScratch => phases.loses_within(made.begin, lifetime.freed_at.min(made.until)),
         // No gradient has its size, as far as they are known.
         Rule::BackwardOpen | Rule::OwnInput => phases.has_lost,
         _ => false,
     }
 }
 
-/// What rules look at, of one allocation.
+/// The properties of an allocation that rules look at.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct Lifetime {
     traits: Traits,
     bytes: u64,
     /// The position at which it is freed.
-    gone: u32,
+    freed_at: u32,
 }
 
 /// The requested bytes of cuBLAS's workspaces: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), 32 MiB on
@@ -189,13 +189,13 @@ struct Life {
 const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 
 /// Returns the first rule of the table that fits.
-fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
-    let Life { traits, bytes, gone } = life;
-    let phase::Place { phase, begin, until, step_end, next_step_end, is_result } = place;
+fn rule_of(lifetime: Lifetime, made: phase::Circumstances, phases: &Phases) -> Rule {
+    let Lifetime { traits, bytes, freed_at } = lifetime;
+    let phase::Circumstances { phase, begin, until, step_end, next_step_end, is_result } = made;
     // An allocation is gone at the position after the event that frees it.
-    let is_kept = gone > until || until == Allocation::NEVER && gone == Allocation::NEVER;
-    let is_forever = gone == Allocation::NEVER;
-    let outlives_step = step_end.is_some_and(|end| gone > end);
+    let is_kept = freed_at > until || until == Allocation::NEVER && freed_at == Allocation::NEVER;
+    let is_forever = freed_at == Allocation::NEVER;
+    let outlives_step = step_end.is_some_and(|end| freed_at > end);
     if traits.has(Traits::KV_CACHE) {
         return Rule::CacheByName;
     }
@@ -225,15 +225,15 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Setup if is_kept => Rule::ModuleKept,
         Phase::Setup => Rule::SetupScratch,
         Phase::Loader => Rule::Loaded,
-        Phase::Forward if phases.is_inference && !is_result && (outlives_step || gone > until) => Rule::ForwardKept,
+        Phase::Forward if phases.is_inference && !is_result && (outlives_step || freed_at > until) => Rule::ForwardKept,
         Phase::Forward if phases.is_inference => Rule::Inferred,
         Phase::Forward if is_kept => Rule::Saved,
         // The exception freed what the backward pass would have found.
-        Phase::Forward if phases.fails_within(begin, gone) => Rule::Interrupted,
+        Phase::Forward if phases.fails_within(begin, freed_at) => Rule::Interrupted,
         Phase::Forward => Rule::ForwardScratch,
         // Without a model nothing is known about what the program's own code makes.
         Phase::Before if phases.first_step == Allocation::NEVER => Rule::Unknown,
-        Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
+        Phase::Before if begin <= phases.first_step && phases.outlives_first_step(freed_at) => {
             // Without any module's parameters, what a server never frees is its model, not a batch.
             let is_model = phases.is_inference && is_forever && !phases.has_modules;
             match phases.is_gradient_size(bytes) {
@@ -243,12 +243,12 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
             }
         }
         // A batch is replaced by the next one. What stays longer may be anything: a log, a buffer, a leak.
-        Phase::Before if next_step_end.is_some_and(|end| gone > end) => Rule::Unknown,
+        Phase::Before if next_step_end.is_some_and(|end| freed_at > end) => Rule::Unknown,
         Phase::Before if is_kept => Rule::Input,
         Phase::Before => Rule::InputScratch,
         Phase::After if phases.is_inference => Rule::Inferred,
         Phase::After if is_kept => Rule::Saved,
-        Phase::After if phases.fails_within(begin, gone) => Rule::Interrupted,
+        Phase::After if phases.fails_within(begin, freed_at) => Rule::Interrupted,
         Phase::After => Rule::ForwardScratch,
     }
 }

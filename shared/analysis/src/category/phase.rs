@@ -4,15 +4,15 @@ use rustc_hash::FxHashSet;
 
 use crate::oom;
 use crate::stack_traits::{StackTraits, Traits};
-use crate::steps::{Step, Steps, spans_of_phases};
+use crate::steps::{Steps, TrainingStep, spans_of_phases};
 use replay::{Allocation, Replayed};
 use trace::frames::{StackId, Symbols};
 
-/// What the program was doing.
+/// A phase of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// Not told by stack or annotation.
+    /// Shown by neither stack nor annotation.
     Unknown,
     /// Building or loading a module.
     Setup,
@@ -22,7 +22,7 @@ pub(super) enum Phase {
     Before,
     /// Within a module's `forward`.
     Forward,
-    /// The program's own code, behind the forward pass: the loss.
+    /// The program's own code, after the forward pass: the loss.
     After,
     /// The forward pass once more, within the backward pass.
     Recompute,
@@ -42,17 +42,17 @@ impl Phase {
 
 /// The circumstances in which an allocation was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Circumstances {
     pub phase: Phase,
     /// The position at which it was made.
     pub begin: u32,
     /// The position after which it counts as kept: where the next phase begins that would use it. `NEVER` if the trace
     /// ends before.
     pub until: u32,
-    /// The end of the step that it was made in, if the trace goes on behind it.
+    /// The end of the step that it was made in, if the trace goes on after it.
     pub step_end: Option<u32>,
     /// The end of the step after that one, or after the one that follows it if it was made between two steps; `None` if
-    /// the trace does not go on behind it.
+    /// the trace does not go on after it.
     pub next_step_end: Option<u32>,
     /// Whether it is the last one of its pass of inference: the model's result, which the program may keep for long.
     pub is_result: bool,
@@ -61,7 +61,7 @@ pub(super) struct Place {
 /// The phases of all allocations.
 #[derive(Debug)]
 pub(super) struct Phases {
-    places: Vec<Place>,
+    circumstances: Vec<Circumstances>,
     /// Whether the trace has no backward pass and no optimizer.
     pub is_inference: bool,
     /// Whether the trace shows how a module was built, loaded or moved.
@@ -74,7 +74,7 @@ pub(super) struct Phases {
     gradient_sizes: FxHashSet<u64>,
     /// The positions at which requests failed.
     failures: Vec<u32>,
-    /// Whether names of stacks were lost: what no stack tells may have been told by one of those.
+    /// Whether names of stacks were lost: a phase that no stack shows may have been shown by one of those.
     pub has_lost: bool,
     /// The positions at which something was made of which not even the phase is known, because its stack or the events
     /// around it were lost.
@@ -89,18 +89,18 @@ impl Phases {
         let (has_python, has_cpp) = (has_any(Traits::PYTHON), has_any(Traits::CPP));
         let has_lost = traits.all().has(Traits::LOST);
         let mut lost: Vec<u32> = input.trace.losses.iter().map(|loss| loss.position).collect();
-        // Whether something was lost since a stack last told the phase.
+        // Whether something was lost since a stack last showed the phase.
         let mut is_unsure = false;
         let mut losses = input.trace.losses.iter().map(|loss| loss.position).peekable();
         let spans = spans_of_phases(input, symbols);
         let mut spans = spans.iter().peekable();
         let mut open: Option<(u32, Traits)> = None;
-        let mut places = Vec::with_capacity(allocations.len());
+        let mut circumstances = Vec::with_capacity(allocations.len());
         let all_steps = steps.map_or(&[][..], |steps| &steps.steps);
         let mut step = 0;
-        let end_of = |step: Option<&Step>| step.map(|step| step.to).filter(|to| *to < input.replay.positions());
+        let end_of = |step: Option<&TrainingStep>| step.map(|step| step.to).filter(|to| *to < input.replay.positions());
         // Whether a module's `forward` was seen in this step, since the last backward pass or call of the optimizer.
-        let mut is_behind_forward = false;
+        let mut is_after_forward = false;
         let lives = allocations.begin.iter().zip(allocations.end.iter());
         for (id, (stack, (begin, end))) in (0..).zip(allocations.stack.iter().zip(lives)) {
             let is_unseen = input.replay.is_unseen(id);
@@ -110,11 +110,11 @@ impl Phases {
             while losses.next_if(|position| *position < begin).is_some() {
                 is_unsure = true;
             }
-            // A step and a span include the events behind their start.
+            // A step and a span include the events after their start.
             while all_steps.get(step).is_some_and(|step| step.to < begin) {
                 step += 1;
                 // Where stacks were lost, the steps may be shifted.
-                (is_behind_forward, is_unsure) = (false, is_unsure && has_lost);
+                (is_after_forward, is_unsure) = (false, is_unsure && has_lost);
             }
             let step_end = end_of(all_steps.get(step).filter(|step| step.from < begin));
             let next_step_end = end_of(all_steps.get(step + 1));
@@ -123,34 +123,41 @@ impl Phases {
             }
             let marked = open.filter(|(to, _)| begin <= *to).map_or(Traits::default(), |(_, marked)| marked);
             let own = traits.of(StackId(stack));
-            // Nothing follows from what is missing.
+            // Missing data proves nothing.
             let is_lost = own.has(Traits::LOST) || is_unseen && stack == 0;
             let phase = match phase_of(own, marked, has_python && !has_cpp && begin > 0) {
                 _ if is_lost => Phase::Unknown,
                 Phase::Before if is_unsure => Phase::Unknown,
-                Phase::Before if is_behind_forward => Phase::After,
+                Phase::Before if is_after_forward => Phase::After,
                 phase => phase,
             };
             if is_lost {
                 (is_unsure, _) = (true, lost.push(begin));
             }
             match phase {
-                Phase::Forward => (is_behind_forward, is_unsure) = (true, false),
-                Phase::Backward | Phase::Optimizer => (is_behind_forward, is_unsure) = (false, false),
+                Phase::Forward => (is_after_forward, is_unsure) = (true, false),
+                Phase::Backward | Phase::Optimizer => (is_after_forward, is_unsure) = (false, false),
                 _ => {}
             }
-            places.push(Place { phase, begin, until: Allocation::NEVER, step_end, next_step_end, is_result: false });
+            circumstances.push(Circumstances {
+                phase,
+                begin,
+                until: Allocation::NEVER,
+                step_end,
+                next_step_end,
+                is_result: false,
+            });
         }
-        let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
-        let is_inference = !has_lost && !places.iter().any(is_training);
-        set_until(&mut places, is_inference);
-        let first_pass = places.iter().find(|place| place.phase == Phase::Forward).map(|place| place.begin);
+        let is_training = |made: &Circumstances| matches!(made.phase, Phase::Backward | Phase::Optimizer);
+        let is_inference = !has_lost && !circumstances.iter().any(is_training);
+        set_until(&mut circumstances, is_inference);
+        let first_pass = circumstances.iter().find(|made| made.phase == Phase::Forward).map(|made| made.begin);
         let first = steps.and_then(|steps| steps.steps.first());
         let first_step = first.map(|step| step.from).or(first_pass).unwrap_or(Allocation::NEVER);
         let first_step_end = first.map(|step| step.to).or(first_pass).unwrap_or(Allocation::NEVER);
-        let has_modules = places.iter().any(|place| place.phase == Phase::Setup);
+        let has_modules = circumstances.iter().any(|made| made.phase == Phase::Setup);
         let mut new = Self {
-            places,
+            circumstances,
             is_inference,
             has_modules,
             first_step,
@@ -165,31 +172,31 @@ impl Phases {
         new
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<Place> {
-        self.places.get(id as usize).copied()
+    pub(super) fn get(&self, id: u32) -> Option<Circumstances> {
+        self.circumstances.get(id as usize).copied()
     }
 
-    /// Returns whether what is gone at a position outlives the first step.
-    pub(super) fn outlives_first_step(&self, gone: u32) -> bool {
-        gone > self.first_step_end
+    /// Returns whether an allocation that ends at a position outlives the first step.
+    pub(super) fn outlives_first_step(&self, freed_at: u32) -> bool {
+        freed_at > self.first_step_end
     }
 
     /// Returns whether a request failed between two positions.
-    pub(super) fn fails_within(&self, begin: u32, gone: u32) -> bool {
+    pub(super) fn fails_within(&self, begin: u32, freed_at: u32) -> bool {
         let from = self.failures.partition_point(|position| *position < begin);
-        self.failures.get(from).is_some_and(|position| *position < gone)
+        self.failures.get(from).is_some_and(|position| *position < freed_at)
     }
 
     /// Returns whether something was lost between two positions: the phase that begins then may be another one.
-    pub(super) fn loses_within(&self, begin: u32, gone: u32) -> bool {
+    pub(super) fn loses_within(&self, begin: u32, freed_at: u32) -> bool {
         let from = self.lost.partition_point(|position| *position <= begin);
-        self.lost.get(from).is_some_and(|position| *position < gone)
+        self.lost.get(from).is_some_and(|position| *position < freed_at)
     }
 
-    /// Returns whether nothing tells if the program trains: no backward pass was seen, but names were lost.
+    /// Returns whether it is unknown if the program trains: no backward pass was seen, but names were lost.
     pub(super) fn may_train(&self) -> bool {
-        let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
-        self.has_lost && !self.places.iter().any(is_training)
+        let is_training = |made: &Circumstances| matches!(made.phase, Phase::Backward | Phase::Optimizer);
+        self.has_lost && !self.circumstances.iter().any(is_training)
     }
 
     /// Returns whether a gradient has this size; if no backward pass ended, whether a parameter has.
@@ -201,8 +208,8 @@ impl Phases {
         let allocations = &input.replay.allocations;
         let sizes_of = |wanted: Phase| -> FxHashSet<u64> {
             let lives = allocations.freed.iter().zip(allocations.end.iter()).zip(allocations.requested.iter());
-            let kept = self.places.iter().zip(lives).filter(|(place, ((freed, end), _))| {
-                place.phase == wanted && place.until != Allocation::NEVER && *freed.min(end) > place.until
+            let kept = self.circumstances.iter().zip(lives).filter(|(made, ((freed, end), _))| {
+                made.phase == wanted && made.until != Allocation::NEVER && *freed.min(end) > made.until
             });
             kept.map(|(_, (_, bytes))| bytes).collect()
         };
@@ -211,25 +218,25 @@ impl Phases {
     }
 }
 
-/// Returns the phase that a stack tells, or, if it tells none, an annotation around the allocation.
+/// Returns the phase that a stack shows, or, if it shows none, an annotation around the allocation.
 fn phase_of(own: Traits, marked: Traits, has_only_python: bool) -> Phase {
-    let told = if own.has(Traits::PYTHON) || own.has(Traits::BACKWARD) { own } else { own.and(marked) };
-    if told.has(Traits::RECOMPUTE) {
+    let shown = if own.has(Traits::PYTHON) || own.has(Traits::BACKWARD) { own } else { own.and(marked) };
+    if shown.has(Traits::RECOMPUTE) {
         return Phase::Recompute;
     }
-    if told.has(Traits::BACKWARD) {
+    if shown.has(Traits::BACKWARD) {
         return Phase::Backward;
     }
-    if told.has(Traits::OPTIMIZER) {
+    if shown.has(Traits::OPTIMIZER) {
         return Phase::Optimizer;
     }
-    if told.has(Traits::FORWARD) {
+    if shown.has(Traits::FORWARD) {
         return Phase::Forward;
     }
-    if told.has(Traits::LOADER) {
+    if shown.has(Traits::LOADER) {
         return Phase::Loader;
     }
-    if told.has(Traits::SETUP) {
+    if shown.has(Traits::SETUP) {
         return Phase::Setup;
     }
     match own.has(Traits::PYTHON) {
@@ -241,23 +248,23 @@ fn phase_of(own: Traits, marked: Traits, has_only_python: bool) -> Phase {
 }
 
 /// Sets what each lifetime is compared with, from the end back.
-fn set_until(places: &mut [Place], is_inference: bool) {
+fn set_until(circumstances: &mut [Circumstances], is_inference: bool) {
     // Where the phases begin that come next.
     let (mut next, mut next_pass, mut next_backward) = (None::<(Phase, u32)>, Allocation::NEVER, Allocation::NEVER);
     // Where the present call of the backward pass or of the optimizer ends, and where the present forward pass begins.
     let (mut call_end, mut pass_start) = (Allocation::NEVER, Allocation::NEVER);
-    for place in places.iter_mut().rev() {
-        let Place { phase, begin, .. } = *place;
+    for made in circumstances.iter_mut().rev() {
+        let Circumstances { phase, begin, .. } = *made;
         if let Some((_, at)) = next.filter(|(after, _)| !phase.continues(*after)) {
             call_end = at;
         }
-        place.until = match phase {
+        made.until = match phase {
             Phase::Backward | Phase::Recompute | Phase::Optimizer => call_end,
             Phase::Forward | Phase::After if !is_inference => next_backward,
             // Between two passes, the program's own code chooses a token.
             Phase::Forward => {
                 if next.is_none_or(|(after, _)| after != Phase::Forward) {
-                    (next_pass, place.is_result) = (pass_start, true);
+                    (next_pass, made.is_result) = (pass_start, true);
                 }
                 pass_start = begin;
                 next_pass

@@ -1,4 +1,5 @@
-//! Tells what the program's own code made last, whose lifetime the trace does not show, from what the same stack made before.
+//! Classifies what the program's own code made last, whose lifetime the trace does not show, by what the same stack
+//! made before.
 
 use rustc_hash::FxHashMap;
 
@@ -9,9 +10,9 @@ use replay::{Allocation, Replayed};
 /// The rules that guess from a lifetime that the end of the trace cuts off.
 const GUESSES: [Rule; 3] = [Rule::Input, Rule::Saved, Rule::Inferred];
 
-/// Leaves unknown what looks like the newest batch or result, if most of what its stack made before stayed for longer than a
-/// batch: one line of a list that grows does not hold three kinds of memory.
-pub(super) fn tell(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
+/// Leaves unknown what looks like the newest batch or result, if most of what its stack made before stayed for longer
+/// than a batch: a line that fills a growing list does not hold three kinds of memory.
+pub(super) fn classify(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     let allocations = &input.replay.allocations;
     let is_own = |id: u32| phases.get(id).is_some_and(|place| matches!(place.phase, Phase::Before | Phase::After));
     // By stack: how many more stayed than did not.

@@ -80,7 +80,7 @@ fn rules_of_the_user_come_first() {
     let got = rules(&training(), "# comment\n\nm.py:7 = KV cache\nt.py = workspace");
     assert_eq!(got[3], "kv_cache: user 0");
     assert_eq!(got[2], "workspace: user 1");
-    // Without a frame, no rule of the user's fits.
+    // Without a frame, no user rule fits.
     assert_eq!(got[8], "gradients: backward, kept");
     for (text, want) in [
         ("m.py", "Line 1: “m.py” has no “=”: write a part of a line or path, “=”, and a category."),

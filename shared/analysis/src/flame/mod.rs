@@ -253,7 +253,7 @@ impl Layout<'_> {
             let key = Key::of(number);
             root = self.children(&root.leaves).remove(&key).unwrap_or_default();
             boxes.push(self.key_box(key, depth, (0.0, 1.0), &root));
-            // A folded run that was zoomed into is open, unless the path goes on behind it.
+            // A folded run that was zoomed into is open, unless the path goes on after it.
             let next = self.shape.zoom.get(i + 1).map(|&number| Key::of(number));
             let is_passed = next.is_some_and(|next| self.children(&root.leaves).contains_key(&next));
             if matches!(key, Key::Folded(_)) && !is_passed {
@@ -372,9 +372,9 @@ impl Layout<'_> {
             Key::Folded(_) => sum.leaves.iter().any(|below| self.run(below).iter().any(is_hit)),
             Key::Library(library) => {
                 let best = self.sites.best_frames();
-                let of = |frame: &FrameId| best.library(*frame) == library && is_hit(frame);
+                let is_match = |frame: &FrameId| best.library(*frame) == library && is_hit(frame);
                 let stacks = sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf));
-                stacks.into_iter().any(|leaf| self.symbols.stack(leaf.stack).iter().any(of))
+                stacks.into_iter().any(|leaf| self.symbols.stack(leaf.stack).iter().any(is_match))
             }
             Key::NoStack | Key::LostStack | Key::Category(_) => false,
         }

@@ -1,11 +1,11 @@
-//! What boxes represent, and the steps from box to box along a stack.
+//! The meaning of boxes, and the steps from box to box along a stack.
 
 use crate::best_frames::BestFrames;
 use query::FlameBox;
 use query::category::Category;
 use trace::frames::FrameId;
 
-/// What a box represents.
+/// The meaning of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Frame(FrameId),
@@ -49,7 +49,7 @@ pub(super) struct Steps<'a> {
 
 /// A step along a stack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct StackStep {
     pub(super) key: Key,
     /// The number of frames above the box.
     pub(super) from: usize,
@@ -61,7 +61,13 @@ impl Steps<'_> {
     /// Returns what is below `at` frames of a stack: the next frame, or a folded run. Runs in which a program starts are
     /// omitted, and so are those at the inner end if the call site comes first. `shown` are the indices of frames that
     /// are never folded, `open_until` the end of the run that is open.
-    pub(super) fn next(&self, frames: &[FrameId], shown: [usize; 2], at: usize, open_until: usize) -> Option<Step> {
+    pub(super) fn next(
+        &self,
+        frames: &[FrameId],
+        shown: [usize; 2],
+        at: usize,
+        open_until: usize,
+    ) -> Option<StackStep> {
         let frame = |at: usize| {
             let i = if self.bottom_up { Some(at) } else { frames.len().checked_sub(at + 1) }?;
             frames.get(i).map(|id| (i, *id))
@@ -74,7 +80,7 @@ impl Steps<'_> {
         loop {
             let (_, first) = frame(from)?;
             if !self.folds || from < open_until || is_shown(from) {
-                return Some(Step { key: Key::of(first.0), from, at: from + 1 });
+                return Some(StackStep { key: Key::of(first.0), from, at: from + 1 });
             }
             let mut end = from;
             while !is_shown(end) {
@@ -89,7 +95,7 @@ impl Steps<'_> {
             }
             // The frame next to the outer end was called by the frames around the run.
             let (_, outermost) = if self.bottom_up { frame(end - 1)? } else { (from, first) };
-            return Some(Step { key: Key::Folded(self.best.library(outermost)), from, at: end });
+            return Some(StackStep { key: Key::Folded(self.best.library(outermost)), from, at: end });
         }
     }
 
@@ -112,7 +118,7 @@ impl Steps<'_> {
             }
             let step = self.next(frames, shown, at, open_until).filter(|step| step.key == key)?;
             (from, at) = (step.from, step.at);
-            // A folded run is open if the path goes on in it, not behind it.
+            // A folded run is open if the path goes on in it, not after it.
             if let (Key::Folded(_), Some(next)) = (key, path.get(i + 1)) {
                 let behind = self.next(frames, shown, at, open_until).map(|step| step.key);
                 if behind != Some(Key::of(*next)) {

@@ -180,7 +180,7 @@ fn a_folded_run_opens_when_it_is_zoomed_into() {
         "6 1 frame of torch 20 778-1000",
     ];
     check(&LIBRARIES, Shape { zoom: &[main, torch], ..FOLDED }, &open);
-    // The run stays folded if a box behind it was zoomed into.
+    // The run stays folded if a box after it was zoomed into.
     let passed = [
         "0 all live memory 100 0-1000",
         "1 main 90 0-1000",

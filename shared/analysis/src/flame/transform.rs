@@ -119,9 +119,9 @@ pub(super) fn apply<'a>(
             // The number of a folded run contains that of its library.
             let of_run = frame.checked_sub(FlameBox::FOLDED);
             let library = of_run.unwrap_or_else(|| best.library(FrameId(*frame)));
-            let of = |frame| best.library(frame) == library && frame.0 < FlameBox::FOLDED;
-            if library < FlameBox::FOLDED >> 1 && row.frames.iter().any(|frame| of(*frame)) {
-                collapse(&mut row, |frame| of(frame).then_some(FrameId(FlameBox::COLLAPSED + library)));
+            let is_in_library = |frame| best.library(frame) == library && frame.0 < FlameBox::FOLDED;
+            if library < FlameBox::FOLDED >> 1 && row.frames.iter().any(|frame| is_in_library(*frame)) {
+                collapse(&mut row, |frame| is_in_library(frame).then_some(FrameId(FlameBox::COLLAPSED + library)));
             }
         }
     }
@@ -130,9 +130,9 @@ pub(super) fn apply<'a>(
 
 /// Applies one half of a sandwich to a stack.
 pub(super) fn halve<'a>(steps: &Steps<'_>, mut row: Row<'a>, sandwich: Sandwich) -> Option<Row<'a>> {
-    let of = |frame: FrameId| if sandwich.is_line { frame } else { steps.best.function(frame) };
-    let target = of(FrameId(sandwich.frame));
-    let at = row.frames.iter().rposition(|frame| of(*frame) == target)?;
+    let key = |frame: FrameId| if sandwich.is_line { frame } else { steps.best.function(frame) };
+    let target = key(FrameId(sandwich.frame));
+    let at = row.frames.iter().rposition(|frame| key(*frame) == target)?;
     let length = row.frames.len();
     if sandwich.is_callers {
         row.cut(at, length);
@@ -291,7 +291,8 @@ mod tests {
                     return Ok(());
                 };
                 prop_assert!(after.frames.len() <= row.frames.len());
-                // Applying it again changes nothing. (A path begins at the root, so a second focus goes on from there.)
+                // Applying it again changes nothing. (A path begins at the root, so a second focus continues from
+                // there.)
                 if !matches!(transform, Transform::FocusSubtree(_)) {
                     let again = apply(&steps, after.clone(), None, transform);
                     prop_assert_eq!(again.as_ref().map(|row| &row.frames), Some(&after.frames), "{:?}", transform);

@@ -5,33 +5,33 @@
 
 use super::cells::{AddressCell, Bytes, Use};
 use super::packing::{Packing, is_of, is_of_pool};
-use super::requests::{Kind, Requests};
+use super::requests::{PoolKind, Requests};
 use super::sweep::Rows;
 use query::{HeatmapNeed, HeatmapPart};
 use replay::{Allocation, AllocatorState, Change, Gap, Range, Replay};
 use trace::{TagId, Tags};
 
-/// What address rows are made from.
+/// The input of address rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The addresses.
     pub packing: &'a Packing,
-    /// The requests, which tell usable gaps.
+    /// The requests, which determine the usable gaps.
     pub requests: &'a Requests,
     /// The part of the memory.
     pub part: HeatmapPart,
     /// The tags of allocations.
     pub tags: &'a Tags,
-    /// A failed request that tells usable gaps beside those that were served.
+    /// A failed request, which also determines the usable gaps.
     pub needed: Option<HeatmapNeed>,
 }
 
 impl Scene<'_> {
     /// Returns the size of the smallest usable gap: that of [`Requests::threshold`], and no less than a failed request of
     /// that kind.
-    pub fn threshold(&self, kind: Kind) -> u64 {
+    pub fn threshold(&self, kind: PoolKind) -> u64 {
         let HeatmapNeed { pool, stream, is_small, size } = self.needed.unwrap_or_default();
-        let least = if kind == (Kind { pool, stream, is_small }) { size } else { 0 };
+        let least = if kind == (PoolKind { pool, stream, is_small }) { size } else { 0 };
         self.requests.threshold(kind).max(least)
     }
 }
@@ -41,7 +41,7 @@ impl Scene<'_> {
 pub struct Division {
     /// The first offset.
     pub from: u64,
-    /// The offset behind the last one.
+    /// The offset after the last one.
     pub to: u64,
     /// Bytes of a row.
     pub row_bytes: u64,
@@ -84,7 +84,7 @@ pub(super) struct AddressRows<'a, C> {
     /// The extent of the last address.
     near: usize,
     /// The kind of the last range, since neighbouring changes are often of one range.
-    last_kind: Option<(Kind, Option<u64>)>,
+    last_kind: Option<(PoolKind, Option<u64>)>,
     cells: std::marker::PhantomData<C>,
 }
 
@@ -108,7 +108,7 @@ impl<'a, C> AddressRows<'a, C> {
 
     /// Adds bytes of a use at `[address, end)`, or removes them with a negative sign.
     #[inline]
-    fn add(&mut self, of: Use, address: u64, end: u64, sign: i64) {
+    fn add(&mut self, usage: Use, address: u64, end: u64, sign: i64) {
         if address >= end {
             return;
         }
@@ -125,7 +125,7 @@ impl<'a, C> AddressRows<'a, C> {
             let edge = (row + 1) * row_bytes;
             let bytes = to.min(edge) - at;
             if let Some(own) = self.rows.get_mut(row as usize) {
-                if let Some(sum) = own.bytes.get_mut(of as usize) {
+                if let Some(sum) = own.bytes.get_mut(usage as usize) {
                     *sum += sign * bytes as i64;
                 }
                 if own.round != self.round {
@@ -182,7 +182,7 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
     type Kind = u64;
 
     fn kind(&mut self, range: &Range) -> Option<u64> {
-        let kind = Kind::of(range);
+        let kind = PoolKind::of(range);
         match self.last_kind {
             Some((last, threshold)) if last == kind => threshold,
             _ => {
@@ -200,11 +200,11 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
                     && before.address.0 < after.end()
                     && after.address.0 < before.end() =>
             {
-                let of = use_of(after, threshold);
-                self.add(of, before.address.0, after.address.0, -1);
-                self.add(of, after.address.0, before.address.0, 1);
-                self.add(of, before.end(), after.end(), 1);
-                self.add(of, after.end(), before.end(), -1);
+                let usage = use_of(after, threshold);
+                self.add(usage, before.address.0, after.address.0, -1);
+                self.add(usage, after.address.0, before.address.0, 1);
+                self.add(usage, before.end(), after.end(), 1);
+                self.add(usage, after.end(), before.end(), -1);
             }
             (before, after) => {
                 if let Some(before) = before {

@@ -13,7 +13,7 @@ use super::cells::Cell;
 use query::Window;
 use replay::index::Kept;
 
-/// Levels that are kept: some steps of zooming in and out.
+/// Levels that are kept: a few steps of zooming in and out.
 const KEPT: usize = 6;
 
 /// A stretch of columns of one level.
@@ -23,7 +23,7 @@ pub struct Columns {
     pub level: u32,
     /// The first column.
     pub from: u64,
-    /// The column behind the last one.
+    /// The column after the last one.
     pub to: u64,
 }
 
@@ -68,7 +68,7 @@ fn width(level: u32) -> f64 {
 #[derive(Debug)]
 struct Band<C> {
     first: u64,
-    /// The column behind the last one.
+    /// The column after the last one.
     end: u64,
     /// Column by column.
     cells: Vec<C>,
@@ -130,8 +130,8 @@ impl<C: Cell> Bands<C> {
                 cells.extend(make(Columns { level, from: a, to: c }));
             }
             for column in c..d {
-                let of = |fine: u64| finer.as_ref().and_then(|(_, finer)| finer.column(fine, rows)).unwrap_or(&[]);
-                let (left, right) = (of(column * 2), of(column * 2 + 1));
+                let half = |fine: u64| finer.as_ref().and_then(|(_, finer)| finer.column(fine, rows)).unwrap_or(&[]);
+                let (left, right) = (half(column * 2), half(column * 2 + 1));
                 cells.extend(left.iter().zip(right).map(|(left, right)| {
                     let mut merged = *left;
                     merged.merge(right);
@@ -217,28 +217,28 @@ mod tests {
     /// The largest number of each column of a list that ends at `end`.
     fn made(columns: Columns, values: &[u32], end: usize) -> Vec<Largest> {
         let width = 1_usize << columns.level;
-        let of = |column: u64| {
+        let cells = |column: u64| {
             let from = (column as usize * width).min(end);
             let largest = values[from..(from + width).min(end)].iter().max().copied().unwrap_or(0);
             // Two rows, of which one is constant.
             [Largest(largest), Largest(7)]
         };
-        (columns.from..columns.to).flat_map(of).collect()
+        (columns.from..columns.to).flat_map(cells).collect()
     }
 
     #[test]
     fn columns_cover_the_window_and_stay_where_they_are() {
         let extent = Window { start: 0.0, end: 1000.0 };
-        let of = |start, end, most| {
+        let columns = |start, end, most| {
             let columns = Columns::of(Window { start, end }, extent, most);
             (columns.level, columns.from, columns.to)
         };
-        assert_eq!(of(0.0, 1000.0, 100), (4, 0, 63));
-        assert_eq!(of(100.0, 200.0, 100), (0, 100, 200));
-        assert_eq!(of(100.0, 201.0, 100), (1, 50, 101));
-        assert_eq!(of(100.5, 104.5, 100), (0, 100, 105));
-        assert_eq!(of(-50.0, 2000.0, 10), (8, 0, 4));
-        assert_eq!(of(5.0, 5.0, 10), (0, 5, 5));
+        assert_eq!(columns(0.0, 1000.0, 100), (4, 0, 63));
+        assert_eq!(columns(100.0, 200.0, 100), (0, 100, 200));
+        assert_eq!(columns(100.0, 201.0, 100), (1, 50, 101));
+        assert_eq!(columns(100.5, 104.5, 100), (0, 100, 105));
+        assert_eq!(columns(-50.0, 2000.0, 10), (8, 0, 4));
+        assert_eq!(columns(5.0, 5.0, 10), (0, 5, 5));
     }
 
     proptest! {

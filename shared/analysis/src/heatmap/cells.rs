@@ -1,6 +1,6 @@
-//! What a cell of the address map keeps, and the code that it is drawn from.
+//! The cells of the address map, and the codes that they are drawn from.
 
-/// The uses of memory that a heatmap tells apart.
+/// The uses of memory that a heatmap distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// In an allocated block.
@@ -101,7 +101,7 @@ impl AddressCell for Peaks {
 /// A cell stands for many states, and its shares are the largest of each use: together they may exceed the whole. They
 /// are laid over each other, and what is rare and matters lies on top, so that a gap of one event is never hidden by
 /// what was there before and after:
-/// 1. the ground: allocated and unmapped, by their shares;
+/// 1. the base: allocated and unmapped, by their shares;
 /// 2. usable gaps, as opaque as their share;
 /// 3. memory that waits for a stream, likewise;
 /// 4. unusable gaps, likewise.
@@ -111,7 +111,7 @@ impl AddressCell for Peaks {
 pub struct Tone(pub u16);
 
 impl Tone {
-    /// The least opacity of what is laid over the ground.
+    /// The least opacity of what is laid over the base.
     pub const LEAST: u8 = 48;
 
     /// Returns the tone of a cell.
@@ -135,8 +135,8 @@ impl Tone {
     }
 
     /// Returns the weight of a use; 0 for [`Use::Unmapped`], which is the background.
-    pub const fn weight(self, of: Use) -> u16 {
-        let shift = match of {
+    pub const fn weight(self, usage: Use) -> u16 {
+        let shift = match usage {
             Use::Allocated => 0,
             Use::Usable => 4,
             Use::Waiting => 8,
@@ -199,7 +199,7 @@ mod tests {
                 for usable in steps {
                     for unusable in steps {
                         let tone = Tone::of(Shares([allocated, waiting, usable, unusable, 10]));
-                        let sum: u16 = Use::ALL.into_iter().map(|of| tone.weight(of)).sum();
+                        let sum: u16 = Use::ALL.into_iter().map(|usage| tone.weight(usage)).sum();
                         assert!(sum <= 15, "{tone:?}");
                         assert_eq!(unusable > 0, tone.weight(Use::Unusable) > 0);
                     }

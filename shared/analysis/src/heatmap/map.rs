@@ -75,10 +75,10 @@ impl AddressMap {
     }
 
     /// Returns the cells of columns, column by column.
-    pub fn cells(&mut self, of: Timed<'_>, scene: Scene<'_>, columns: Columns) -> &[Shares] {
+    pub fn cells(&mut self, timed: Timed<'_>, scene: Scene<'_>, columns: Columns) -> &[Shares] {
         let division = self.division;
-        self.bands.cells(columns, of.progress(), |columns| {
-            sweep(AddressRows::new(scene, division), (of.trace, of.replay), of.spans(columns))
+        self.bands.cells(columns, timed.progress(), |columns| {
+            sweep(AddressRows::new(scene, division), (timed.trace, timed.replay), timed.spans(columns))
         })
     }
 
@@ -109,14 +109,14 @@ impl SizeMap {
     /// Returns the cells of columns, column by column. `only` bounds the addresses for a single segment.
     pub fn cells(
         &mut self,
-        of: Timed<'_>,
+        timed: Timed<'_>,
         part: HeatmapPart,
         only: Option<(u64, u64)>,
         columns: Columns,
     ) -> &[Extremes] {
         let largest = self.largest;
-        self.bands.cells(columns, of.progress(), |columns| {
-            sweep(SizeRows::new(part, largest, only), (of.trace, of.replay), of.spans(columns))
+        self.bands.cells(columns, timed.progress(), |columns| {
+            sweep(SizeRows::new(part, largest, only), (timed.trace, timed.replay), timed.spans(columns))
         })
     }
 
@@ -127,17 +127,17 @@ impl SizeMap {
 }
 
 /// Returns the most bytes of each use between two offsets, over the positions of a span.
-pub fn peaks(of: Timed<'_>, scene: Scene<'_>, (from, to): (u64, u64), span: Span) -> Peaks {
+pub fn peaks(timed: Timed<'_>, scene: Scene<'_>, (from, to): (u64, u64), span: Span) -> Peaks {
     let rows = AddressRows::new(scene, Division::new(from, to, 1));
-    sweep(rows, (of.trace, of.replay), std::iter::once(Some(span))).pop().unwrap_or(Peaks::NONE)
+    sweep(rows, (timed.trace, timed.replay), std::iter::once(Some(span))).pop().unwrap_or(Peaks::NONE)
 }
 
 /// Returns the most and the least free bytes for each size class, over the positions of a span.
 pub fn extremes(
-    of: Timed<'_>,
+    timed: Timed<'_>,
     part: HeatmapPart,
     (largest, only): (u64, Option<(u64, u64)>),
     span: Span,
 ) -> Vec<Extremes> {
-    sweep(SizeRows::new(part, largest, only), (of.trace, of.replay), std::iter::once(Some(span)))
+    sweep(SizeRows::new(part, largest, only), (timed.trace, timed.replay), std::iter::once(Some(span)))
 }

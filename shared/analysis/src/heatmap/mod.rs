@@ -31,5 +31,5 @@ pub use bands::Columns;
 pub use cells::{Peaks, Shares, Tone, Use};
 pub use map::{AddressMap, SizeMap, Timed, extremes, peaks};
 pub use packing::{Extent, Packing, is_of, is_of_pool};
-pub use requests::{Kind, Requests};
+pub use requests::{PoolKind, Requests};
 pub use sizes::{Extremes, Free, class_of, classes, size_of_class};

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Kind;
+use super::PoolKind;
 use query::HeatmapPart;
 use replay::{Range, Replay};
 use trace::units::{PoolId, Stream};
@@ -22,11 +22,11 @@ pub struct Extent {
 /// window moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
-    /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time:
-    /// what was merged before the last range was known can't be told apart any more.
+    /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time,
+    /// since merged ranges can't be separated again.
     ranges: Vec<Range>,
     /// The first address, the bytes and the kind of each range, and whether it is expandable.
-    known: FxHashSet<(u64, u64, Kind, bool)>,
+    known: FxHashSet<(u64, u64, PoolKind, bool)>,
     extents: Vec<Extent>,
     total: u64,
     /// How many changes of the reserved ranges were read; `None` before the ranges at the start were.
@@ -45,7 +45,7 @@ impl Packing {
     fn add(&mut self, new: impl Iterator<Item = Range>, part: HeatmapPart) -> bool {
         let before = self.ranges.len();
         for range in new {
-            if self.known.insert((range.address.0, range.size, Kind::of(&range), range.is_expandable)) {
+            if self.known.insert((range.address.0, range.size, PoolKind::of(&range), range.is_expandable)) {
                 self.ranges.push(range);
             }
         }

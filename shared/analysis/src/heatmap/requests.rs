@@ -1,4 +1,4 @@
-//! What a trace requests from each pool and stream, and so which gaps are of use to it.
+//! The sizes that a trace requests from each pool and stream, which decide which gaps are usable.
 //!
 //! # Usable gaps
 //! *A gap is usable if at least half of the bytes that its pool and stream, in its kind of segment (small or large),
@@ -21,7 +21,7 @@ use trace::{Settings, TagId, Tags};
 
 /// The memory that serves a request: only ranges of its pool, stream and kind can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct PoolKind {
     /// The pool.
     pub pool: PoolId,
     /// The stream.
@@ -30,7 +30,7 @@ pub struct Kind {
     pub is_small: bool,
 }
 
-impl Kind {
+impl PoolKind {
     /// Returns the kind of a range.
     pub const fn of(range: &Range) -> Self {
         Self { pool: range.pool, stream: range.stream, is_small: range.is_small }
@@ -42,14 +42,14 @@ impl Kind {
 pub struct Requests {
     /// How many allocations were counted.
     counted: u32,
-    kinds: Vec<OfKind>,
+    kinds: Vec<KindSums>,
     /// The largest rounded request.
     largest: u64,
 }
 
 #[derive(Debug)]
-struct OfKind {
-    kind: Kind,
+struct KindSums {
+    kind: PoolKind,
     /// Bytes by rounded size.
     bytes: FxHashMap<u64, u64>,
     is_changed: bool,
@@ -74,7 +74,7 @@ impl Requests {
                 Some((known, i)) if known == key => i,
                 _ => {
                     let pool = replay.pools.get(usize::from(pool)).copied().unwrap_or_default();
-                    self.kind(Kind { pool, stream: tags.get(TagId(tag)).stream, is_small: key.2 != 0 })
+                    self.kind(PoolKind { pool, stream: tags.get(TagId(tag)).stream, is_small: key.2 != 0 })
                 }
             };
             now = Some((key, i));
@@ -99,16 +99,16 @@ impl Requests {
         has_changed
     }
 
-    fn kind(&mut self, kind: Kind) -> usize {
+    fn kind(&mut self, kind: PoolKind) -> usize {
         if let Some(i) = self.kinds.iter().position(|of| of.kind == kind) {
             return i;
         }
-        self.kinds.push(OfKind { kind, bytes: FxHashMap::default(), is_changed: false, threshold: 0 });
+        self.kinds.push(KindSums { kind, bytes: FxHashMap::default(), is_changed: false, threshold: 0 });
         self.kinds.len() - 1
     }
 
     /// Returns the size of the smallest usable gap. It is 0, so that all gaps are usable, where nothing was requested.
-    pub fn threshold(&self, kind: Kind) -> u64 {
+    pub fn threshold(&self, kind: PoolKind) -> u64 {
         self.kinds.iter().find(|of| of.kind == kind).map_or(0, |of| of.threshold)
     }
 
@@ -119,7 +119,7 @@ impl Requests {
 
     /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
-        self.kinds.iter().map(|of| size_of::<OfKind>() + of.bytes.capacity() * 2 * size_of::<u64>()).sum()
+        self.kinds.iter().map(|of| size_of::<KindSums>() + of.bytes.capacity() * 2 * size_of::<u64>()).sum()
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Free {
     pub bytes: u64,
     /// Gaps.
     pub gaps: u32,
-    /// The first position with so many bytes.
+    /// The first position with this many bytes.
     pub position: u32,
 }
 

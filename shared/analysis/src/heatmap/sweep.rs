@@ -1,4 +1,4 @@
-//! Takes the states of a trace in one pass, and keeps a column of cells for each column of pixels.
+//! Visits the states of a trace in one pass, and keeps a column of cells for each column of pixels.
 
 use std::iter::Peekable;
 
@@ -7,11 +7,11 @@ use crate::lod::Span;
 use replay::{AllocatorState, Change, Gap, Range, Replay, Space, SpaceVisitor};
 use trace::DeviceTrace;
 
-/// What rows are made of, at one position.
+/// The rows of a heatmap at one position.
 pub(super) trait Rows {
-    /// What is kept for a row and a column.
+    /// The cell of a row and a column.
     type Cell: Cell;
-    /// What a gap's range means for it.
+    /// The property of a gap's range that matters for the rows.
     type Kind: Copy;
 
     /// Returns what a range means for its gaps; `None` if the rows don't show them.

@@ -4,8 +4,8 @@ use super::LeakSource;
 use query::folding::is_python;
 use trace::frames::{FrameId, StackId};
 
-/// The line of Python that represents each stack, found when it is first asked for. Functions of C++ stand for
-/// many lines of a program.
+/// The line of Python that represents each stack, found when it is first asked for. A C++ function would represent many
+/// lines of a program.
 pub(super) struct Lines<'a> {
     pub(super) source: LeakSource<'a>,
     of_stack: Vec<Option<Option<FrameId>>>,

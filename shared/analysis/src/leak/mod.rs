@@ -18,7 +18,7 @@ use lines::Lines;
 use purpose::keeps_on_purpose;
 use rising::{Rising, rising};
 use rounds::count_rounds;
-use span::{PARTS, Span};
+use span::{LeakSpan, PARTS};
 
 use super::best_frames::BestFrames;
 use replay::Replay;
@@ -30,14 +30,15 @@ use trace::frames::{FrameId, StackId, Symbols};
 const WARMUP_PART: u32 = 4;
 /// A rise below one part in this many of the peak is too small to matter.
 const LEAST_PART_OF_PEAK: u64 = 50;
-/// What has risen and is level then counts from this many times the least rise on.
+/// A rise that has levelled off counts from this many times the least rise on.
 const LEVEL_TIMES: u64 = 5;
-/// The most lines that may rise together then: a forward pass keeps the results of many lines.
+/// The most rising lines of which one without nested rounds may be a leak: a forward pass keeps the results of many
+/// lines.
 const PLAIN_LINES: usize = 2;
 /// The most lines whose rounds are counted, and the most that are returned.
 const LINES: usize = 8;
 
-/// What leaks are looked for in.
+/// The input of a search for leaks.
 #[derive(Clone, Copy, Debug)]
 pub struct LeakSource<'a> {
     /// The trace.
@@ -50,7 +51,7 @@ pub struct LeakSource<'a> {
     pub best_frames: &'a BestFrames,
 }
 
-/// How what a line keeps goes on.
+/// How the memory that a line keeps develops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
     /// It rises all along the run.
@@ -82,14 +83,14 @@ pub struct LeakCandidate {
     pub rounds: u32,
     /// Whether the line's name says that it fills a cache.
     pub is_cache: bool,
-    /// How it goes on. A leak rises.
+    /// How it develops. A leak rises.
     pub trend: Trend,
     /// The largest sum of requested bytes that had been live for a while, and the position at which that was seen.
     pub most_held: (u64, u32),
 }
 
 impl LeakCandidate {
-    /// Returns the bytes by which what the line keeps rose behind the warm-up.
+    /// Returns the bytes by which what the line keeps rose after the warm-up.
     pub const fn rise(&self) -> u64 {
         self.last_bytes.saturating_sub(self.first_bytes)
     }
@@ -114,8 +115,8 @@ impl LeakCandidate {
     /// Returns the lines that keep what they allocate in the first `end` positions, those that rise most first.
     pub fn all(source: LeakSource<'_>, end: u32, peak_bytes: u64) -> Vec<Self> {
         let end = end.min(source.replay.positions());
-        let span = Span { from: end / WARMUP_PART, until: end };
-        // A run has some steps of some events.
+        let span = LeakSpan { from: end / WARMUP_PART, until: end };
+        // Too few events for a trend.
         if span.length() < PARTS as u32 {
             return Vec::new();
         }

@@ -1,28 +1,28 @@
-//! What the lines that may leak hold along the run.
+//! The memory over the run of the lines that may leak.
 
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
 use super::purpose::is_cache;
 use super::rounds::Rounds;
-use super::span::{PARTS, Span};
+use super::span::{LeakSpan, PARTS};
 use super::{LeakCandidate, LeakSource, Trend};
 use crate::site::frame_label;
 use replay::Allocation;
 use trace::frames::{FrameId, StackId};
 
-/// The longest stretch behind the warm-up in which the line may keep nothing, as one part in this many. A cache that is
-/// full keeps nothing more; what a cache replaces all along is of its last stretch.
+/// The longest stretch after the warm-up in which the line may keep nothing, as one part in this many. A cache that is
+/// full keeps nothing more; what is left of a cache that replaces its entries was made in its last stretch.
 const LONGEST_PAUSE: u32 = 3;
 /// Each quarter of the run has to add at least one part in this many of the rise.
 const LEAST_PART_OF_RISE: u64 = 16;
 /// The parts over which it has to rise, and over which it has to be level.
 const LEVEL_PARTS: usize = 4;
-/// The rounds that are enough otherwise. One forward pass that keeps something of each layer looks the same, and few
-/// models have more layers.
+/// The rounds that are enough for a line without nested rounds. One forward pass that keeps something of each layer
+/// looks like as many rounds, and few models have more layers.
 const PLAIN_ROUNDS: u32 = 24;
 
-/// What a line that may leak holds along the run.
+/// The memory over the run of a line that may leak.
 pub(super) struct Rising {
     pub(super) line: FrameId,
     pub(super) newest: StackId,
@@ -32,24 +32,24 @@ pub(super) struct Rising {
     last_bytes: u64,
     count: u32,
     first_seen: u32,
-    /// The last position behind the warm-up at which something was kept, and the longest stretch without that.
+    /// The last position after the warm-up at which something was kept, and the longest stretch without that.
     last_kept: u32,
     longest_pause: u32,
-    /// The smallest and largest size that was kept behind the warm-up.
+    /// The smallest and largest size that was kept after the warm-up.
     sizes: (u64, u64),
 }
 
 /// Returns the lines that hold enough for long enough to matter. Those are few: all that is held for a part of the run
 /// is at most `PARTS` peaks.
-pub(super) fn rising(lines: &mut Lines<'_>, span: Span, least: u64) -> FxHashMap<FrameId, Rising> {
+pub(super) fn rising(lines: &mut Lines<'_>, span: LeakSpan, least: u64) -> FxHashMap<FrameId, Rising> {
     let mut long: FxHashMap<FrameId, u64> = FxHashMap::default();
-    each_held(lines, span, |line, allocation, _| {
+    for_each_held(lines, span, |line, allocation, _| {
         let sum = long.entry(line).or_default();
         *sum = sum.saturating_add(allocation.requested);
     });
     long.retain(|_, bytes| *bytes >= least);
     let mut rising: FxHashMap<FrameId, Rising> = FxHashMap::default();
-    each_held(lines, span, |line, allocation, gone| {
+    for_each_held(lines, span, |line, allocation, gone| {
         if long.contains_key(&line) {
             rising.entry(line).or_insert_with(|| Rising::new(line, span)).add(allocation, gone, span);
         }
@@ -59,7 +59,7 @@ pub(super) fn rising(lines: &mut Lines<'_>, span: Span, least: u64) -> FxHashMap
 
 /// Visits the allocations of the default pool that are held for a part of the span or are live at its end, each with
 /// its line and the position at which it was freed. A private pool's memory stays for as long as its graph does.
-fn each_held(lines: &mut Lines<'_>, span: Span, mut visit: impl FnMut(FrameId, &Allocation, u32)) {
+fn for_each_held(lines: &mut Lines<'_>, span: LeakSpan, mut visit: impl FnMut(FrameId, &Allocation, u32)) {
     let replay = lines.source.replay;
     let allocations = &replay.allocations;
     let (freed, ends) = (&mut allocations.freed.reader(), &mut allocations.end.reader());
@@ -79,7 +79,7 @@ fn each_held(lines: &mut Lines<'_>, span: Span, mut visit: impl FnMut(FrameId, &
 }
 
 impl Rising {
-    const fn new(line: FrameId, span: Span) -> Self {
+    const fn new(line: FrameId, span: LeakSpan) -> Self {
         Self {
             line,
             newest: StackId(0),
@@ -94,7 +94,7 @@ impl Rising {
         }
     }
 
-    fn add(&mut self, allocation: &Allocation, gone: u32, span: Span) {
+    fn add(&mut self, allocation: &Allocation, gone: u32, span: LeakSpan) {
         let Allocation { begin, requested, stack, .. } = *allocation;
         for (i, held) in self.held.iter_mut().enumerate() {
             let at = span.at(i);
@@ -123,7 +123,7 @@ impl Rising {
     }
 
     /// Returns whether what is held rises all along the span, and what is kept was made all along the span.
-    pub(super) fn is_steady(&self, span: Span, least: u64) -> bool {
+    pub(super) fn is_steady(&self, span: LeakSpan, least: u64) -> bool {
         let rise = self.rise();
         let pause = self.longest_pause.max(span.until - self.last_kept);
         let quarters = self.held.iter().step_by(PARTS / 4);
@@ -153,7 +153,13 @@ impl Rising {
         rounds.count >= PLAIN_ROUNDS && self.sizes.0 == self.sizes.1
     }
 
-    pub(super) fn candidate(&self, source: LeakSource<'_>, span: Span, least: u64, rounds: Rounds) -> LeakCandidate {
+    pub(super) fn candidate(
+        &self,
+        source: LeakSource<'_>,
+        span: LeakSpan,
+        least: u64,
+        rounds: Rounds,
+    ) -> LeakCandidate {
         let label = frame_label(source.symbols, source.symbols.frame(self.line));
         LeakCandidate {
             line: self.line,

@@ -1,9 +1,9 @@
-//! How often a program came round to a line: training steps, requests.
+//! How often a program came back to a line: training steps, requests.
 
 use super::LeakSource;
 use super::lines::Lines;
 use super::rising::Rising;
-use super::span::Span;
+use super::span::LeakSpan;
 use replay::Replay;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId};
@@ -13,7 +13,7 @@ const NESTED_ROUNDS: u32 = 4;
 /// How often a round has to come back to one stack. Within a layer, few lines run that often.
 const NESTED_VISITS: u32 = 4;
 
-/// The rounds of a program from the view of one line.
+/// The rounds of a program, counted at one line.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rounds {
     /// How often the line kept something after other memory had been freed.
@@ -41,8 +41,8 @@ struct Counting {
 }
 
 /// Counts the rounds of each line. Without rounds there is no leak: while a program sets up, everything stays. If less
-/// than half of what is allocated behind the warm-up is freed, nothing counts as a round.
-pub(super) fn count_rounds(lines: &mut Lines<'_>, span: Span, rising: &[Rising]) -> Vec<Rounds> {
+/// than half of what is allocated after the warm-up is freed, nothing counts as a round.
+pub(super) fn count_rounds(lines: &mut Lines<'_>, span: LeakSpan, rising: &[Rising]) -> Vec<Rounds> {
     let LeakSource { trace, replay, .. } = lines.source;
     let mut counting: Vec<Counting> = rising
         .iter()

@@ -1,17 +1,17 @@
 //! The part of a run in which leaks are looked for.
 
-/// The positions behind the warm-up are divided into this many parts. What is live for less than one does not count as
+/// The positions after the warm-up are divided into this many parts. What is live for less than one does not count as
 /// held, so that a step's own rise and fall doesn't look like a trend.
 pub(super) const PARTS: usize = 16;
 
 /// The positions that count: from the end of the warm-up to the end.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct LeakSpan {
     pub(super) from: u32,
     pub(super) until: u32,
 }
 
-impl Span {
+impl LeakSpan {
     pub(super) const fn length(self) -> u32 {
         self.until - self.from
     }

@@ -1,4 +1,4 @@
-//! What a line keeps step by step.
+//! The memory that a line keeps step by step.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::steps::{StepSource, Steps};
 use trace::event::Action;
 use trace::units::{Bytes, Count};
 
-/// What a line kept step by step.
+/// The memory that a line kept step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRise {
     /// The number of the first step.
@@ -34,9 +34,9 @@ impl StepRise {
 impl fmt::Display for StepRise {
     /// Writes `1.00 MiB more every step, over steps 3 to 40`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.is_even { "every step" } else { "a step on average" };
+        let frequency = if self.is_even { "every step" } else { "a step on average" };
         let (first, last) = (Count(self.first), Count(self.last));
-        write!(f, "{} more {how}, over steps {first} to {last}", Bytes(self.per_step()))
+        write!(f, "{} more {frequency}, over steps {first} to {last}", Bytes(self.per_step()))
     }
 }
 

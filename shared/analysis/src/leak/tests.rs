@@ -1,14 +1,14 @@
 //! Tests of leaks, on traces of some steps.
 
 use super::*;
-use crate::steps::{Step, StepSource, Steps};
+use crate::steps::{StepSource, Steps, TrainingStep};
 use replay::index::Index;
 
 /// Steps of `events` events each, the first of which begins at position 1. The last one is not whole.
 fn steps_of(count: u64, events: u32, source: StepSource) -> Steps {
     let step = |number: u64| {
         let from = 1 + (number as u32 - 1) * events;
-        Step { number, from, to: from + events, is_whole: number < count }
+        TrainingStep { number, from, to: from + events, is_whole: number < count }
     };
     Steps { source, steps: (1..=count).map(step).collect() }
 }

@@ -21,21 +21,21 @@ const LARGEST_SITES: usize = 60;
 #[derive(Debug, Default)]
 pub struct Classes {
     /// The class of each allocation, or [`EXCLUDED`].
-    pub of: Vec<u8>,
-    /// The classes from the bottom of the stack up. With a highlight each stands twice: first for the allocations that
+    pub class_of: Vec<u8>,
+    /// The classes from the bottom of the stack up. With a highlight each occurs twice: first for the allocations that
     /// match, then for the others.
     pub classes: Vec<Class>,
-    kinds: Kinds,
+    keys: ClassKeys,
 }
 
 /// The key of each class, by which later allocations find theirs.
 #[derive(Debug, Default)]
-struct Kinds {
+struct ClassKeys {
     /// When colouring by call site: the class of each line. Other lines belong to the rest.
     lines: FxHashMap<u32, u8>,
     /// When colouring by anything else: the colours in stacking order.
     paints: Vec<u16>,
-    /// Whether each class stands twice.
+    /// Whether each class occurs twice.
     is_split: bool,
     /// The number of positions when call sites were chosen.
     chosen_at: u32,
@@ -55,12 +55,12 @@ impl Classes {
             ColorBy::Site => by_site(painter, usage),
             _ => by_paint(painter),
         };
-        new.kinds.named = named(painter);
+        new.keys.named = named(painter);
         if let Some(highlight) = highlight {
             new.split(highlight);
         }
         if let Some(filter) = filter {
-            for (class, number) in new.of.iter_mut().zip(0..) {
+            for (class, number) in new.class_of.iter_mut().zip(0..) {
                 if !filter.contains(number) {
                     *class = EXCLUDED;
                 }
@@ -80,7 +80,7 @@ impl Classes {
         highlight: Option<&Matches>,
     ) -> bool {
         // A lifetime is known only at its end, and a category follows from it.
-        if matches!(painter.color_by, ColorBy::Lifetime | ColorBy::Category) || named(painter) != self.kinds.named {
+        if matches!(painter.color_by, ColorBy::Lifetime | ColorBy::Category) || named(painter) != self.keys.named {
             return false;
         }
         let is_site = painter.color_by == ColorBy::Site;
@@ -91,20 +91,20 @@ impl Classes {
         if is_site {
             self.add_sites(painter);
         }
-        for number in self.of.len() as u32..allocations.len() as u32 {
+        for number in self.class_of.len() as u32..allocations.len() as u32 {
             let Some(allocation) = allocations.get(number) else { break };
             let class = if is_site {
                 Some(self.class_of_site(painter, allocation.stack))
             } else {
                 let paint = painter.paint(number, &allocation).base().0;
-                self.kinds.paints.iter().position(|&known| known == paint).map(|class| class as u8)
+                self.keys.paints.iter().position(|&known| known == paint).map(|class| class as u8)
             };
             let Some(mut class) = class else { return false };
             if let Some(highlight) = highlight {
                 class = class.saturating_mul(2).saturating_add(u8::from(!highlight.contains(number)));
             }
             let is_shown = filter.is_none_or(|filter| filter.contains(number));
-            self.of.push(if is_shown { class } else { EXCLUDED });
+            self.class_of.push(if is_shown { class } else { EXCLUDED });
         }
         true
     }
@@ -113,20 +113,20 @@ impl Classes {
     fn add_sites(&mut self, painter: &Painter<'_>) {
         let mut new: FxHashMap<u32, StackId> = FxHashMap::default();
         let stacks = &painter.replay.allocations.stack;
-        for stack in stacks.range(self.of.len()..stacks.len()).map(StackId) {
+        for stack in stacks.range(self.class_of.len()..stacks.len()).map(StackId) {
             let line = painter.sites.line(stack);
-            if !self.kinds.lines.contains_key(&line) {
+            if !self.keys.lines.contains_key(&line) {
                 new.entry(line).or_insert(stack);
             }
         }
         let mut new: Vec<(u32, StackId)> = new.into_iter().collect();
         new.sort_by_key(|(line, stack)| (painter.sites.rank_of(*stack), *line));
         for (line, stack) in new {
-            let count = self.kinds.lines.len();
+            let count = self.keys.lines.len();
             if count < LARGEST_SITES {
-                self.kinds.lines.insert(line, count as u8);
+                self.keys.lines.insert(line, count as u8);
                 self.add(site_class(painter, stack));
-            } else if self.classes.len() <= count * (1 + usize::from(self.kinds.is_split)) {
+            } else if self.classes.len() <= count * (1 + usize::from(self.keys.is_split)) {
                 self.add(rest_class());
             }
         }
@@ -135,11 +135,11 @@ impl Classes {
     /// Returns the class of a call site.
     fn class_of_site(&self, painter: &Painter<'_>, stack: StackId) -> u8 {
         let line = painter.sites.line(stack);
-        self.kinds.lines.get(&line).copied().unwrap_or(self.kinds.lines.len() as u8)
+        self.keys.lines.get(&line).copied().unwrap_or(self.keys.lines.len() as u8)
     }
 
     fn add(&mut self, class: Class) {
-        let faint = self.kinds.is_split.then(|| faint(&class));
+        let faint = self.keys.is_split.then(|| faint(&class));
         self.classes.push(class);
         self.classes.extend(faint);
     }
@@ -148,20 +148,20 @@ impl Classes {
     /// doubled.
     fn is_outgrown(&mut self, painter: &Painter<'_>, usage: &Usage) -> bool {
         let positions = painter.replay.positions();
-        if positions < self.kinds.chosen_at.saturating_mul(2).saturating_add(BUCKET) {
+        if positions < self.keys.chosen_at.saturating_mul(2).saturating_add(BUCKET) {
             return false;
         }
-        self.kinds.chosen_at = positions;
+        self.keys.chosen_at = positions;
         let (chosen, _) = largest_sites(painter, usage);
-        chosen.iter().any(|(line, _)| !self.kinds.lines.contains_key(line))
+        chosen.iter().any(|(line, _)| !self.keys.lines.contains_key(line))
     }
 
     /// Splits each class into the allocations that match and the others.
     fn split(&mut self, highlight: &Matches) {
-        for (class, number) in self.of.iter_mut().zip(0..) {
+        for (class, number) in self.class_of.iter_mut().zip(0..) {
             *class = class.saturating_mul(2).saturating_add(u8::from(!highlight.contains(number)));
         }
-        self.kinds.is_split = true;
+        self.keys.is_split = true;
         for class in std::mem::take(&mut self.classes) {
             self.add(class);
         }
@@ -230,10 +230,10 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
     let of_line = |stack: u32| lines.get(&painter.sites.line(StackId(stack))).copied().unwrap_or(rest);
     let stacks = usage.iter().map(|(stack, _)| stack.0 as usize + 1).max().unwrap_or(0);
     let of_stack: Vec<u8> = (0..stacks as u32).map(of_line).collect();
-    let of = painter.replay.allocations.stack.iter();
-    let of = of.map(|stack| of_stack.get(stack as usize).copied().unwrap_or(rest)).collect();
-    let kinds = Kinds { lines, chosen_at: painter.replay.positions(), ..Kinds::default() };
-    Classes { of, classes, kinds }
+    let class_of = painter.replay.allocations.stack.iter();
+    let class_of = class_of.map(|stack| of_stack.get(stack as usize).copied().unwrap_or(rest)).collect();
+    let keys = ClassKeys { lines, chosen_at: painter.replay.positions(), ..ClassKeys::default() };
+    Classes { class_of, classes, keys }
 }
 
 /// Makes one class for each colour that occurs.
@@ -253,8 +253,8 @@ fn by_paint(painter: &Painter<'_>) -> Classes {
         .iter()
         .map(|&paint| Class { label: label(painter, Paint(paint)), paint: Paint(paint), stack: None, peak_bytes: 0 })
         .collect();
-    let of = paints.iter().map(|&p| order.iter().position(|&o| o == p).unwrap_or(0) as u8).collect();
-    Classes { of, classes, kinds: Kinds { paints: order, ..Kinds::default() } }
+    let class_of = paints.iter().map(|&p| order.iter().position(|&o| o == p).unwrap_or(0) as u8).collect();
+    Classes { class_of, classes, keys: ClassKeys { paints: order, ..ClassKeys::default() } }
 }
 
 /// Returns the label of a colour.

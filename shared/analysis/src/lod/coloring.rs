@@ -18,7 +18,7 @@ pub struct Coloring {
     until: Option<u32>,
 }
 
-/// What a colouring is built from.
+/// The input of a colouring.
 #[derive(Clone, Copy, Debug)]
 pub struct ColoringInput<'a> {
     /// The colours of allocations, with the trace and its replay.
@@ -56,6 +56,6 @@ impl Index<ColoringInput<'_>> for Coloring {
     }
 
     fn bytes(&self) -> usize {
-        self.classes.of.capacity() + self.pyramid.bytes()
+        self.classes.class_of.capacity() + self.pyramid.bytes()
     }
 }

@@ -71,7 +71,7 @@ struct Extremes {
 /// The measures of a device by bucket.
 #[derive(Debug, Default)]
 pub struct RunningMeasures {
-    /// What was followed so far; `None` before the first event.
+    /// The measures up to here; `None` before the first event.
     measuring: Option<Measuring>,
     /// The measures at the positions of the last bucket.
     tail: Vec<Point>,
@@ -167,7 +167,7 @@ fn close(
 }
 
 /// The extremes of a measure over a span, as far as they were found. The lowest is kept as its complement.
-struct Found<'a> {
+struct SpanExtremes<'a> {
     measure: Measure,
     most: &'a Maxima,
     least: &'a Maxima,
@@ -210,16 +210,16 @@ impl RunningMeasures {
         last: &mut LastRead,
     ) -> Vec<(f64, f64)> {
         let (from, to) = (bucket_of(span.first), bucket_of(span.last));
-        let mut found: Vec<Found> = measures
+        let mut found: Vec<SpanExtremes> = measures
             .iter()
             .filter_map(|&measure| {
                 let Extremes { most, least } = self.extremes.get(measure as usize)?;
                 let between = |maxima: &Maxima| maxima.over(from as usize + 1, to as usize);
-                Some(Found { measure, most, least, high: between(most), low: between(least) })
+                Some(SpanExtremes { measure, most, least, high: between(most), low: between(least) })
             })
             .collect();
         for bucket in [from, to].into_iter().take(if to > from { 2 } else { 1 }) {
-            for Found { measure, most, least, high, low } in &mut found {
+            for SpanExtremes { measure, most, least, high, low } in &mut found {
                 // No short circuit: what is settled by the bucket's own extreme needs no reading.
                 let (is_high, is_low) = (most.settle(bucket, span, high), least.settle(bucket, span, low));
                 if is_high && is_low {

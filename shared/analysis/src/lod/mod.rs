@@ -29,7 +29,7 @@ pub use series::Series;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 
-/// The number of positions in a bucket. A bucket takes some hundred bytes; walking one takes roughly a microsecond.
+/// The number of positions in a bucket. A bucket takes a few hundred bytes; walking one takes roughly a microsecond.
 pub const BUCKET: u32 = 256;
 
 /// Returns the bucket of a position.

@@ -1,4 +1,4 @@
-//! The memory beside the allocator in pixel columns.
+//! The memory outside the allocator in pixel columns.
 
 use query::{Axis, OutsideCurve, Packed, Window};
 use replay::Replay;

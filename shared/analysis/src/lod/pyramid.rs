@@ -18,14 +18,14 @@ pub struct Pyramid {
 }
 
 /// Requested bytes by class while a trace is walked.
-struct Live<'a> {
+struct LiveSums<'a> {
     replay: &'a Replay,
-    of: &'a [u8],
+    class_of: &'a [u8],
     sums: Vec<u64>,
     total: u64,
 }
 
-impl Live<'_> {
+impl LiveSums<'_> {
     #[inline]
     fn apply(&mut self, change: Change) {
         let (number, begins) = match change {
@@ -33,7 +33,9 @@ impl Live<'_> {
             Change::End(number) => (number, false),
             Change::Freed(_) | Change::Reserved(_) => return,
         };
-        let Some(sum) = self.of.get(number as usize).and_then(|&c| self.sums.get_mut(usize::from(c))) else { return };
+        let Some(sum) = self.class_of.get(number as usize).and_then(|&c| self.sums.get_mut(usize::from(c))) else {
+            return;
+        };
         let bytes = self.replay.allocations.requested.get(number as usize).unwrap_or_default();
         if begins {
             *sum = sum.saturating_add(bytes);
@@ -53,7 +55,7 @@ impl Pyramid {
         let end = replay.positions();
         self.widen(count);
         let mut live = if self.buckets == 0 {
-            let mut live = Live { replay, of: &classes.of, sums: vec![0; count], total: 0 };
+            let mut live = LiveSums { replay, class_of: &classes.class_of, sums: vec![0; count], total: 0 };
             for number in 0..replay.allocations.made_by(0) {
                 live.apply(Change::Begin(number));
             }
@@ -127,10 +129,10 @@ impl Pyramid {
     }
 
     /// Returns the sums at a bucket's first position.
-    fn live_at<'a>(&self, replay: &'a Replay, classes: &'a Classes, bucket: u32) -> Live<'a> {
+    fn live_at<'a>(&self, replay: &'a Replay, classes: &'a Classes, bucket: u32) -> LiveSums<'a> {
         let from = bucket as usize * self.classes;
         let sums = self.starts.get(from..from + self.classes).unwrap_or(&[]).to_vec();
-        Live { replay, of: &classes.of, total: sums.iter().fold(0, |a, &b| a.saturating_add(b)), sums }
+        LiveSums { replay, class_of: &classes.class_of, total: sums.iter().fold(0, |a, &b| a.saturating_add(b)), sums }
     }
 
     /// Returns the largest total over the positions of a span, and the earliest position that has it.

@@ -71,12 +71,12 @@ impl Stack {
                 open.push((2 * node, bottom, first, half));
             }
         }
-        mix(pieces, least);
+        merge_low(pieces, least);
     }
 }
 
 /// Merges adjacent sums that are each too low to see.
-fn mix(pieces: &mut Vec<Piece>, least: u64) {
+fn merge_low(pieces: &mut Vec<Piece>, least: u64) {
     let is_low = |p: &Piece| !matches!(p.part, Part::Place(_)) && p.top - p.bottom < least;
     pieces.dedup_by(|next, last| {
         let joins = is_low(next) && (is_low(last) || last.part == Part::Mixed) && last.top == next.bottom;

@@ -13,7 +13,7 @@ pub(super) struct Piece {
     pub(super) part: Part,
 }
 
-/// What a [`Piece`] represents.
+/// The content of a [`Piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The allocation at a place of the stack.

@@ -18,7 +18,7 @@ use trace::DeviceTrace;
 use trace::order::sort_numbers_by_key;
 
 /// The largest number of positions in a window whose allocations are drawn one by one. In a larger window classes are
-/// drawn. A sweep over this many positions takes some tens of milliseconds.
+/// drawn. A sweep over this many positions takes a few tens of milliseconds.
 const SHAPES_POSITIONS: u32 = 1 << 18;
 /// The largest number of pixel columns, and of rows, in one answer: twice the widest screen.
 const MOST_COLUMNS: u32 = 16_384;
@@ -38,7 +38,7 @@ pub struct Scene<'a> {
     pub pyramid: &'a Pyramid,
     /// Colours of single allocations.
     pub painter: &'a Painter<'a>,
-    /// Whether each class stands twice, for the allocations that match a search and for the others.
+    /// Whether each class occurs twice, for the allocations that match a search and for the others.
     pub is_highlighted: bool,
 }
 
@@ -71,7 +71,7 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
     raise(&mut reserved, query, &losses(trace, replay, totals, query.axis));
     let count = seen.map_or(0, |s| {
         let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
-        let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
+        let passes = |&n: &u32| classes.class_of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
         replay.active_at(s.first).into_iter().chain(begun).filter(passes).count() as u32
     });
     Timeline {
@@ -182,7 +182,7 @@ const NOWHERE: u32 = u32::MAX;
 impl Places {
     /// Gives places to the allocations that are active at the window's first position, and to those that begin in it.
     fn new(classes: &Classes, at_first: &[u32], begun: Range<u32>) -> Self {
-        let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
+        let class = |n: u32| classes.class_of.get(n as usize).copied().unwrap_or(EXCLUDED);
         let seen = at_first.iter().copied().chain(begun.clone());
         let mut numbers: Vec<u32> = seen.filter(|&n| class(n) != EXCLUDED).collect();
         sort_numbers_by_key(&mut numbers, |n| u64::from(class(n)));
@@ -208,7 +208,7 @@ impl Places {
 
     /// Returns the class of the allocation at a place.
     fn class(&self, classes: &Classes, place: usize) -> Option<u8> {
-        classes.of.get(*self.numbers.get(place)? as usize).copied()
+        classes.class_of.get(*self.numbers.get(place)? as usize).copied()
     }
 }
 

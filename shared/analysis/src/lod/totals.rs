@@ -17,11 +17,11 @@ type Sums = [u64; 3];
 const ALLOCATED: usize = 0;
 const ACTIVE: usize = 1;
 const RESERVED: usize = 2;
-/// The quantities whose largest values are kept: the sums, and how far the allocated bytes are from the most that a number
-/// can hold. Where that is largest, they are least.
+/// The quantities whose largest values are kept: the sums, and the complement of the allocated bytes, which is largest where
+/// they are least.
 type Measured = [u64; 4];
-/// The index of the latter in [`Measured`].
-const ROOM: usize = 3;
+/// The index of the complement in [`Measured`].
+const COMPLEMENT: usize = 3;
 
 fn measured(&[allocated, active, reserved]: &Sums) -> Measured {
     [allocated, active, reserved, !allocated]
@@ -144,19 +144,19 @@ impl RunningTotals {
 
     /// Returns the least allocated bytes over the positions of a span.
     pub fn least_allocated(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> u64 {
-        !self.extremes(trace, replay, span)[ROOM].0
+        !self.extremes(trace, replay, span)[COMPLEMENT].0
     }
 
     /// Returns the largest of each measured quantity over the positions of a span, each with its position.
     fn extremes(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> [(u64, u32); 4] {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
-        let between = |of: usize| self.maxima[of].over(first as usize + 1, last as usize);
-        let mut best = [between(ALLOCATED), between(ACTIVE), None, between(ROOM)];
+        let between = |quantity: usize| self.maxima[quantity].over(first as usize + 1, last as usize);
+        let mut best = [between(ALLOCATED), between(ACTIVE), None, between(COMPLEMENT)];
         for bucket in [first, last].into_iter().take(if last > first { 2 } else { 1 }) {
             // No short circuit: each of them that is settled by the bucket's maximum needs no walk.
             let mut is_settled = true;
-            for of in [ALLOCATED, ACTIVE, ROOM] {
-                is_settled &= self.maxima[of].settle(bucket, span, &mut best[of]);
+            for quantity in [ALLOCATED, ACTIVE, COMPLEMENT] {
+                is_settled &= self.maxima[quantity].settle(bucket, span, &mut best[quantity]);
             }
             if !is_settled {
                 self.walk(trace, replay, bucket, span, &mut best);
@@ -175,8 +175,8 @@ impl RunningTotals {
         let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 4]| {
             if until > span.first {
                 let values = measured(sums);
-                for of in [ALLOCATED, ACTIVE, ROOM] {
-                    best[of] = larger(best[of], Some((values[of], at.max(span.first))));
+                for quantity in [ALLOCATED, ACTIVE, COMPLEMENT] {
+                    best[quantity] = larger(best[quantity], Some((values[quantity], at.max(span.first))));
                 }
             }
         };
@@ -236,7 +236,7 @@ pub fn overview(
             Some(sample) => measured(&sample.sums()),
             None => totals.extremes(trace, replay, span).map(|(bytes, _)| bytes),
         });
-        least.push(span.map_or(0, |_| !best[ROOM]));
+        least.push(span.map_or(0, |_| !best[COMPLEMENT]));
         allocated.push(best[ALLOCATED]);
         active.push(best[ACTIVE]);
         reserved.push(best[RESERVED]);
@@ -293,11 +293,11 @@ fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
     let to = trace.samples.partition_point(|sample| x(sample) < span.end).max(from);
     let inside = trace.samples.get(from..to).unwrap_or(&[]);
     let together = inside.len().div_ceil(MOST_SAMPLES).max(1);
-    let of = |sample: Sample| {
+    let at = |sample: Sample| {
         let Sample { allocated, active, reserved, .. } = sample;
         SampleAt { x: x(&sample), allocated, active, reserved }
     };
-    inside.chunks(together).filter_map(Sample::largest).map(of).collect()
+    inside.chunks(together).filter_map(Sample::largest).map(at).collect()
 }
 
 /// Returns the annotated spans. Each end is paired with the newest open start of its name; a span without an end lasts

@@ -41,7 +41,7 @@ impl Sizes {
 
     /// Drops what was removed, once it is more than what is there.
     #[inline]
-    fn tidy(&mut self, space: &Space) {
+    fn drop_removed(&mut self, space: &Space) {
         if self.small.removed() + self.large.removed() > 2 * space.gap_count() + LEAST_REMOVED {
             self.rebuild(space);
         }
@@ -111,7 +111,7 @@ impl Measuring {
 
 /// Takes over what follows from the gaps.
 fn settle(now: &mut Measures, space: &Space, sizes: &mut Sizes) {
-    sizes.tidy(space);
+    sizes.drop_removed(space);
     now.cached_whole = space.cached_whole();
     now.inactive_split = space.cached().saturating_sub(space.cached_whole());
     now.largest_small_gap = sizes.small.largest();

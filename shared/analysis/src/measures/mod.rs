@@ -37,7 +37,8 @@ pub struct Measures {
     /// In gaps of ranges that also hold an active block: free, but `empty_cache` can't give such a native segment back to
     /// the driver. Of an expandable one it unmaps the pages that are wholly free.
     ///
-    /// PyTorch: `inactive_split_bytes.all.current`, which leaves out expandable segments. Here they count.
+    /// At a peak, this is memory that the process holds beyond its need, and can neither use for the request at hand nor
+    /// give back. PyTorch: `inactive_split_bytes.all.current`, which leaves out expandable segments. Here they count.
     pub inactive_split: u64,
     /// In ranges without an active block. `empty_cache` and the allocator's own retry give them back to the driver.
     pub cached_whole: u64,
@@ -128,12 +129,6 @@ impl Measures {
             0 => 0.0,
             cached => (1.0 - self.square_sum as f64 / (cached as f64 * cached as f64)).max(0.0),
         }
-    }
-
-    /// Returns the stranded memory: `inactive_split`. At the position of a peak, it is what the process holds beyond its
-    /// need, and can neither use for the request at hand nor give back.
-    pub const fn stranded(&self) -> u64 {
-        self.inactive_split
     }
 
     /// Returns the value of a measure: bytes, a count, or a share. Numbers of bytes are exact up to 2⁵³.

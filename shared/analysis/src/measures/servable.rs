@@ -1,4 +1,4 @@
-//! What each pool and stream can serve at one position without the driver.
+//! The requests that each pool and stream can serve at one position without the driver.
 
 use allocator::rounding::largest_servable;
 use replay::Space;

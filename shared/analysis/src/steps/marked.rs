@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Step;
+use super::TrainingStep;
 use crate::stack_traits::Traits;
 use replay::Replayed;
 use trace::Stage;
@@ -39,7 +39,11 @@ fn rank(name: &str) -> usize {
 
 /// Returns the steps of the best group of annotations whose names differ by numbers only, among those whose names are
 /// wanted.
-pub(super) fn steps(input: Replayed<'_>, symbols: &Symbols, is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Step>> {
+pub(super) fn steps(
+    input: Replayed<'_>,
+    symbols: &Symbols,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<Vec<TrainingStep>> {
     let mut groups: FxHashMap<String, Vec<Mark>> = FxHashMap::default();
     for (name, mark) in marks(input) {
         let text = symbols.text(name);
@@ -61,7 +65,7 @@ pub(super) fn steps(input: Replayed<'_>, symbols: &Symbols, is_wanted: impl Fn(&
 }
 
 /// Returns the steps that end with each span whose name begins with `start`.
-pub(super) fn steps_until(input: Replayed<'_>, symbols: &Symbols, start: &str) -> Option<Vec<Step>> {
+pub(super) fn steps_until(input: Replayed<'_>, symbols: &Symbols, start: &str) -> Option<Vec<TrainingStep>> {
     let is_wanted = |name: StrId| symbols.text(name).starts_with(start);
     let wanted = marks(input).into_iter().filter(|(name, mark)| mark.is_whole && is_wanted(*name));
     let mut ends: Vec<u32> = wanted.filter_map(|(_, mark)| mark.to).collect();
@@ -144,7 +148,7 @@ fn marks(Replayed { trace, tags, replay }: Replayed<'_>) -> Vec<(StrId, Mark)> {
 
 /// Returns the marks as steps, unless too many of them overlap or count down: then they are something else, such as
 /// the layers of a model. `may_restart` allows numbers to begin again, as those of steps do in each epoch.
-fn in_order(input: Replayed<'_>, mut marks: Vec<Mark>, may_restart: bool) -> Option<Vec<Step>> {
+fn in_order(input: Replayed<'_>, mut marks: Vec<Mark>, may_restart: bool) -> Option<Vec<TrainingStep>> {
     marks.sort_by_key(|mark| mark.from);
     let allowed = marks.len() * PERCENT_OUT_OF_ORDER / 100;
     let overlaps = marks.windows(2).filter(|pair| matches!(pair, [a, b] if a.to.is_some_and(|to| to > b.from))).count();
@@ -154,12 +158,12 @@ fn in_order(input: Replayed<'_>, mut marks: Vec<Mark>, may_restart: bool) -> Opt
     }
     let end = input.replay.positions();
     let starts: Vec<u32> = marks.iter().skip(1).map(|mark| mark.from).chain([end]).collect();
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<TrainingStep> = Vec::new();
     for ((mark, next), count) in marks.iter().zip(starts).zip(1..) {
         let to = mark.to.map_or(next, |to| to.min(next));
         let is_last = next == end && mark.to.is_none();
         let number = mark.number.unwrap_or(count);
-        steps.push(Step { number, from: mark.from, to, is_whole: mark.is_whole && !is_last });
+        steps.push(TrainingStep { number, from: mark.from, to, is_whole: mark.is_whole && !is_last });
     }
     // A step without events says nothing about memory.
     steps.retain(|step| step.from < step.to);

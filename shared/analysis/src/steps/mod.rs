@@ -1,4 +1,4 @@
-//! The steps of a training job, or the requests of a server, found without being told where they are.
+//! The steps of a training job, or the requests of a server, derived from its trace.
 //!
 //! ```text
 //! numbered annotations ─┐  ProfilerStep#12, "step 12"
@@ -48,7 +48,7 @@ impl fmt::Display for StepSource {
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TrainingStep {
     /// Its number: the annotation's, or counted from 1.
     pub number: u64,
     /// The position at which it begins.
@@ -65,13 +65,13 @@ pub struct Steps {
     /// How they were found.
     pub source: StepSource,
     /// The steps in order. They do not overlap, and there may be events between them.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TrainingStep>,
 }
 
 impl Steps {
     /// Finds the steps of a trace; `None` if nothing in it repeats.
     pub fn of(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits) -> Option<Self> {
-        let found = |source, steps: Option<Vec<Step>>| steps.map(|steps| Self { source, steps }.cut(input));
+        let found = |source, steps: Option<Vec<TrainingStep>>| steps.map(|steps| Self { source, steps }.cut(input));
         let is_step = |name: &str| marked::is_step(name);
         found(StepSource::Annotations, marked::steps(input, symbols, is_step))
             .or_else(|| found(StepSource::Optimizer, optimizer::steps(input, symbols, traits, Traits::OPTIMIZER)))
@@ -101,23 +101,23 @@ impl Steps {
     }
 
     /// Returns the step that a position lies in.
-    pub fn at(&self, position: u32) -> Option<&Step> {
+    pub fn at(&self, position: u32) -> Option<&TrainingStep> {
         let after = self.steps.partition_point(|step| step.from <= position);
         self.steps.get(after.checked_sub(1)?).filter(|step| position < step.to)
     }
 
-    /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first of
-    /// them, and what comes behind the last one to that. None if whole steps don't follow each other.
-    pub fn slots(&self, until: u32) -> Vec<Step> {
+    /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first
+    /// of them, and what comes after the last one to that. None if whole steps don't follow each other.
+    pub fn slots(&self, until: u32) -> Vec<TrainingStep> {
         let ends = self.steps.iter().skip(1).map(|next| next.from);
         let ends = ends.chain([until]);
-        let slots = self.steps.iter().zip(ends).map(|(step, to)| Step { to: step.to.max(to), ..*step });
-        let is_done = |step: &Step| step.is_whole && step.to <= until;
+        let slots = self.steps.iter().zip(ends).map(|(step, to)| TrainingStep { to: step.to.max(to), ..*step });
+        let is_done = |step: &TrainingStep| step.is_whole && step.to <= until;
         slots.skip_while(|step| !step.is_whole).take_while(is_done).collect()
     }
 
     /// Returns the step with a number.
-    pub fn numbered(&self, number: u64) -> Option<&Step> {
+    pub fn numbered(&self, number: u64) -> Option<&TrainingStep> {
         self.steps.iter().find(|step| step.number == number)
     }
 }
@@ -125,28 +125,28 @@ impl Steps {
 /// Of a hundred allocations of the second step, how many the first one has if it is whole.
 const PERCENT_WHOLE: u64 = 90;
 
-/// Makes steps that each end at one of `ends`, which rise, and an unfinished one behind the last. `None` for fewer than
+/// Makes steps that each end at one of `ends`, which rise, and an unfinished one after the last. `None` for fewer than
 /// two ends.
-fn ending_at(input: Replayed<'_>, ends: &[u32]) -> Option<Vec<Step>> {
+fn ending_at(input: Replayed<'_>, ends: &[u32]) -> Option<Vec<TrainingStep>> {
     let (&first, &last) = (ends.first()?, ends.last()?);
     if ends.len() < 2 {
         return None;
     }
     let made = |position: u32| input.replay.allocations.made_by(position);
     let mut from = first_start(input, first);
-    let mut steps: Vec<Step> = Vec::with_capacity(ends.len() + 1);
+    let mut steps: Vec<TrainingStep> = Vec::with_capacity(ends.len() + 1);
     for (&to, number) in ends.iter().zip(1..) {
-        steps.push(Step { number, from, to, is_whole: true });
+        steps.push(TrainingStep { number, from, to, is_whole: true });
         from = to;
     }
     // A trace whose older events were dropped begins within a step.
     if let [first, second, ..] = steps.as_mut_slice() {
-        let count = |step: &Step| u64::from(made(step.to) - made(step.from));
+        let count = |step: &TrainingStep| u64::from(made(step.to) - made(step.from));
         first.is_whole = count(first) * 100 >= count(second) * PERCENT_WHOLE;
     }
     let end = input.replay.positions();
     if made(end) > made(last) {
-        steps.push(Step { number: ends.len() as u64 + 1, from, to: end, is_whole: false });
+        steps.push(TrainingStep { number: ends.len() as u64 + 1, from, to: end, is_whole: false });
     }
     Some(steps)
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Step, is_alloc};
+use super::{TrainingStep, is_alloc};
 use crate::stack_traits::{StackTraits, Traits};
 use replay::Replayed;
 use trace::frames::{FrameId, StackId, Symbols};
@@ -23,7 +23,12 @@ struct Caller {
 ///
 /// A program may have several optimizers, which are called one after another (a generator's and a discriminator's). The
 /// place that calls most often counts; of those that call equally often, the last one in a step.
-pub(super) fn steps(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits, wanted: Traits) -> Option<Vec<Step>> {
+pub(super) fn steps(
+    input: Replayed<'_>,
+    symbols: &Symbols,
+    traits: &StackTraits,
+    wanted: Traits,
+) -> Option<Vec<TrainingStep>> {
     let mut of_stack: FxHashMap<u32, usize> = FxHashMap::default();
     let mut numbers: FxHashMap<&[FrameId], usize> = FxHashMap::default();
     let mut callers: Vec<Caller> = Vec::new();

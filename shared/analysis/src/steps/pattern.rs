@@ -10,7 +10,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Step;
+use super::TrainingStep;
 use crate::stack_traits::{StackTraits, Traits};
 use replay::{Change, Replayed};
 use trace::frames::{FrameId, StackId, Symbols};
@@ -33,7 +33,7 @@ const PERCENT_COVERED: u64 = 40;
 
 /// A kind that is asked for at even distances.
 #[derive(Clone, Copy, Debug)]
-struct Even {
+struct EvenKind {
     kind: u32,
     stack: u32,
     /// Its median distance, in allocations.
@@ -42,7 +42,7 @@ struct Even {
 }
 
 /// Returns the steps of a trace that repeats itself.
-pub(super) fn steps(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits) -> Option<Vec<Step>> {
+pub(super) fn steps(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits) -> Option<Vec<TrainingStep>> {
     let allocations = &input.replay.allocations;
     let sizes = || allocations.requested.iter();
     by_kind(input, symbols, traits, sizes())
@@ -55,7 +55,7 @@ fn by_kind(
     symbols: &Symbols,
     traits: &StackTraits,
     sizes: impl Iterator<Item = u64>,
-) -> Option<Vec<Step>> {
+) -> Option<Vec<TrainingStep>> {
     let allocations = &input.replay.allocations;
     let mut numbers: FxHashMap<(u32, u64), u32> = FxHashMap::default();
     let kinds: Vec<u32> = (allocations.stack.iter().zip(sizes))
@@ -66,20 +66,20 @@ fn by_kind(
         .collect();
     let mut stacks = vec![0; numbers.len()];
     for ((stack, _), number) in numbers {
-        if let Some(of) = stacks.get_mut(number as usize) {
-            *of = stack;
+        if let Some(known) = stacks.get_mut(number as usize) {
+            *known = stack;
         }
     }
     let at_start = allocations.made_by(0) as usize;
     let places = Places::of(kinds.get(at_start..)?, stacks.len());
     let total = (kinds.len() - at_start) as u64;
     let mut scratch = Vec::new();
-    let mut even: Vec<Even> = (0..)
+    let mut even: Vec<EvenKind> = (0..)
         .zip(&stacks)
         .filter_map(|(kind, &stack)| {
             let places = places.of_kind(kind);
             let distance = even_distance(places, total, &mut scratch)?;
-            Some(Even { kind, stack, distance, count: places.len() })
+            Some(EvenKind { kind, stack, distance, count: places.len() })
         })
         .collect();
     even.sort_by_key(|kind| (kind.distance, kind.kind));
@@ -96,10 +96,10 @@ fn by_kind(
     gives_back(input, &steps).then_some(steps)
 }
 
-/// Returns whether the distance of a class is a rule of the program and no chance. Of many kinds that come a few times, some
-/// are evenly spaced whatever the program does. In steps, most kinds are that come as often as the class and over as much of
-/// the trace.
-fn is_rule<'a>(class: &[Even], anchor: &Even, kinds: impl Iterator<Item = &'a [u32]>) -> bool {
+/// Returns whether the distance of a class is a regularity of the program and not chance. Of many kinds that come a few
+/// times, some are evenly spaced whatever the program does. In steps, most kinds are that come as often as the class
+/// and over as much of the trace.
+fn is_rule<'a>(class: &[EvenKind], anchor: &EvenKind, kinds: impl Iterator<Item = &'a [u32]>) -> bool {
     let span = |places: &[u32]| places.last().copied().unwrap_or(0) - places.first().copied().unwrap_or(0);
     let is_as_often = |count: usize| count.abs_diff(anchor.count) <= anchor.count / 20;
     let least_span = anchor.distance.saturating_mul(anchor.count as u32 - 1) / 2;
@@ -109,11 +109,11 @@ fn is_rule<'a>(class: &[Even], anchor: &Even, kinds: impl Iterator<Item = &'a [u
 
 /// Returns whether the steps give back most of what they take, by the end of the step after. A loop that fills memory has a
 /// pattern, but no steps.
-fn gives_back(input: Replayed<'_>, steps: &[Step]) -> bool {
+fn gives_back(input: Replayed<'_>, steps: &[TrainingStep]) -> bool {
     let allocations = &input.replay.allocations;
     let (mut taken, mut back) = (0_u64, 0_u64);
     let (freed, ends) = (&mut allocations.freed.reader(), &mut allocations.end.reader());
-    // The last steps have not shown yet what becomes of theirs.
+    // Whether the last steps free their memory, the trace does not show.
     for (step, next) in steps.iter().zip(steps.iter().skip(1)).filter(|(_, next)| next.is_whole) {
         for number in allocations.made_by(step.from)..allocations.made_by(step.to) {
             let bytes = allocations.requested.get(number as usize).unwrap_or(0);
@@ -187,8 +187,8 @@ fn even_distance(places: &[u32], total: u64, scratch: &mut Vec<u32>) -> Option<u
 }
 
 /// Returns the kinds of about one distance that are most. `even` is in the order of distances.
-fn best_class<'a>(even: &'a [Even], symbols: &Symbols, traits: &StackTraits) -> Option<&'a [Even]> {
-    let is_same = |a: &Even, b: &Even| b.distance - a.distance <= (a.distance / 16).max(1);
+fn best_class<'a>(even: &'a [EvenKind], symbols: &Symbols, traits: &StackTraits) -> Option<&'a [EvenKind]> {
+    let is_same = |a: &EvenKind, b: &EvenKind| b.distance - a.distance <= (a.distance / 16).max(1);
     let classes = || even.chunk_by(is_same);
     let programs = classes().filter(|class| !is_part(class, symbols, traits));
     programs.max_by_key(|class| class.len())
@@ -196,12 +196,13 @@ fn best_class<'a>(even: &'a [Even], symbols: &Symbols, traits: &StackTraits) -> 
 
 /// Returns whether a class is a part of a step: all its stacks lie within the same call of a module, of the backward
 /// pass or of the optimizer, or have no frames although those of other classes do, or frames that were lost.
-fn is_part(class: &[Even], symbols: &Symbols, traits: &StackTraits) -> bool {
+fn is_part(class: &[EvenKind], symbols: &Symbols, traits: &StackTraits) -> bool {
     const PARTS: Traits = Traits::FORWARD.and(Traits::BACKWARD).and(Traits::OPTIMIZER).and(Traits::SETUP);
-    let of = |kind: &Even| traits.of(StackId(kind.stack));
-    let mut stacks = class.iter().filter(|kind| of(kind).has(Traits::PYTHON)).map(|kind| python(kind, symbols, traits));
+    let traits_of = |kind: &EvenKind| traits.of(StackId(kind.stack));
+    let mut stacks =
+        class.iter().filter(|kind| traits_of(kind).has(Traits::PYTHON)).map(|kind| python(kind, symbols, traits));
     let Some(first) = stacks.next() else {
-        let is_known = |kind: &Even| kind.stack != 0 && !of(kind).has(PARTS.and(Traits::LOST));
+        let is_known = |kind: &EvenKind| kind.stack != 0 && !traits_of(kind).has(PARTS.and(Traits::LOST));
         return symbols.stack_count() > 1 && !class.iter().any(is_known);
     };
     let common = stacks
@@ -210,14 +211,14 @@ fn is_part(class: &[Even], symbols: &Symbols, traits: &StackTraits) -> bool {
 }
 
 /// Returns the frames of Python, the outermost first. Some versions of PyTorch put frames of C++ between them, and some
-/// behind them.
-fn python(kind: &Even, symbols: &Symbols, traits: &StackTraits) -> Vec<FrameId> {
+/// after them.
+fn python(kind: &EvenKind, symbols: &Symbols, traits: &StackTraits) -> Vec<FrameId> {
     let frames = symbols.stack(StackId(kind.stack)).iter().rev().copied();
     frames.filter(|frame| traits.of_frame(*frame).has(Traits::PYTHON)).collect()
 }
 
 /// Returns the kind before whose allocations least is in use on average: what a step begins with.
-fn least_live(input: Replayed<'_>, kinds: &[u32], count: usize, class: &[Even]) -> Option<Even> {
+fn least_live(input: Replayed<'_>, kinds: &[u32], count: usize, class: &[EvenKind]) -> Option<EvenKind> {
     let mut live_sum = vec![0.0_f64; count];
     let allocations = &input.replay.allocations;
     let bytes = |id: u32| allocations.requested.get(id as usize).unwrap_or(0);
@@ -236,18 +237,18 @@ fn least_live(input: Replayed<'_>, kinds: &[u32], count: usize, class: &[Even]) 
     let most = class.iter().map(|kind| kind.count).max()?;
     // A kind that some steps don't have would merge them.
     let complete = class.iter().filter(|kind| kind.count + most / 20 >= most);
-    let mean = |kind: &Even| live_sum.get(kind.kind as usize).copied().unwrap_or(0.0) / kind.count as f64;
+    let mean = |kind: &EvenKind| live_sum.get(kind.kind as usize).copied().unwrap_or(0.0) / kind.count as f64;
     complete.copied().min_by(|a, b| mean(a).total_cmp(&mean(b)).then(a.kind.cmp(&b.kind)))
 }
 
 /// Makes steps that begin at `starts`. The last one is whole if it has about as many allocations as the others.
-fn from_starts(input: Replayed<'_>, starts: &[u32], distance: u32) -> Vec<Step> {
+fn from_starts(input: Replayed<'_>, starts: &[u32], distance: u32) -> Vec<TrainingStep> {
     let end = input.replay.positions();
     let made = |position: u32| input.replay.allocations.made_by(position);
     let ends = starts.iter().skip(1).copied().chain([end]);
     let step = |((&from, to), number): ((&u32, u32), u64)| {
         let is_whole = to < end || u64::from(made(to) - made(from)) * 100 >= u64::from(distance) * (100 - PERCENT_OFF);
-        Step { number, from, to, is_whole }
+        TrainingStep { number, from, to, is_whole }
     };
     starts.iter().zip(ends).zip(1..).map(step).collect()
 }

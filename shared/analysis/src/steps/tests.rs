@@ -22,8 +22,9 @@ fn found(mut snapshot: Snapshot) -> Option<(StepSource, Vec<String>)> {
         assert_eq!(steps.at(step.from), Some(step));
         assert_eq!(steps.numbered(step.number), Some(step));
     }
-    let text =
-        |step: &Step| format!("{}:{}-{}{}", step.number, step.from, step.to, if step.is_whole { "" } else { "?" });
+    let text = |step: &TrainingStep| {
+        format!("{}:{}-{}{}", step.number, step.from, step.to, if step.is_whole { "" } else { "?" })
+    };
     Some((steps.source, steps.steps.iter().map(text).collect()))
 }
 
@@ -55,8 +56,8 @@ fn job(steps: u64, size: impl Fn(u64) -> u64, rest: &str) -> Snapshot {
 fn each_call_of_the_optimizer_ends_a_step() {
     let rest = format!("alloc 0x3000000 512 {OPTIMIZER} main@t.py:8\nfree 0x3000000");
     let (source, steps) = found(job(3, |_| 1_000, &rest)).unwrap();
-    // The optimizer's allocation is the last event of a step; its two frees belong to the next one. Behind the last
-    // call nothing is allocated, so there is no fourth step.
+    // The optimizer's allocation is the last event of a step; its two frees belong to the next one. After the last call
+    // nothing is allocated, so there is no fourth step.
     assert_eq!((source, steps), (StepSource::Optimizer, ["1:3-19", "2:19-37", "3:37-55"].map(str::to_owned).to_vec()));
 }
 
@@ -67,7 +68,7 @@ fn the_busier_of_two_optimizers_counts_and_of_equal_ones_the_last() {
     let rest = format!("{}\n{between}\n{}", call(8), call(9));
     let (source, steps) = found(job(4, |_| 1_000, &rest)).unwrap();
     assert_eq!(source, StepSource::Optimizer);
-    // Four steps of 15 + 9 events, and the first begins behind the set-up.
+    // Four steps of 15 + 9 events, and the first begins after the set-up.
     assert_eq!(steps, ["1:3-25", "2:25-49", "3:49-73", "4:73-97"]);
 }
 
@@ -115,7 +116,7 @@ fn served(requests: u64) -> Snapshot {
 
 #[test]
 fn sizes_that_repeat_by_chance_are_no_steps() {
-    // Among so many sizes, some come at about even distances. The call sites tell each request.
+    // Among so many sizes, some come at about even distances. The call sites identify each request.
     let (source, steps) = found(served(600)).expect("requests");
     assert_eq!((source, steps.len()), (StepSource::Pattern, 600));
 }

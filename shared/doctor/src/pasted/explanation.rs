@@ -29,7 +29,7 @@ pub struct Fact {
     pub bytes: u64,
 }
 
-/// What a pasted text says.
+/// The explanation of a pasted text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// What the text is.

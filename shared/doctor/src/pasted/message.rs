@@ -13,7 +13,7 @@ const NO_DEVICE_HAS: u64 = 1 << 50;
 /// The most processes that are read.
 const PROCESSES: usize = 1_024;
 
-/// What the error says, in bytes.
+/// The figures of the error, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
     /// What the driver was asked for.
@@ -128,7 +128,7 @@ impl Message {
     }
 
     /// Returns the one of the named processes that is this one. In a container, PyTorch doesn't recognise it: it holds
-    /// at least what is reserved, and the device has no room for that beside the named ones.
+    /// at least what is reserved, and the device has no room for that besides the named ones.
     fn own_process(&self) -> Option<(u32, u64)> {
         let reserved = self.reserved.filter(|_| self.this_process.is_none())?;
         let named = self.processes.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -153,13 +153,13 @@ impl Message {
         let rest = total.saturating_sub(free).saturating_sub(own.or(self.reserved).unwrap_or(0));
         let named = self.named_others();
         Some(match (own, named.is_empty()) {
-            // What is named is known better than what is left of the device.
+            // The memory of named processes is known more exactly than the rest of the device.
             (None, false) => named.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
             _ => rest,
         })
     }
 
-    /// Returns whether the error tells this process's memory from that of others.
+    /// Returns whether the error distinguishes this process's memory from that of others.
     fn knows_own(&self) -> bool {
         self.this_process.is_some() || !self.processes.is_empty()
     }

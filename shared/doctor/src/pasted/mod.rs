@@ -1,8 +1,8 @@
 //! Explains texts that people paste instead of a trace: PyTorch's out-of-memory error, and the output of
 //! `torch.cuda.memory_stats()` and `torch.cuda.memory_summary()`.
 //!
-//! They hold sums at one moment. The explanation calls likely what only a trace can show (which line, whether the free
-//! memory is in pieces), and ends with what to record.
+//! They hold sums at one moment. The explanation marks as likely what only a trace can prove (which line, whether the
+//! free memory is in pieces), and ends with what to record.
 
 mod explanation;
 mod message;

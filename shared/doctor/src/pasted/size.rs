@@ -20,7 +20,7 @@ const UNITS: [(&str, u64); 16] = [
     ("b", 1),
 ];
 
-/// Reads a size at the start of a text, behind spaces.
+/// Reads a size at the start of a text, after spaces.
 pub(super) fn at_start(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -37,7 +37,7 @@ pub(super) fn after(text: &str, marker: &str) -> Option<u64> {
     text.split_once(marker).and_then(|(_, rest)| at_start(rest))
 }
 
-/// Reads the size that stands right before a marker.
+/// Reads the size right before a marker.
 pub(super) fn before(text: &str, marker: &str) -> Option<u64> {
     let (head, _) = text.split_once(marker)?;
     let (head, unit) = split_end(head.trim_end(), u8::is_ascii_alphabetic)?;

@@ -28,7 +28,7 @@ pub(super) struct Sums {
 pub(super) fn read(text: &str) -> Option<Sums> {
     let mut sums = Sums::default();
     let mut is_known = false;
-    each_number(text, &mut |path, value| {
+    for_each_number(text, &mut |path, value| {
         let field = match path {
             "allocated_bytes.all.current" => &mut sums.allocated,
             "active_bytes.all.current" => &mut sums.active,
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Option<Sums> {
 }
 
 /// Calls `visit` with each number and the names that lead to it, joined by dots.
-fn each_number(text: &str, visit: &mut impl FnMut(&str, u64)) {
+fn for_each_number(text: &str, visit: &mut impl FnMut(&str, u64)) {
     let mut path: Vec<String> = Vec::new();
     let mut name: Option<String> = None;
     let mut rest = text;

@@ -222,7 +222,7 @@ fn texts_of_all_releases_are_explained() {
         assert_eq!((found.kind, found.cause), (*kind, *cause), "{}", found.sentence);
         assert!(found.sentence.contains(want), "{want} is not in: {}", found.sentence);
         assert!(found.remedies.iter().all(|remedy| !remedy.checked) && found.remedies.len() <= 3);
-        // The text doesn't tell the settings that the run has.
+        // The text doesn't name the settings of the run.
         let settings = found.remedies.iter().filter(|remedy| remedy.setting().is_some());
         assert!(
             settings.into_iter().all(|remedy| remedy.text.ends_with("the settings that the run has, after a comma."))

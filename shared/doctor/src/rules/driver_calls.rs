@@ -20,22 +20,22 @@ struct Calls {
     retry: Option<(u32, u32)>,
     /// The number of retries by call site.
     retried: FxHashMap<u32, u64>,
-    /// Behind the warm-up: times that the program asked for a release, by call site.
+    /// After the warm-up: times that the program asked for a release, by call site.
     asked: FxHashMap<u32, u64>,
     asked_first: Option<u32>,
     asked_bytes: u64,
     /// Requests that failed. `num_alloc_retries` counts them too, whether or not there was something to release.
     in_vain: u64,
-    /// Behind the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
+    /// After the warm-up: how often memory was released, and the calls for it. A request that failed does not count.
     releases: u64,
     released: u64,
-    /// Behind the warm-up: calls that take memory although as much was reserved before.
+    /// After the warm-up: calls that take memory although as much was reserved before.
     taken_again: u64,
 }
 
 impl Calls {
-    fn of(ground: &RuleContext<'_>, warm: u32) -> Self {
-        let (trace, replay) = (ground.case.trace, ground.case.replay);
+    fn of(context: &RuleContext<'_>, warm: u32) -> Self {
+        let (trace, replay) = (context.case.trace, context.case.replay);
         let mut calls = Self { in_vain: oom::positions(trace).len() as u64, ..Self::default() };
         releases(trace, |release| calls.add(&release, warm));
         let (mut reserved, mut most) = (replay.reserved_at_start(), replay.reserved_at_start());
@@ -74,16 +74,16 @@ fn most(counts: &FxHashMap<u32, u64>) -> Option<(StackId, u64)> {
     most.map(|(stack, count)| (StackId(*stack), *count))
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let end = ground.case.replay.positions();
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let end = context.case.replay.positions();
     let warm = end / WARMUP_PART;
-    let calls = Calls::of(ground, warm);
-    [retries(ground, &calls), in_steady_state(ground, &calls, (warm, end))].into_iter().flatten().collect()
+    let calls = Calls::of(context, warm);
+    [retries(context, &calls), in_steady_state(context, &calls, (warm, end))].into_iter().flatten().collect()
 }
 
-fn retries(ground: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
+fn retries(context: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
-    let line = most(&calls.retried).and_then(|(stack, _)| ground.known(stack));
+    let line = most(&calls.retried).and_then(|(stack, _)| context.known(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
@@ -119,7 +119,7 @@ fn retries(ground: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     Some(finding)
 }
 
-fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
+fn in_steady_state(context: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u32)) -> Option<Finding> {
     let count = calls.released + calls.taken_again;
     let events = u64::from(end - warm).max(1);
     let is_habit = calls.releases >= RELEASES && count >= DRIVER_CALLS.into();
@@ -127,17 +127,17 @@ fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u
         return None;
     }
     let asked = calls.asked.values().sum::<u64>();
-    let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
+    let caller = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
-            ground.known(stack).unwrap_or_else(|| "The program".to_owned()),
+            context.known(stack).unwrap_or_else(|| "The program".to_owned()),
             counted(most, "time"),
             Bytes(calls.asked_bytes)
         )
     });
     let message = format!(
         "After the first quarter of the events, the allocator called the driver {} to release memory and {} to take it \
-         again: {} for every 1,000 events.{who}",
+         again: {} for every 1,000 events.{caller}",
         counted(calls.released, "time"),
         counted(calls.taken_again, "time"),
         counted((count.saturating_mul(1_000) + events / 2) / events, "call"),
@@ -145,7 +145,7 @@ fn in_steady_state(ground: &RuleContext<'_>, calls: &Calls, (warm, end): (u32, u
     let finding = Finding::new(FindingCode::DriverCalls, message)
         .at(calls.asked_first.unwrap_or(warm))
         .with_evidence(Evidence::Window(warm, end));
-    Some(if asked > 0 && !who.is_empty() {
+    Some(if asked > 0 && !caller.is_empty() {
         finding.with_remedy(Remedy::advice(
             "Call torch.cuda.empty_cache() only between phases of a program, not in each step: the allocator releases \
              cached memory by itself when a request needs it.",
@@ -206,7 +206,7 @@ mod tests {
         let messages = trace(&failed).messages(FindingCode::Retries);
         let want = "With 1 request that failed, PyTorch counts 3 retries.";
         assert!(messages.iter().any(|message| message.ends_with(want)), "{messages:?}");
-        // Without stacks nothing tells them from other releases, unless they make room for something larger.
+        // Without stacks they look like other releases, unless they make room for something larger.
         assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);
         let larger = rounds(1, "", "") + "segment_alloc 0x20000000 83886080\nalloc 0x20000000 83886080 f@/m/a.py:1";
         assert_eq!(

@@ -1,17 +1,17 @@
 //! Cached memory in gaps that are too small for a request: it is reserved, and of no use.
 
 use super::RuleContext;
-use super::moment::{Moment, Outcome, SplitGaps};
+use super::moment::{MissMoment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
-use crate::remedies::{ask_early, has_many_sizes, would_grow};
+use crate::remedies::{allocate_early, has_many_sizes, would_grow};
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use replay::Gap;
 use trace::units::{Bytes, Count, counted, percent};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
-    let fragmented: Vec<(&Moment, SplitGaps, Gap)> =
-        gaps.filter_map(|(moment, gaps)| fragmented(ground, moment, gaps)).collect();
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let gaps = context.moments.iter().map(|moment| (moment, moment.split_gaps(context.case)));
+    let fragmented: Vec<(&MissMoment, SplitGaps, Gap)> =
+        gaps.filter_map(|(moment, gaps)| fragmented(context, moment, gaps)).collect();
     // What made a request fail matters most.
     let failed = fragmented.iter().find(|(moment, ..)| moment.outcome == Outcome::Failed);
     let Some((moment, gaps, largest)) = failed.or_else(|| fragmented.iter().max_by_key(|(_, gaps, _)| gaps.bytes))
@@ -21,7 +21,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     let reserved = moment.state.totals.reserved;
     let percent = percent(gaps.bytes, reserved);
     let size = Bytes(moment.size);
-    let line = ground.known(moment.stack);
+    let line = context.known(moment.stack);
     let request = match (moment.outcome, line) {
         (Outcome::Failed, line) => format!("too small for {}", line.as_deref().unwrap_or("it")),
         (_, None) => format!("so {} was taken from the driver for a request of {size}", Bytes(moment.taken)),
@@ -30,7 +30,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
-        moment.words(),
+        moment.description(),
         Bytes(gaps.bytes),
         count_of(gaps.count, moment.state.totals.gaps.into()),
         Bytes(reserved),
@@ -40,26 +40,26 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
         .at(moment.state.position)
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
-    vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
+    vec![remedies(context, moment).into_iter().fold(finding, Finding::with_remedy)]
 }
 
-/// Returns the number of these gaps, and of how many in all, since other places tell that number.
+/// Returns the number of these gaps and that of all gaps, which other views show.
 fn count_of(count: u64, all: u64) -> String {
     if count == all { counted(count, "gap") } else { format!("{} of all {}, those", Count(count), counted(all, "gap")) }
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
 fn fragmented<'a>(
-    ground: &RuleContext<'_>,
-    moment: &'a Moment,
+    context: &RuleContext<'_>,
+    moment: &'a MissMoment,
     gaps: SplitGaps,
-) -> Option<(&'a Moment, SplitGaps, Gap)> {
+) -> Option<(&'a MissMoment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
         // The verdict says so.
         Outcome::Failed => true,
         Outcome::Peak => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
-        Outcome::Served => is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
+        Outcome::Served => is_share(gaps.bytes, context.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
         // Nobody asked for more.
         Outcome::End => false,
     };
@@ -71,19 +71,19 @@ fn fragmented<'a>(
 }
 
 /// Returns what to try against fragmentation.
-fn remedies(ground: &RuleContext<'_>, moment: &Moment) -> Vec<Remedy> {
+fn remedies(context: &RuleContext<'_>, moment: &MissMoment) -> Vec<Remedy> {
     let sizes = "Let tensors have few distinct sizes, for example by padding lengths to a multiple: freed blocks are then \
                  used again.";
-    let case = ground.case;
+    let case = context.case;
     let mut remedies = Vec::new();
-    if !ground.has_expandable_segments() && would_grow(case, &moment.state, moment.size, moment.driver_free) {
-        remedies.push(ground.grow("segments then grow, and free pages of one serve another"));
+    if !context.has_expandable_segments() && would_grow(case, &moment.state, moment.size, moment.driver_free) {
+        remedies.push(context.grow("segments then grow, and free pages of one serve another"));
     }
     if has_many_sizes(case) {
         remedies.push(Remedy::advice(sizes));
     }
     if remedies.is_empty() {
-        remedies.push(ask_early(&ground.known(moment.stack).unwrap_or_default()));
+        remedies.push(allocate_early(&context.known(moment.stack).unwrap_or_default()));
     }
     remedies
 }

@@ -11,20 +11,20 @@ use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use trace::frames::FrameId;
 use trace::units::{Bytes, Count, counted, percent};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let peak = ground.case.usage.peak_bytes;
-    let mut found: Vec<(String, Finding)> = (ground.rising.iter())
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let peak = context.case.usage.peak_bytes;
+    let mut found: Vec<(String, Finding)> = (context.rising.iter())
         .filter(|candidate| !candidate.is_leak() && is_share(candidate.most_held.0, peak, GROWTH_PERCENT))
-        .map(|candidate| rising(ground, candidate))
+        .map(|candidate| rising(context, candidate))
         .collect();
     // A cache whose entries are replaced and freed again never looks as if it kept them.
     let known: Vec<String> = found.iter().map(|(line, _)| line.clone()).collect();
-    found.extend(caches(ground).filter(|(line, _)| !known.contains(line)));
-    found.into_iter().map(|(_, finding)| finding).chain(step_peaks::check(ground)).collect()
+    found.extend(caches(context).filter(|(line, _)| !known.contains(line)));
+    found.into_iter().map(|(_, finding)| finding).chain(step_peaks::check(context)).collect()
 }
 
-fn rising(ground: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Finding) {
-    let line = ground.label(candidate.stack);
+fn rising(context: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Finding) {
+    let line = context.label(candidate.stack);
     let (most, at) = candidate.most_held;
     let message = match candidate.trend {
         Trend::Rising => format!(
@@ -32,7 +32,7 @@ fn rising(ground: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Findi
             counted(candidate.count.into(), "allocation"),
             Bytes(candidate.last_bytes),
             Count(candidate.until.into()),
-            ground.rise_by_step(candidate).map(|rise| format!(" It kept {rise}.")).unwrap_or_default(),
+            context.rise_by_step(candidate).map(|rise| format!(" It kept {rise}.")).unwrap_or_default(),
         ),
         Trend::Level => format!(
             "{line} grew up to {} (seen after event {}) and no further, as a cache or buffer that fills up does.",
@@ -44,22 +44,22 @@ fn rising(ground: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Findi
         .at(if candidate.trend == Trend::Level { at } else { candidate.until })
         .with_bytes(most)
         .with_evidence(Evidence::Site(candidate.stack.0))
-        .with_remedy(bound());
+        .with_remedy(bound_cache());
     (line, finding)
 }
 
 /// Returns the caches, by their names, that hold much at the peak, and most of whose entries have been freed again.
-fn caches(ground: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> {
-    let usage = ground.case.usage;
+fn caches(context: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> {
+    let usage = context.case.usage;
     let position = usage.peak_position;
-    let mut lines = by_line(ground, &held_at(ground.case.replay, position));
+    let mut lines = by_line(context, &held_at(context.case.replay, position));
     lines.retain(|(_, held)| {
-        is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT) && is_cache(&ground.label(held.stack))
+        is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT) && is_cache(&context.label(held.stack))
     });
     let mut made: FxHashMap<Option<FrameId>, u64> = lines.iter().map(|(frame, _)| (*frame, 0)).collect();
     if !made.is_empty() {
         for (stack, site) in usage.iter() {
-            if let Some(made) = made.get_mut(&ground.frame(stack)) {
+            if let Some(made) = made.get_mut(&context.frame(stack)) {
                 *made += u64::from(site.count);
             }
         }
@@ -67,7 +67,7 @@ fn caches(ground: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> {
     let found = lines.into_iter().map(move |(frame, held)| (held, made.get(&frame).copied().unwrap_or(0)));
     let found = found.filter(|(held, made)| *made >= u64::from(held.count) * 2);
     found.map(move |(held, made)| {
-        let line = ground.label(held.stack);
+        let line = context.label(held.stack);
         let percent = percent(held.bytes, usage.peak_bytes);
         let message = format!(
             "{line}, a cache by its name, held {} at the peak of requested memory (after event {}): {percent} % of it, in {} of \
@@ -81,12 +81,12 @@ fn caches(ground: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> {
             .at(position)
             .with_bytes(held.bytes)
             .with_evidence(Evidence::Site(held.stack.0))
-            .with_remedy(bound());
+            .with_remedy(bound_cache());
         (line, finding)
     })
 }
 
-fn bound() -> Remedy {
+fn bound_cache() -> Remedy {
     Remedy::advice("Bound it: fewer entries or concurrent requests, or pages of one size that are used again.")
 }
 

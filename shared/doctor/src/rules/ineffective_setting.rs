@@ -1,26 +1,26 @@
 //! Settings that do nothing, by the rules of PyTorch's allocator or because no request of the trace is concerned.
 
 use super::RuleContext;
-use super::thresholds::TELLING_EVENTS;
+use super::thresholds::CONCLUSIVE_EVENTS;
 use allocator::rounding::round_size;
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use trace::event::Action;
 use trace::units::{Bytes, counted, counted_as};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    if ground.case.trace.events.is_empty() {
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    if context.case.trace.events.is_empty() {
         return Vec::new();
     }
-    let found = [garbage_collection(ground), max_split_size(ground), expandable_segments(ground), rounding(ground)];
-    let end = ground.case.replay.positions();
+    let found = [garbage_collection(context), max_split_size(context), expandable_segments(context), rounding(context)];
+    let end = context.case.replay.positions();
     // The whole trace shows that a setting does nothing.
     let shown = |finding: Finding| finding.at(end).with_evidence(Evidence::Window(0, end));
     found.into_iter().flatten().map(shown).collect()
 }
 
 /// Returns whether the trace is long enough to say that a setting concerns no request.
-fn is_telling(ground: &RuleContext<'_>) -> bool {
-    ground.case.trace.events.len() >= TELLING_EVENTS
+fn is_conclusive(context: &RuleContext<'_>) -> bool {
+    context.case.trace.events.len() >= CONCLUSIVE_EVENTS
 }
 
 /// Returns a finding; `message` begins with the setting.
@@ -33,13 +33,13 @@ fn finding(message: &str, advice: &str) -> Finding {
 /// `garbage_collect_cached_blocks` compares what is reserved with the threshold times the memory limit, and is called
 /// only if there is a limit: `set_per_process_memory_fraction`, or `per_process_memory_fraction` since torch 2.10. It
 /// skips blocks of expandable segments.
-fn garbage_collection(ground: &RuleContext<'_>) -> Option<Finding> {
-    let settings = ground.case.settings;
+fn garbage_collection(context: &RuleContext<'_>) -> Option<Finding> {
+    let settings = context.case.settings;
     let threshold = settings.garbage_collection_threshold;
     if threshold <= 0.0 {
         return None;
     }
-    if ground.has_expandable_segments() && ground.segments().0 == 0 {
+    if context.has_expandable_segments() && context.segments().0 == 0 {
         return Some(finding(
             &format!(
                 "garbage_collection_threshold:{threshold} does nothing here: it skips expandable segments, and all \
@@ -63,10 +63,10 @@ fn garbage_collection(ground: &RuleContext<'_>) -> Option<Finding> {
 /// With expandable segments, `should_split` splits every large block, whatever `max_split_size_mb` says, while
 /// `get_free_block` still refuses large cached blocks for smaller requests. Otherwise the setting concerns blocks of at
 /// least its size only.
-fn max_split_size(ground: &RuleContext<'_>) -> Option<Finding> {
-    let limit = ground.case.settings.max_split_size?;
+fn max_split_size(context: &RuleContext<'_>) -> Option<Finding> {
+    let limit = context.case.settings.max_split_size?;
     let size = Bytes(limit);
-    if ground.has_expandable_segments() {
+    if context.has_expandable_segments() {
         return Some(
             finding(
                 &format!(
@@ -78,11 +78,11 @@ fn max_split_size(ground: &RuleContext<'_>) -> Option<Finding> {
             .with_severity(Severity::Warning),
         );
     }
-    let events = &ground.case.trace.events;
+    let events = &context.case.trace.events;
     let mut sizes = events.action.iter().zip(events.size.iter());
     let is_used = sizes.any(|(action, size)| action == Action::SegmentAlloc as u8 && size >= limit)
-        || ground.case.replay.state_at(0).ranges.iter().any(|range| range.size >= limit);
-    (!is_used && is_telling(ground)).then(|| {
+        || context.case.replay.state_at(0).ranges.iter().any(|range| range.size >= limit);
+    (!is_used && is_conclusive(context)).then(|| {
         finding(
             &format!("max_split_size_mb ({size}) does nothing in this trace: no segment is that large."),
             "Leave it out, or set it below the sizes of the large segments.",
@@ -92,9 +92,9 @@ fn max_split_size(ground: &RuleContext<'_>) -> Option<Finding> {
 
 /// A build without the driver's virtual memory functions ignores the setting, as did torch 2.9.1 where it was set by
 /// `PYTORCH_ALLOC_CONF`; pools with an allocator of their own never use it.
-fn expandable_segments(ground: &RuleContext<'_>) -> Option<Finding> {
-    let (native, expandable) = ground.segments();
-    let is_set = ground.case.settings.conf.contains("expandable_segments:True");
+fn expandable_segments(context: &RuleContext<'_>) -> Option<Finding> {
+    let (native, expandable) = context.segments();
+    let is_set = context.case.settings.conf.contains("expandable_segments:True");
     (is_set && expandable == 0 && native > 0).then(|| {
         finding(
             &format!(
@@ -109,14 +109,14 @@ fn expandable_segments(ground: &RuleContext<'_>) -> Option<Finding> {
 }
 
 /// Each entry of `roundup_power2_divisions` concerns requests between two powers of two.
-fn rounding(ground: &RuleContext<'_>) -> Option<Finding> {
-    let divisions = &ground.case.settings.roundup_power2_divisions;
+fn rounding(context: &RuleContext<'_>) -> Option<Finding> {
+    let divisions = &context.case.settings.roundup_power2_divisions;
     if divisions.iter().all(|divisions| *divisions < 2) {
         return None;
     }
-    let requested = &ground.case.replay.allocations.requested;
+    let requested = &context.case.replay.allocations.requested;
     let is_used = requested.iter().any(|bytes| round_size(divisions, bytes) != round_size(&[0; 16], bytes));
-    (!is_used && is_telling(ground)).then(|| {
+    (!is_used && is_conclusive(context)).then(|| {
         finding(
             &format!(
                 "roundup_power2_divisions does nothing in this trace: it leaves the size of its {} as it is.",
@@ -134,7 +134,7 @@ mod tests {
     use trace::Settings;
 
     fn found(settings: Settings) -> Vec<String> {
-        let rest = "alloc 0x12100000 2097152 g@/m/a.py:2\nfree 0x12100000\n".repeat(TELLING_EVENTS / 3);
+        let rest = "alloc 0x12100000 2097152 g@/m/a.py:2\nfree 0x12100000\n".repeat(CONCLUSIVE_EVENTS / 3);
         let lines = format!("segment_alloc 0x10000000 104857600\nalloc 0x10000000 34603008 f@/m/a.py:1\n{rest}");
         trace(&lines).with_settings(settings).messages(FindingCode::IneffectiveSetting)
     }

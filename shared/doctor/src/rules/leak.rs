@@ -6,21 +6,21 @@ use analysis::leak::LeakCandidate;
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use trace::units::{Bytes, Count, counted};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| candidate.is_leak()).collect();
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let leaks: Vec<&LeakCandidate> = context.rising.iter().filter(|candidate| candidate.is_leak()).collect();
     let more = leaks.len().saturating_sub(LEAKS);
     let last = leaks.len().min(LEAKS).saturating_sub(1);
     let first = leaks.iter().take(LEAKS).enumerate();
-    first.map(|(i, leak)| finding(ground, leak, if i == last { more } else { 0 })).collect()
+    first.map(|(i, leak)| finding(context, leak, if i == last { more } else { 0 })).collect()
 }
 
-fn finding(ground: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Finding {
+fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Finding {
     let others = match more {
         0 => String::new(),
         1 => " 1 other line keeps no more than that.".to_owned(),
         _ => format!(" {more} other lines keep no more than that."),
     };
-    let slope = match ground.rise_by_step(leak) {
+    let slope = match context.rise_by_step(leak) {
         Some(rise) => format!("It kept {rise}."),
         None => format!(
             "After the first quarter of that, it kept {} more every 1,000 events.",
@@ -29,13 +29,13 @@ fn finding(ground: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Findi
     };
     let message = format!(
         "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
-        ground.label(leak.stack),
+        context.label(leak.stack),
         counted(leak.count.into(), "allocation"),
         Bytes(leak.last_bytes),
         Count(leak.until.into()),
         Count(leak.first_seen.into()),
     );
-    let is_grave = is_share(leak.rise(), ground.case.usage.peak_bytes, GRAVE_LEAK_PERCENT);
+    let is_grave = is_share(leak.rise(), context.case.usage.peak_bytes, GRAVE_LEAK_PERCENT);
     Finding::new(FindingCode::Leak, message)
         .with_severity(if is_grave { Severity::Failure } else { Severity::Warning })
         .at(leak.until)

@@ -1,4 +1,4 @@
-//! What stacks hold, summed up by the line that represents them.
+//! The memory of stacks, summed by the line that represents them.
 
 use rustc_hash::FxHashMap;
 
@@ -8,14 +8,14 @@ use analysis::peak::Held;
 use trace::frames::FrameId;
 use trace::units::{counted, counted_as};
 
-/// What one line holds. `None` is what has no stack.
+/// The memory of one line; `None` for memory without a stack.
 pub(super) type LineHeld = (Option<FrameId>, Held);
 
 /// Returns what each line holds, the most bytes first; equal ones by stack.
-pub(super) fn by_line(ground: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld> {
+pub(super) fn by_line(context: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld> {
     let mut lines: FxHashMap<Option<FrameId>, Held> = FxHashMap::default();
     for held in held {
-        let own = lines.entry(ground.frame(held.stack)).or_insert(Held { bytes: 0, count: 0, ..*held });
+        let own = lines.entry(context.frame(held.stack)).or_insert(Held { bytes: 0, count: 0, ..*held });
         own.bytes = own.bytes.saturating_add(held.bytes);
         own.count = own.count.saturating_add(held.count);
     }
@@ -25,15 +25,15 @@ pub(super) fn by_line(ground: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld> 
 }
 
 /// Names the lines that made most blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
-pub(super) fn most_blocks(ground: &RuleContext<'_>, lines: &[LineHeld]) -> String {
+pub(super) fn most_blocks(context: &RuleContext<'_>, lines: &[LineHeld]) -> String {
     if let [(_, held)] = lines {
-        return maker(ground, held);
+        return maker(context, held);
     }
     let mut lines: Vec<&Held> = lines.iter().map(|(_, held)| held).collect();
     lines.sort_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
     let named = lines.iter().take(NAMED_LINES);
     let named: Vec<String> =
-        named.map(|held| format!("{} ({})", maker(ground, held), counted(held.count.into(), "block"))).collect();
+        named.map(|held| format!("{} ({})", maker(context, held), counted(held.count.into(), "block"))).collect();
     match lines.len().saturating_sub(NAMED_LINES) {
         0 => named.join(" and "),
         more => format!("{}, and {}", named.join(", "), counted_as(more as u64, "other line", "other lines")),
@@ -41,6 +41,6 @@ pub(super) fn most_blocks(ground: &RuleContext<'_>, lines: &[LineHeld]) -> Strin
 }
 
 /// Names what made blocks: its line, or that there is none.
-fn maker(ground: &RuleContext<'_>, held: &Held) -> String {
-    ground.known(held.stack).unwrap_or_else(|| "calls without a recorded stack".to_owned())
+fn maker(context: &RuleContext<'_>, held: &Held) -> String {
+    context.known(held.stack).unwrap_or_else(|| "calls without a recorded stack".to_owned())
 }

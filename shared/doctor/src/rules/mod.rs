@@ -1,4 +1,4 @@
-//! The rules: each looks for one kind of trouble, in a file of its own.
+//! The rules, each in its own file: each looks for one kind of trouble.
 
 mod driver_calls;
 mod fragmentation;
@@ -21,7 +21,7 @@ pub(super) use step_peaks::StepGrowth;
 
 use std::cell::OnceCell;
 
-use moment::{Moment, Outcome};
+use moment::{MissMoment, Outcome};
 use survey::Survey;
 
 use super::Case;
@@ -36,9 +36,9 @@ use trace::event::Action;
 use trace::frames::{FrameId, StackId};
 use trace::units::Count;
 
-/// What looks for one kind of trouble.
+/// A rule, which looks for one kind of trouble.
 struct Rule {
-    /// What it looks for, as it stands in "Looked for: …".
+    /// What it looks for, as in "Looked for: …".
     subject: &'static str,
     /// Whether the final state alone shows it.
     needs_history: bool,
@@ -64,15 +64,15 @@ const RULES: [Rule; 11] = [
 /// Returns what the rules find, in the order of the rules, and whether the steps need more and more. `cause` is that of the
 /// verdict.
 pub(super) fn check(case: &Case<'_>, cause: Cause) -> (Vec<Finding>, Option<StepGrowth>) {
-    let ground = RuleContext::of(case, cause);
-    let found = RULES.iter().flat_map(|rule| (rule.check)(&ground)).chain(contradictions(&ground));
+    let context = RuleContext::of(case, cause);
+    let found = RULES.iter().flat_map(|rule| (rule.check)(&context)).chain(contradictions(&context));
     let found = found.map(|finding| finding.on_device(case.trace.device)).collect();
-    (found, ground.step_growth().cloned())
+    (found, context.step_growth().cloned())
 }
 
 /// Returns a finding if gaps could not be followed to the end.
-fn contradictions(ground: &RuleContext<'_>) -> Option<Finding> {
-    let (from, end) = (ground.survey.lost_at?, ground.case.replay.positions());
+fn contradictions(context: &RuleContext<'_>) -> Option<Finding> {
+    let (from, end) = (context.survey.lost_at?, context.case.replay.positions());
     let message = format!(
         "Blocks and segments contradict each other too often to be followed: from event {} on, gaps and what follows from \
          them (fragmentation, curves, the heatmap) stay as they are.",
@@ -101,7 +101,7 @@ struct RuleContext<'a> {
     cause: Cause,
     survey: Survey,
     /// The requests that cached memory did not serve, as far as they matter most.
-    moments: Vec<Moment>,
+    moments: Vec<MissMoment>,
     /// The requests that failed (see [`oom::positions`]), and the position of the failure that matters most.
     failures: Vec<(u32, u64)>,
     failed: Option<u32>,
@@ -114,15 +114,15 @@ impl<'a> RuleContext<'a> {
     fn of(case: &'a Case<'a>, cause: Cause) -> Self {
         let Case { trace, replay, usage, .. } = *case;
         let survey = Survey::of(case);
-        let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
+        let peak = survey.peak.and_then(|miss| MissMoment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
-        let worst = worst.and_then(|miss| Moment::of(case, miss, Outcome::Served));
+        let worst = worst.and_then(|miss| MissMoment::of(case, miss, Outcome::Served));
         let failures = oom::positions(trace);
         let failed = oom::decisive(trace, &failures);
-        // Where something else made a request fail, gaps at that moment are not the trouble.
+        // Where something else made a request fail, gaps at that moment do not matter.
         let fragmented = failed.filter(|_| cause == Cause::Fragmented);
-        let failure = fragmented.and_then(|position| Moment::failed(case, position));
-        let end = Some(()).filter(|()| !has_history(case)).map(|()| Moment::end(case));
+        let failure = fragmented.and_then(|position| MissMoment::failed(case, position));
+        let end = Some(()).filter(|()| !has_history(case)).map(|()| MissMoment::end(case));
         let moments = [failure, peak, worst, end].into_iter().flatten().collect();
         let end = failed.unwrap_or_else(|| replay.positions());
         Self {
@@ -179,7 +179,7 @@ impl<'a> RuleContext<'a> {
         self.case.settings.expandable_segments
     }
 
-    /// Returns the advice to let segments grow, beside the settings of the run. `effect` is what that brings.
+    /// Returns the advice to let segments grow, together with the settings of the run. `effect` is what that brings.
     fn grow(&self, effect: &str) -> Remedy {
         let remedy = Remedy::advice("").with_setting(&merged(&self.case.settings.conf, EXPANDABLE));
         Remedy { text: format!("Set {}: {effect}.", remedy.copy), ..remedy }

@@ -8,7 +8,7 @@ use replay::{Allocation, AllocatorState, Gap, Range};
 use trace::frames::StackId;
 use trace::units::{Bytes, Count, PoolId, Stream};
 
-/// What led to a moment.
+/// The outcome of a moment's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The request failed.
@@ -22,7 +22,7 @@ pub(super) enum Outcome {
 }
 
 /// A request that no cached memory served, with the state before the driver was asked.
-pub(super) struct Moment {
+pub(super) struct MissMoment {
     pub(super) outcome: Outcome,
     pub(super) state: AllocatorState,
     /// The size of its block.
@@ -46,7 +46,7 @@ pub(super) struct SplitGaps {
     pub(super) largest: Option<Gap>,
 }
 
-impl Moment {
+impl MissMoment {
     /// Returns the moment of the request that failed right before `position`.
     pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
@@ -103,7 +103,7 @@ impl Moment {
     }
 
     /// Returns whether the request could use a range's memory, but for its stream and pool.
-    pub(super) fn is_kin(&self, range: &Range) -> bool {
+    pub(super) fn matches_kind(&self, range: &Range) -> bool {
         range.is_small == self.is_small
     }
 
@@ -130,8 +130,8 @@ impl Moment {
         found
     }
 
-    /// Returns the moment in words: `Before reserved memory rose to its peak (after event 7)`.
-    pub(super) fn words(&self) -> String {
+    /// Returns a description of the moment: `Before reserved memory rose to its peak (after event 7)`.
+    pub(super) fn description(&self) -> String {
         let (position, size) = (Count(self.state.position.into()), Bytes(self.size));
         match self.outcome {
             Outcome::Failed => format!("When the request of {size} failed (event {position})"),

@@ -5,13 +5,13 @@ use super::thresholds::{CONTEXT_BYTES, OTHERS_PERCENT, is_share};
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use trace::units::{Bytes, Count};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let (trace, replay) = (ground.case.trace, ground.case.replay);
-    let event = ground.failed.and_then(|position| trace.events.get((position as usize).checked_sub(1)?));
-    let (Some(position), Some(event), Some(capacity)) = (ground.failed, event, ground.case.capacity) else {
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let (trace, replay) = (context.case.trace, context.case.replay);
+    let event = context.failed.and_then(|position| trace.events.get((position as usize).checked_sub(1)?));
+    let (Some(position), Some(event), Some(capacity)) = (context.failed, event, context.case.capacity) else {
         return Vec::new();
     };
-    // Segments may be missing from the trace, and nobody else holds those.
+    // Segments may be missing from the trace, and their memory is not held by others.
     if !trace.losses.is_empty() {
         return Vec::new();
     }

@@ -2,14 +2,14 @@
 
 use super::RuleContext;
 use super::lines::{by_line, most_blocks};
-use super::moment::{Moment, Outcome};
+use super::moment::{MissMoment, Outcome};
 use super::thresholds::{LEAST_BYTES, PINNED_PART, PINNED_PERCENT, is_share};
 use analysis::peak::held;
 use analysis::segment_order::is_pinned;
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use trace::units::{Address, Bytes, counted};
 
-/// What pinned segments have in common.
+/// The sums over pinned segments.
 #[derive(Debug, Default)]
 struct Pinned {
     segments: u64,
@@ -26,14 +26,15 @@ struct Pinned {
 impl Pinned {
     /// Returns the pinned segments of a moment. Pages of an expandable segment are released one by one, so blocks don't
     /// pin it.
-    fn at(ground: &RuleContext<'_>, moment: &Moment) -> Self {
+    fn at(context: &RuleContext<'_>, moment: &MissMoment) -> Self {
         let mut found = Self::default();
-        let sizes = &ground.case.replay.allocations.size;
+        let sizes = &context.case.replay.allocations.size;
         for (i, range) in moment.state.ranges.iter().enumerate().filter(|(_, range)| !range.is_expandable) {
             let blocks = moment.state.active_in(i);
             let used = blocks.iter().fold(0_u64, |sum, &n| sum.saturating_add(sizes.get(n as usize).unwrap_or(0)));
             let is_pinned = used <= range.size / PINNED_PART
-                // Where a request failed for want of a piece, fewer free bytes matter: those that the segments' view marks.
+                // Where a request failed because free memory was in pieces, fewer free bytes matter: those that the
+                // segments' view marks.
                 || moment.outcome == Outcome::Failed && is_pinned(range, used, blocks.len());
             if blocks.is_empty() || !is_pinned {
                 continue;
@@ -52,24 +53,24 @@ impl Pinned {
     }
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let all = ground.moments.iter().map(|moment| (moment, Pinned::at(ground, moment)));
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let all = context.moments.iter().map(|moment| (moment, Pinned::at(context, moment)));
     let Some((moment, pinned)) = all.max_by_key(|(_, pinned)| pinned.free) else { return Vec::new() };
     let Some((_, address)) = pinned.largest else { return Vec::new() };
-    if pinned.free < LEAST_BYTES || !is_share(pinned.free, ground.survey.reserved, PINNED_PERCENT) {
+    if pinned.free < LEAST_BYTES || !is_share(pinned.free, context.survey.reserved, PINNED_PERCENT) {
         return Vec::new();
     }
     let count = pinned.blocks.len() as u64;
-    let lines = by_line(ground, &held(ground.case.replay, pinned.blocks.iter().copied()));
+    let lines = by_line(context, &held(context.case.replay, pinned.blocks.iter().copied()));
     let message = format!(
         "{}, {} of {} kept {} of {} from being released. {} from {}.",
-        moment.words(),
+        moment.description(),
         counted(count, "block"),
         Bytes(pinned.block_bytes),
         counted(pinned.segments, "segment"),
         Bytes(pinned.bytes),
         if count == 1 { "It came" } else { "They came" },
-        most_blocks(ground, &lines),
+        most_blocks(context, &lines),
     );
     let finding = Finding::new(FindingCode::PinnedSegments, message)
         .at(moment.state.position)
@@ -79,7 +80,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
             "Allocate what stays before the large temporary tensors, or copy it once they are freed: it then shares \
              segments with what stays.",
         ));
-    vec![finding.with_remedy(ground.grow("free pages are then released beside a block in use"))]
+    vec![finding.with_remedy(context.grow("free pages are then released beside a block in use"))]
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use trace::units::{Bytes, Count};
 /// No rounding beyond multiples of 512 bytes.
 const PLAIN: Divisions = [0; 16];
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let divisions = &ground.case.settings.roundup_power2_divisions;
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let divisions = &context.case.settings.roundup_power2_divisions;
     if divisions.iter().all(|divisions| *divisions < 2) {
         return Vec::new();
     }
-    let (replay, position) = (ground.case.replay, ground.case.usage.peak_position);
+    let (replay, position) = (context.case.replay, context.case.usage.peak_position);
     let (mut added, mut plain, mut largest) = (0_u64, 0_u64, (0_u64, 0_u32));
     for number in replay.active_at(position) {
         let requested = replay.allocations.requested.get(number as usize).unwrap_or(0);
@@ -35,7 +35,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
         Count(position.into()),
         Bytes(plain.saturating_add(added)),
         Bytes(plain),
-        ground.label(stack),
+        context.label(stack),
         Bytes(largest.0),
     );
     let finding = Finding::new(FindingCode::Rounding, message)

@@ -1,6 +1,7 @@
 //! Memory that rises for a moment, such as when a checkpoint is saved: the peak of the run is that moment's alone.
 //!
-//! It is one line's: what many lines hold at the peak and seldom otherwise are the activations of the largest batch.
+//! A spike belongs to one line: memory that many lines hold at the peak and seldom otherwise is the activations of the
+//! largest batch.
 
 use rustc_hash::FxHashMap;
 
@@ -35,17 +36,17 @@ struct Without {
     most: u64,
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let (usage, end) = (ground.case.usage, ground.case.replay.positions());
-    let Some((frame, line)) = momentary(ground) else { return Vec::new() };
-    let without = without(ground, frame, line.bytes);
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let (usage, end) = (context.case.usage, context.case.replay.positions());
+    let Some((frame, line)) = momentary(context) else { return Vec::new() };
+    let without = without(context, frame, line.bytes);
     let height = usage.peak_bytes.saturating_sub(without.peak);
     let (from, until) = without.window;
-    // Where it holds more at another moment, the peak is not its moment.
+    // A line that holds more at another moment does not make the peak.
     let is_highest = without.most <= line.bytes;
     let is_short = is_share((end - end.min(until - from.min(until))).into(), end.into(), 100 - SPIKE_LENGTH_PERCENT);
-    // What ended in a failure is the subject of the verdict.
-    let has_failed = ground.failures.iter().any(|(failure, _)| (from..=until.saturating_add(1)).contains(failure));
+    // A spike that ended in a failure is the subject of the verdict.
+    let has_failed = context.failures.iter().any(|(failure, _)| (from..=until.saturating_add(1)).contains(failure));
     if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed || !is_highest {
         return Vec::new();
     }
@@ -57,7 +58,7 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
         "The peak of requested memory, {}, lasts a moment: {} holds up to {} between events {} and {}, and at least half of \
          that in {percent} of the trace. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
-        ground.label(line.stack),
+        context.label(line.stack),
         Bytes(line.bytes),
         Count(from.into()),
         Count(until.into()),
@@ -76,9 +77,9 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
 }
 
 /// Returns the line that holds most at the peak among those that hold little on average over the run.
-fn momentary(ground: &RuleContext<'_>) -> Option<(FrameId, Line)> {
-    let (usage, positions) = (ground.case.usage, f64::from(ground.case.replay.positions()) + 1.0);
-    let held = by_line(ground, &held_at(ground.case.replay, usage.peak_position));
+fn momentary(context: &RuleContext<'_>) -> Option<(FrameId, Line)> {
+    let (usage, positions) = (context.case.usage, f64::from(context.case.replay.positions()) + 1.0);
+    let held = by_line(context, &held_at(context.case.replay, usage.peak_position));
     let much = held.iter().filter(|(_, held)| is_share(held.bytes, usage.peak_bytes, SPIKE_PERCENT));
     let lines =
         much.filter_map(|(frame, held)| Some(((*frame)?, Line { bytes: held.bytes, stack: held.stack, area: 0.0 })));
@@ -87,7 +88,7 @@ fn momentary(ground: &RuleContext<'_>) -> Option<(FrameId, Line)> {
         return None;
     }
     for (stack, site) in usage.iter() {
-        if let Some(line) = ground.frame(stack).and_then(|frame| lines.get_mut(&frame)) {
+        if let Some(line) = context.frame(stack).and_then(|frame| lines.get_mut(&frame)) {
             line.area += site.area;
         }
     }
@@ -97,14 +98,14 @@ fn momentary(ground: &RuleContext<'_>) -> Option<(FrameId, Line)> {
 }
 
 /// Follows the run with and without a line. `bytes` is what it holds at the peak.
-fn without(ground: &RuleContext<'_>, frame: FrameId, bytes: u64) -> Without {
-    let (trace, replay, usage) = (ground.case.trace, ground.case.replay, ground.case.usage);
+fn without(context: &RuleContext<'_>, frame: FrameId, bytes: u64) -> Without {
+    let (trace, replay, usage) = (context.case.trace, context.case.replay, context.case.usage);
     let mut is_own: Vec<bool> = Vec::new();
     for (stack, _) in usage.iter() {
         let i = stack.0 as usize;
         is_own.resize(is_own.len().max(i + 1), false);
         if let Some(known) = is_own.get_mut(i) {
-            *known = ground.frame(stack) == Some(frame);
+            *known = context.frame(stack) == Some(frame);
         }
     }
     let (mut requested, mut stacks) = (replay.allocations.requested.reader(), replay.allocations.stack.reader());
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_line_that_holds_more_at_another_moment_makes_no_spike() {
-        // Beside smaller tensors, at the end.
+        // With smaller tensors, at the end.
         let later = "free 0x10000000\nalloc 0x20000000 94371840 clone@/m/a.py:3\nfree 0x20000000\n\
                      alloc 0x10000000 1000 b@/m/a.py:4\nfree 0x10000000\n";
         assert_eq!(found(2, later), [""; 0]);

@@ -13,7 +13,7 @@ use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use replay::Change;
 use trace::units::{Bytes, Count};
 
-/// Parts that the steps are divided into to see a trend: more say no more.
+/// Parts that the steps are divided into to see a trend: more of them would not show more.
 const PARTS: usize = 32;
 /// The rise of each half of the steps is at least one part in this many of the whole: one that has ended is no trend.
 const LEAST_PART: u64 = 5;
@@ -76,15 +76,15 @@ impl fmt::Display for StepGrowth {
 }
 
 /// Returns how the peaks of the steps rise. The steps have to be known: what only repeats may be anything.
-pub(super) fn step_growth(ground: &RuleContext<'_>) -> Option<StepGrowth> {
-    let case = ground.case;
-    let end = ground.failed.unwrap_or_else(|| case.replay.positions());
+pub(super) fn step_growth(context: &RuleContext<'_>) -> Option<StepGrowth> {
+    let case = context.case;
+    let end = context.failed.unwrap_or_else(|| case.replay.positions());
     // What still grows is highest at the end.
     if case.usage.peak_position < end / 4 * 3 {
         return None;
     }
     let steps = case.steps().filter(|steps| steps.source != StepSource::Pattern)?;
-    let peaks = peaks(ground, steps);
+    let peaks = peaks(context, steps);
     // The first step also sets up: an optimizer makes its state.
     let peaks = peaks.get(1..)?;
     let (first, last) = (peaks.first()?, peaks.last()?);
@@ -93,23 +93,23 @@ pub(super) fn step_growth(ground: &RuleContext<'_>) -> Option<StepGrowth> {
     if peaks.len() < STEPS_OF_GROWTH || !is_share(rise, case.usage.peak_bytes, GROWTH_PERCENT) || !is_trend(peaks) {
         return None;
     }
-    (growth.kept() < rise / 2 || ground.rising.is_empty()).then_some(growth)
+    (growth.kept() < rise / 2 || context.rising.is_empty()).then_some(growth)
 }
 
 /// Returns the finding that the peaks of the steps rise.
-pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
-    let growth = ground.step_growth()?;
+pub(super) fn check(context: &RuleContext<'_>) -> Option<Finding> {
+    let growth = context.step_growth()?;
     let StepGrowth { first, last, .. } = growth;
     let (rise, kept) = (growth.rise(), growth.kept());
     let mut message = format!("Steps need more and more: {growth}.");
-    let grown = most_grown(ground, first.at, last.at);
+    let grown = most_grown(context, first.at, last.at);
     if let Some((line, before, after)) = &grown {
         message += &format!(" {line} grew most, from {} to {}.", Bytes(*before), Bytes(*after));
     }
     if kept >= rise / 2 {
         message += &format!(" {} of that rise stays live between the steps.", Bytes(kept));
     }
-    let severity = if ground.failed.is_some() { Severity::Warning } else { Severity::Note };
+    let severity = if context.failed.is_some() { Severity::Warning } else { Severity::Note };
     let finding = Finding::new(FindingCode::Growth, message)
         .with_severity(severity)
         .at(last.at)
@@ -120,25 +120,25 @@ pub(super) fn check(ground: &RuleContext<'_>) -> Option<Finding> {
 }
 
 /// Returns the peaks of the whole steps, in one sweep.
-fn peaks(ground: &RuleContext<'_>, steps: &Steps) -> Vec<Peak> {
-    let replay = ground.case.replay;
+fn peaks(context: &RuleContext<'_>, steps: &Steps) -> Vec<Peak> {
+    let replay = context.case.replay;
     let mut peaks: Vec<Peak> = (steps.steps.iter().filter(|step| step.is_whole))
         .map(|step| Peak { number: step.number, from: step.from, to: step.to, ..Peak::default() })
         .collect();
     let mut requested = replay.allocations.requested.reader();
-    let mut of = |id: u32| requested.get(id as usize).unwrap_or(0);
-    let mut live = replay.active_at(0).into_iter().fold(0_u64, |sum, id| sum.saturating_add(of(id)));
+    let mut bytes = |id: u32| requested.get(id as usize).unwrap_or(0);
+    let mut live = replay.active_at(0).into_iter().fold(0_u64, |sum, id| sum.saturating_add(bytes(id)));
     let mut next = 0;
-    replay.changes(ground.case.trace, 0, u32::MAX, |position, change| {
-        // A step includes the events behind its start.
+    replay.changes(context.case.trace, 0, u32::MAX, |position, change| {
+        // A step includes the events after its start.
         while peaks.get(next).is_some_and(|peak| peak.to < position) {
             next += 1;
         }
         let now = peaks.get_mut(next).filter(|peak| peak.from < position);
         let before = live;
         match change {
-            Change::Begin(id) => live = live.saturating_add(of(id)),
-            Change::End(id) => live = live.saturating_sub(of(id)),
+            Change::Begin(id) => live = live.saturating_add(bytes(id)),
+            Change::End(id) => live = live.saturating_sub(bytes(id)),
             Change::Freed(_) | Change::Reserved(_) => return,
         }
         let Some(peak) = now else { return };
@@ -179,16 +179,17 @@ fn is_trend(peaks: &[Peak]) -> bool {
 }
 
 /// Returns the line that holds most more at the second position than at the first, with both.
-fn most_grown(ground: &RuleContext<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
-    let replay = ground.case.replay;
-    let before = by_line(ground, &held_at(replay, first));
-    let after = by_line(ground, &held_at(replay, last));
-    let of = |line| before.iter().find(|(other, _)| *other == line).map_or(0, |(_, held)| held.bytes);
+fn most_grown(context: &RuleContext<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
+    let replay = context.case.replay;
+    let before = by_line(context, &held_at(replay, first));
+    let after = by_line(context, &held_at(replay, last));
+    let held_before = |line| before.iter().find(|(other, _)| *other == line).map_or(0, |(_, held)| held.bytes);
     let known = after.iter().filter(|(line, _)| line.is_some());
-    let grown =
-        known.map(|(line, held)| (held, of(*line))).max_by_key(|(held, before)| held.bytes.saturating_sub(*before))?;
+    let grown = known
+        .map(|(line, held)| (held, held_before(*line)))
+        .max_by_key(|(held, before)| held.bytes.saturating_sub(*before))?;
     let (held, before) = grown;
-    (held.bytes > before).then(|| (ground.label(held.stack), before, held.bytes))
+    (held.bytes > before).then(|| (context.label(held.stack), before, held.bytes))
 }
 
 #[cfg(test)]
@@ -196,7 +197,7 @@ mod tests {
     use super::super::testing::trace;
     use query::finding::FindingCode;
 
-    /// Steps that hold so many bytes for a moment, as `size` says, and keep so many, as `kept` says.
+    /// Steps that each hold `size(step)` bytes for a moment, and keep `kept` bytes.
     fn found(steps: u64, size: impl Fn(u64) -> u64, kept: u64) -> Vec<String> {
         let mut lines = "segment_alloc 0x10000000 524288000\nalloc 0x10000000 4194304 model@/m/a.py:1\n".to_owned();
         for step in 0..steps {

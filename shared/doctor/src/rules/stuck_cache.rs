@@ -1,44 +1,44 @@
 //! Cached memory of one stream or pool that another would need.
 
 use super::RuleContext;
-use super::moment::{Moment, Outcome};
+use super::moment::{MissMoment, Outcome};
 use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
 use query::diagnosis::Cause;
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use replay::{Gap, Range};
 use trace::units::{Bytes, Count, PoolId, counted};
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let failure = ground.failed.filter(|_| ground.cause == Cause::OutOfReach);
-    match failure.and_then(|position| Moment::failed(ground.case, position)) {
-        Some(moment) => of_failure(ground, &moment).into_iter().collect(),
-        None => in_all(ground),
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let failure = context.failed.filter(|_| context.cause == Cause::OutOfReach);
+    match failure.and_then(|position| MissMoment::failed(context.case, position)) {
+        Some(moment) => of_failure(context, &moment).into_iter().collect(),
+        None => over_the_run(context),
     }
 }
 
-/// Returns the finding about a request that failed beside memory that it could not use.
-fn of_failure(ground: &RuleContext<'_>, moment: &Moment) -> Option<Finding> {
-    let (range, gap) = largest(ground, moment)?;
-    let cached = out_of_reach(ground, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));
+/// Returns the finding about a request that failed although there was memory, which it could not use.
+fn of_failure(context: &RuleContext<'_>, moment: &MissMoment) -> Option<Finding> {
+    let (range, gap) = largest(context, moment)?;
+    let cached = out_of_reach(context, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));
     let message = format!(
         "{}, {} lay cached in other streams and pools than {}, the largest gap of {} in {}.",
-        moment.words(),
+        moment.description(),
         Bytes(cached),
-        moment.place(ground.case),
+        moment.place(context.case),
         Bytes(gap.size),
-        super::moment::place(ground.case, range.stream, range.pool),
+        super::moment::place(context.case, range.stream, range.pool),
     );
     let remedy = remedy(moment.pool, range.pool);
     Some(finding(message, moment.state.position, cached, gap).with_remedy(remedy).with_severity(Severity::Warning))
 }
 
-fn in_all(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let stuck = ground.survey.stuck;
-    if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, ground.survey.reserved, STUCK_PERCENT) {
+fn over_the_run(context: &RuleContext<'_>) -> Vec<Finding> {
+    let stuck = context.survey.stuck;
+    if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, context.survey.reserved, STUCK_PERCENT) {
         return Vec::new();
     }
-    let moment = stuck.largest.and_then(|miss| Moment::of(ground.case, miss, Outcome::Served));
-    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap)))
+    let moment = stuck.largest.and_then(|miss| MissMoment::of(context.case, miss, Outcome::Served));
+    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(context, &moment).map(|gap| (moment, gap)))
     else {
         return Vec::new();
     };
@@ -52,14 +52,14 @@ fn in_all(ground: &RuleContext<'_>) -> Vec<Finding> {
         },
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
-        ground.label(moment.stack),
+        context.label(moment.stack),
         Bytes(moment.size.max(moment.taken)),
-        moment.place(ground.case),
+        moment.place(context.case),
         Bytes(gap.size),
-        super::moment::place(ground.case, range.stream, range.pool),
+        super::moment::place(context.case, range.stream, range.pool),
     );
     // It matters once memory is tight.
-    let is_tight = ground.failed.is_some();
+    let is_tight = context.failed.is_some();
     let finding =
         finding(message, moment.state.position, stuck.taken, gap).with_remedy(remedy(moment.pool, range.pool));
     vec![finding.with_severity(if is_tight { Severity::Warning } else { Severity::Note })]
@@ -87,15 +87,16 @@ fn remedy(asked: PoolId, held: PoolId) -> Remedy {
 }
 
 /// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
-fn out_of_reach<'a>(ground: &'a RuleContext<'_>, moment: &'a Moment) -> impl Iterator<Item = (Range, Gap)> + 'a {
+fn out_of_reach<'a>(context: &'a RuleContext<'_>, moment: &'a MissMoment) -> impl Iterator<Item = (Range, Gap)> + 'a {
     let state = &moment.state;
-    let ranges = state.ranges.iter().enumerate().filter(|(_, range)| moment.is_kin(range) && !moment.can_use(range));
-    ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)))
+    let ranges =
+        state.ranges.iter().enumerate().filter(|(_, range)| moment.matches_kind(range) && !moment.can_use(range));
+    ranges.flat_map(|(i, range)| state.gaps_in(i, &context.case.replay.allocations).map(|gap| (*range, gap)))
 }
 
 /// Returns the largest of those gaps, if it was large enough.
-fn largest(ground: &RuleContext<'_>, moment: &Moment) -> Option<(Range, Gap)> {
-    out_of_reach(ground, moment).max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
+fn largest(context: &RuleContext<'_>, moment: &MissMoment) -> Option<(Range, Gap)> {
+    out_of_reach(context, moment).max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
 }
 
 #[cfg(test)]

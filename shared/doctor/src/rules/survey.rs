@@ -1,4 +1,4 @@
-//! What several rules read, found in one sweep over the changes of a trace.
+//! Facts for several rules, found in one sweep over the changes of a trace.
 
 use rustc_hash::FxHashMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Stuck {
     pub(super) largest: Option<Miss>,
 }
 
-/// What the sweep finds.
+/// The results of the sweep.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// The miss that led to the largest reserved memory.

@@ -14,20 +14,20 @@ use trace::event::Action;
 use trace::units::{Address, Stream};
 use trace::{DeviceTrace, Event, Settings, Snapshot, Tag};
 
-/// A trace, and what is known beside it.
+/// A trace with settings and capacity, to check the rules on.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct RuleCase {
     lines: String,
     settings: Settings,
     capacity: Option<u64>,
 }
 
 /// A trace of these events (see [`crate::testing`]).
-pub(super) fn trace(lines: &str) -> Trouble {
-    Trouble { lines: lines.to_owned(), ..Trouble::default() }
+pub(super) fn trace(lines: &str) -> RuleCase {
+    RuleCase { lines: lines.to_owned(), ..RuleCase::default() }
 }
 
-impl Trouble {
+impl RuleCase {
     pub(super) fn with_capacity(self, bytes: u64) -> Self {
         Self { capacity: Some(bytes), ..self }
     }
@@ -125,8 +125,8 @@ fn an_empty_trace_has_no_findings() {
 #[test]
 fn each_rule_says_what_it_looks_for() {
     let subjects = |lines: &str| {
-        let patient = crate::testing::Patient::new(lines);
-        diagnose(&patient.case()).looked_for
+        let test_case = crate::testing::TestCase::new(lines);
+        diagnose(&test_case.case()).looked_for
     };
     let all = subjects("alloc 0x1000000 1000\nfree 0x1000000");
     assert_eq!(all.split(", ").count(), RULES.len());

@@ -1,10 +1,10 @@
-//! From where on something is worth a finding. Each threshold has its reason beside it.
+//! The thresholds from which on something is worth a finding, each with its reason.
 
 /// Bytes below which no finding is made about memory that is wasted: one segment of the large pool. Less than that is
 /// how the allocator works. It does not hold for a request that failed.
 pub(super) const LEAST_BYTES: u64 = 20 << 20;
 
-/// Leaks that are reported one by one. What is behind them is most often the same mistake.
+/// Leaks that are reported one by one. Further ones most often have the same cause.
 pub(super) const LEAKS: usize = 3;
 /// A leak from this part of the peak on, in percent, ends the run sooner or later.
 pub(super) const GRAVE_LEAK_PERCENT: u64 = 5;
@@ -12,7 +12,7 @@ pub(super) const GRAVE_LEAK_PERCENT: u64 = 5;
 /// whether a run fits.
 pub(super) const GROWTH_PERCENT: u64 = 10;
 
-/// Steps behind the first from which on a rise of their peaks is a trend.
+/// Steps after the first from which on a rise of their peaks is a trend.
 pub(super) const STEPS_OF_GROWTH: usize = 6;
 
 /// Memory in gaps that a request could not use, in percent of the reserved memory. A healthy run stays below: its
@@ -39,12 +39,12 @@ pub(super) const WAITING_PERCENT: u64 = 5;
 pub(super) const WARMUP_PART: u32 = 4;
 /// Retries below this number are noted, not warned of: a program may run into its limit once and go on.
 pub(super) const FEW_RETRIES: u64 = 5;
-/// Calls of the driver behind the warm-up from which on they are reported: fewer cost some milliseconds at most.
+/// Calls of the driver after the warm-up from which on they are reported: fewer cost a few milliseconds at most.
 pub(super) const DRIVER_CALLS: u32 = 20;
-/// Times that memory is released behind the warm-up from which on that is a habit, not an incident.
+/// Times that memory is released after the warm-up from which on that is a habit, not an incident.
 pub(super) const RELEASES: u64 = 3;
-/// Calls of the driver for each 1,000 events behind the warm-up. A call takes about as long as hundreds of requests
-/// that are served from the cache, so from here on they take part of the allocator's time.
+/// Calls of the driver for each 1,000 events after the warm-up. A call takes about as long as hundreds of requests that
+/// are served from the cache, so from here on they take part of the allocator's time.
 pub(super) const DRIVER_CALLS_PER_THOUSAND: u64 = 2;
 
 /// Memory taken from the driver while a large enough gap lay in another stream or pool, in percent of the largest
@@ -62,12 +62,12 @@ pub(super) const SPIKE_LENGTH_PERCENT: u64 = 10;
 
 /// Memory of the device that others hold, in percent of its capacity.
 pub(super) const OTHERS_PERCENT: u64 = 5;
-/// Bytes that a process needs on a device beside its segments: the CUDA context with its kernels and libraries takes
-/// some hundred MiB.
+/// Bytes that a process needs on a device besides its segments: the CUDA context with its kernels and libraries takes a
+/// few hundred MiB.
 pub(super) const CONTEXT_BYTES: u64 = 1 << 30;
 
 /// Events from which on a trace shows that a setting concerns no request of the program. Shorter ones show too little of it.
-pub(super) const TELLING_EVENTS: usize = 1_000;
+pub(super) const CONCLUSIVE_EVENTS: usize = 1_000;
 
 /// Returns whether `part` is at least `percent` percent of `whole`.
 pub(super) fn is_share(part: u64, whole: u64, percent: u64) -> bool {

@@ -7,7 +7,7 @@ use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use replay::Allocation;
 use trace::units::{Bytes, Count, Micros, counted};
 
-/// What waits, found while a trace is swept.
+/// The waiting blocks, found while a trace is swept.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     now: u64,
@@ -22,7 +22,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes note that `free` was called for an allocation.
+    /// Notes that `free` was called for an allocation.
     pub(super) fn freed(&mut self, case: &Case<'_>, position: u32, number: u32) {
         let replay = case.replay;
         let end = replay.allocations.end.get(number as usize).unwrap_or(0);
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// Takes note that an allocation's block became free.
+    /// Notes that an allocation's block became free.
     pub(super) fn ended(&mut self, case: &Case<'_>, number: u32) {
         let allocations = &case.replay.allocations;
         let [freed, end] = [&allocations.freed, &allocations.end].map(|column| column.get(number as usize));
@@ -54,13 +54,13 @@ const fn has_waited(freed: u32, end: u32) -> bool {
     freed != Allocation::NEVER && end > freed.saturating_add(1)
 }
 
-pub(super) fn check(ground: &RuleContext<'_>) -> Vec<Finding> {
-    let Waiting { peak: (bytes, position), count, time_us, largest, .. } = ground.survey.waiting;
-    if bytes < LEAST_BYTES || !is_share(bytes, ground.survey.active, WAITING_PERCENT) {
+pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
+    let Waiting { peak: (bytes, position), count, time_us, largest, .. } = context.survey.waiting;
+    if bytes < LEAST_BYTES || !is_share(bytes, context.survey.active, WAITING_PERCENT) {
         return Vec::new();
     }
-    let allocation = ground.case.replay.allocations.get(largest);
-    let line = allocation.map_or_else(String::new, |allocation| ground.label(allocation.stack));
+    let allocation = context.case.replay.allocations.get(largest);
+    let line = allocation.map_or_else(String::new, |allocation| context.label(allocation.stack));
     let message = format!(
         "Up to {} of freed memory waited for other streams at once (after event {}, last freed: {line}). {} waited, {} in \
          all.",

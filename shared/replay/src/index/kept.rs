@@ -1,6 +1,7 @@
-//! The values that were used last, each found by its key.
+//! A cache of the most recently used values.
 
-/// At most `MOST` values, the one used last at the end. What is removed and not inserted again is forgotten.
+/// At most `MOST` values by key, the most recently used last. A value that is removed and not inserted again is
+/// dropped.
 #[derive(Debug)]
 pub struct Kept<K, V, const MOST: usize> {
     entries: Vec<(K, V)>,

@@ -24,16 +24,16 @@
 //! `shared/session/tests/properties/live` compare a session that grew in pieces with one that was built at once.
 //!
 //! # Rules
-//! - An index remembers how far it has come, and `extend` adds only what is behind. Its cost is proportional to that.
+//! - An index remembers how far it has read, and `extend` adds only what follows. Its cost is proportional to that.
 //! - Events never change once they are part of a trace. An index whose earlier results can change (a lifetime, which is
 //!   known at its end) starts over inside `extend`; callers need not know.
 //! - `extend` after `build` gives what a single `build` gives.
 //!
 //! # The exception
-//! [`Replay`](crate::Replay) overrides `build`, not for speed but because it knows more: a snapshot's segments
+//! [`Replay`](crate::Replay) overrides `build`, not for speed but because it has more to go on: a snapshot's segments
 //! are those of its end, and the start is found by going back from there. Extending can only go forward from a known
-//! state. Where a trace begins with a known state and misses no event, both give the same; `shared/session/tests/properties/live` compares
-//! them, and `shared/session/benches/{live,session}.rs` measure both.
+//! state. Where a trace begins with a known state and misses no event, both give the same;
+//! `shared/session/tests/properties/live` compares them, and `shared/session/benches/{live,session}.rs` measure both.
 
 mod kept;
 mod trimmed;
@@ -43,7 +43,7 @@ pub use trimmed::TrimmedCopy;
 
 use trace::{DeviceTrace, Segment, Settings, Tags};
 
-/// What is computed from an `Input` that grows.
+/// A result that is computed from an `Input` and extended as the input grows.
 pub trait Index<Input>: Default {
     /// Adds what the input has beyond what was added before.
     fn extend(&mut self, input: Input);
@@ -62,7 +62,7 @@ pub trait Index<Input>: Default {
 /// The state of a device at one position, as it was recorded.
 #[derive(Clone, Debug)]
 pub struct KnownState {
-    /// The position. The state takes effect with the event behind it.
+    /// The position. The state takes effect with the event after it.
     pub position: u32,
     /// The segments with their blocks.
     pub segments: Vec<Segment>,

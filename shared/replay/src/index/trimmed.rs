@@ -8,7 +8,7 @@
 use super::{Index, KnownState, Recorded};
 use trace::{DeviceTrace, Events, Segment, Settings, Tags};
 
-/// A copy of the events behind a cut, and their index.
+/// A copy of the events after a cut, and their index.
 #[derive(Debug)]
 pub struct TrimmedCopy<I> {
     cut: u32,
@@ -109,7 +109,7 @@ mod tests {
         let (events, index) = copy.finish();
         let sizes: Vec<u64> = whole.events.iter_from(2).map(|event| event.size).collect();
         assert_eq!(events.len(), sizes.len());
-        // The start, and the two known states behind the cut.
+        // The start, and the two known states after the cut.
         assert_eq!(index, Sizes { sizes, starts: 3 });
     }
 }

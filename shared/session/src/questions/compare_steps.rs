@@ -6,7 +6,7 @@ use crate::categories::CategoryCache;
 use crate::context::Context;
 use crate::states::States;
 use analysis::step_memory::StepSums;
-use analysis::steps::Step;
+use analysis::steps::TrainingStep;
 use query::{CompareStepsQuery, ComparedLine, ComparedStep, DeviceSummary, StepComparison, StepMemory, step_growth};
 use trace::frames::StackId;
 use trace::limits::LINE_ROWS;
@@ -21,7 +21,7 @@ impl Answering for CompareStepsQuery {
             return Err("This trace has no such step.".to_owned());
         };
         let sites = context.sites;
-        let mut sums = |step: &Step| {
+        let mut sums = |step: &TrainingStep| {
             let before = caches.of::<States>().at(context.replay, step.from);
             StepSums::build(context.replayed(), before.active.iter().copied(), step, |stack| sites.first(stack))
         };
@@ -52,7 +52,7 @@ impl Answering for CompareStepsQuery {
             earlier: *earlier,
             later: *later,
         };
-        let facts = |step: Step, sums: &StepSums<StackId>| ComparedStep {
+        let facts = |step: TrainingStep, sums: &StepSums<StackId>| ComparedStep {
             number: step.number,
             from: step.from,
             to: step.to,

@@ -7,7 +7,7 @@ use crate::caches::Caches;
 use crate::context::Context;
 use crate::states::States;
 use analysis::heatmap::{
-    AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
+    AddressMap, Columns, Division, Extremes, Packing, PoolKind, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
     class_of, extremes, is_of, is_of_pool, is_waiting_at, peaks, size_of_class,
 };
 use analysis::lod::{Span, extent};
@@ -358,7 +358,7 @@ fn largest(
         }
     };
     for (i, range) in ranges.filter(|(_, range)| is_of(scene.part, range)) {
-        let threshold = scene.threshold(Kind::of(range));
+        let threshold = scene.threshold(PoolKind::of(range));
         match shown {
             Use::Unmapped => {}
             Use::Usable | Use::Unusable => {

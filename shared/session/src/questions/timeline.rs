@@ -123,12 +123,12 @@ impl Answering for ClassesQuery {
         let Some((_, coloring)) = caches.of::<Drawings>().kept.last() else {
             return Err("This trace has no timeline.".to_owned());
         };
-        let Classes { of, classes, .. } = &coloring.classes;
+        let Classes { class_of, classes, .. } = &coloring.classes;
         let mut memory = vec![Memory::default(); classes.len()];
         let mut each = |state: &AllocatorState, of_moment: fn(&mut Memory) -> &mut Amount| {
             for &id in &state.active {
                 // What the filter excludes has no class.
-                let class = of.get(id as usize).and_then(|class| memory.get_mut(usize::from(*class)));
+                let class = class_of.get(id as usize).and_then(|class| memory.get_mut(usize::from(*class)));
                 if let Some(class) = class {
                     of_moment(class).add(context.replay.allocations.requested.get(id as usize).unwrap_or(0));
                 }

@@ -226,7 +226,8 @@ proptest! {
         prop_assert_eq!(totals.at(&run.trace, &replay, span.last), (sums(at, false), sums(at, true), at.reserved()));
         let mut by_class = vec![0; classes.classes.len()];
         for number in replay.active_at(span.last) {
-            by_class[usize::from(classes.of[number as usize])] += replay.allocations.requested.get(number as usize).unwrap();
+            let class = usize::from(classes.class_of[number as usize]);
+            by_class[class] += replay.allocations.requested.get(number as usize).unwrap();
         }
         prop_assert_eq!(pyramid.composition(&run.trace, &replay, &classes, span.last), by_class);
     }

@@ -426,7 +426,7 @@ proptest! {
             assert!(outcome.peak_allocated >= bounds.exact_fit && bounds.exact_fit >= bounds.requested);
             let smallest = requests.smallest_capacity(&terms).unwrap();
             assert!(smallest >= bounds.exact_fit);
-            let (same, course) = requests.run_course(&terms).unwrap();
+            let (same, course) = requests.run_with_curve(&terms).unwrap();
             assert_eq!(same, outcome);
             assert_eq!(course.reserved.iter().copied().max(), Some(outcome.peak_reserved));
             let (last, end) = (course.reserved.last().copied(), outcome.reserved_end);

@@ -19,7 +19,7 @@ pub struct ImportLimits {
     pub memory_ratio: u64,
     /// Bytes of memory that any compressed file may take: those of a million entries.
     pub memory_grace_bytes: u64,
-    /// Length of one string. Frame names of C++ templates reach some tens of KiB.
+    /// Length of one string. Frame names of C++ templates reach a few tens of KiB.
     pub string_bytes: usize,
     /// Total bytes of all distinct strings.
     pub strings_total_bytes: usize,
@@ -38,12 +38,12 @@ pub struct ImportLimits {
     pub integer_bytes: usize,
     /// Frames of one stack. PyTorch gathers some hundreds.
     pub stack_frames: usize,
-    /// Total frames of all distinct stacks, four bytes each. The largest known files have some hundred thousand.
+    /// Total frames of all distinct stacks, four bytes each. The largest known files have a few hundred thousand.
     pub stacks_total_frames: usize,
     /// Bytes of the cache in which a pickle's lists of frames are recognized when they are repeated.
     pub remembered_bytes: usize,
     /// Bytes of one chunk of a recording, packed and unpacked. Writers begin another chunk at roughly 1 MiB; only the
-    /// state of a segment with some hundred thousand blocks needs more.
+    /// state of a segment with a few hundred thousand blocks needs more.
     pub chunk_bytes: usize,
     /// The ratio of unpacked to packed bytes of a recording, checked beyond [`Self::recording_grace_bytes`]. Writers stay
     /// below it, however regular the events: see [`RECORDING_RATIO`].
@@ -65,8 +65,8 @@ pub struct ImportLimits {
     /// Bytes of memory for all such parts of a recording. A writer completes the state of one device before that of the
     /// next.
     pub unfinished_bytes: usize,
-    /// Samples of the memory beside the allocators of all devices together, 72 bytes each. Beyond this limit the samples
-    /// of the device that gets more are merged in pairs: see [`OUTSIDE_SAMPLES`].
+    /// Samples of the memory outside the allocators of all devices together, 72 bytes each. Beyond this limit the
+    /// samples of the device that gets more are merged in pairs: see [`OUTSIDE_SAMPLES`].
     pub outside_samples: usize,
     /// Bytes of memory for everything that a [`tracker::Tracker`] keeps. It reads nothing more that would exceed
     /// them.
@@ -107,12 +107,12 @@ impl Default for ImportLimits {
 }
 
 impl ImportLimits {
-    /// Returns the most bytes of memory that reading so many bytes of a compressed file may take.
+    /// Returns the most bytes of memory that reading `packed` bytes of a compressed file may take.
     pub fn memory(&self, packed: u64) -> u64 {
         packed.saturating_mul(self.memory_ratio).max(self.memory_grace_bytes)
     }
 
-    /// Returns the most unpacked bytes of the first so many bytes of a recording.
+    /// Returns the most unpacked bytes that the first `packed` bytes of a recording may have.
     pub fn unpacked(&self, packed: u64) -> u64 {
         packed.saturating_mul(self.recording_ratio).max(self.recording_grace_bytes).min(self.plain_bytes)
     }
@@ -130,30 +130,31 @@ pub const PACKED_PART_BYTES: u64 = 1 << 10;
 /// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
 
-/// Unpacked bytes up to which a writer of recordings minds no ratio: half of what readers allow.
+/// Unpacked bytes up to which a writer of recordings ignores the ratio: half of what readers allow.
 pub const RECORDING_GRACE_BYTES: u64 = 4 << 20;
 
-/// Numbers of each kind of names that something may refer to although their chunk is lost, some 60 bytes of memory each: far
-/// more than a chunk of names has. Further ones count as one.
+/// Lost names of each kind that references can distinguish, some 60 bytes of memory each: far more than a chunk of
+/// names has. Further ones count as one.
 pub const LOST_NAMES: usize = 1 << 20;
 
-/// The most names and values of settings that a header may hold. PyTorch has some twenty settings.
+/// The most names and values of settings that a header may hold. PyTorch has about twenty settings.
 pub const HEADER_SETTINGS: u32 = 1_024;
 
-/// The most faults of the file that it is a copy of that a header may hold.
+/// The most faults of the original file that the header of a copy may hold.
 pub const HEADER_FAULTS: u32 = 16;
 
 /// The most devices that a header may name.
 pub const HEADER_DEVICES: u32 = 1_024;
 
-/// Samples of the memory beside the allocator in one chunk of a recording. A writer that follows a job writes some ten.
+/// Samples of the memory outside the allocator in one chunk of a recording. A writer that follows a job writes about
+/// ten.
 pub const CHUNK_OUTSIDE_SAMPLES: usize = 1 << 16;
 
-/// Samples of the memory beside one device's allocator, 72 bytes each: twelve days at one a second. Beyond this limit,
+/// Samples of the memory outside one device's allocator, 72 bytes each: twelve days at one a second. Beyond this limit,
 /// samples are merged in pairs.
 pub const OUTSIDE_SAMPLES: usize = 1 << 20;
 
-/// Events in one chunk of a recording: some hundred KiB, which unpack in a millisecond.
+/// Events in one chunk of a recording: a few hundred KiB, which unpack in a millisecond.
 pub const CHUNK_EVENTS: usize = 1 << 14;
 
 /// Unpacked bytes of one preview of a recording, which a reader unpacks before it knows the rest: ten times what the writer
@@ -175,7 +176,7 @@ pub const PREVIEW_ROWS: u32 = 512;
 /// The first preview of a recording takes at most this part of it, unless [`PREVIEW_LEAST_BYTES`] are more.
 pub const PREVIEW_FIRST_SHARE: usize = 32;
 
-/// All previews of a recording take at most this part of it, beside the first.
+/// All previews of a recording except the first take at most this part of it.
 pub const PREVIEWS_SHARE: usize = 16;
 
 /// Bytes that the first preview may take of any recording, however short: three quarters of a reader's first request.
@@ -184,7 +185,7 @@ pub const PREVIEW_LEAST_BYTES: usize = 48 << 10;
 /// Bytes of a sweep's document: ten times those of [`SWEEP_VALUES`] runs.
 pub const SWEEP_BYTES: usize = 1 << 20;
 
-/// Parameters beside the swept one in a sweep's document: no workload has as many.
+/// Parameters besides the swept one in a sweep's document: no workload has as many.
 pub const SWEEP_CHOICES: usize = 64;
 
 /// Bytes of one text in a sweep's document: longer settings are no help to a reader.
@@ -193,5 +194,5 @@ pub const SWEEP_TEXT_BYTES: usize = 4 << 10;
 /// Bytes of a text that is pasted to be explained: a log around an error is less.
 pub const PASTED_BYTES: usize = 1 << 20;
 
-/// Bytes of a model's `config.json`: published ones have some kilobytes.
+/// Bytes of a model's `config.json`: published ones have a few kilobytes.
 pub const MODEL_CONFIG_BYTES: usize = 1 << 20;

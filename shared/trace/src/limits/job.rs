@@ -41,7 +41,7 @@ impl Default for RecorderLimits {
 }
 
 impl RecorderLimits {
-    /// Returns the limits for an output that somebody watches. An event waits 25 ms on average until it is written, a
+    /// Returns the limits for an output that a person watches. An event waits 25 ms on average until it is written, a
     /// tenth of the time that it may take to the page; at 50,000 events a second chunks have 2,500 events, which still
     /// pack well.
     pub fn live() -> Self {
@@ -49,19 +49,19 @@ impl RecorderLimits {
     }
 }
 
-/// Milliseconds after which a full disk is tried again, by recordings and by what waits for a server: soon for somebody who
-/// has just made room, and no load for a disk that stays full.
+/// Milliseconds after which a full disk is tried again, by recordings and by what waits for a server: soon for a person
+/// who has just made room, and no load for a disk that stays full.
 pub const FULL_DISK_MILLIS: u64 = 1_000;
 
-/// Bytes of a recording that wait for room on its disk: the chunks that did not fit, and what makes the rest readable. Beyond
-/// them no events are kept, and beyond twice as many the file ends. Some hours of marks and samples.
+/// Bytes of a recording that wait for room on its disk: the chunks that did not fit, and what makes the rest readable.
+/// Beyond them no events are kept, and beyond twice as many the file ends. A few hours of marks and samples.
 pub const FULL_DISK_BYTES: usize = 8 << 20;
 
 /// Limits and timeouts of one publisher in its job.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishLimits {
-    /// Bytes of unacknowledged batches in memory. Some seconds of a busy job (three million events at ten bytes each),
-    /// and little beside the memory of a training job.
+    /// Bytes of unacknowledged batches in memory. A few seconds of a busy job (three million events at ten bytes each),
+    /// and little compared with the memory of a training job.
     pub memory_bytes: u64,
     /// Bytes of batches in files, once memory is full: some three hours without the server at 10,000 events a second.
     pub spool_bytes: u64,

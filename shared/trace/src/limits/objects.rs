@@ -12,20 +12,22 @@ pub struct ObjectLimits {
     pub parts: usize,
     /// Bytes that are read from the disk at once, so that no part takes more memory than it has bytes.
     pub read_bytes: usize,
-    /// Bytes of a part that are handed to a connection at once. What moves is counted in these, so a line is taken to stand
-    /// still below 2 KiB a second.
+    /// Bytes of a part that are handed to a connection at once. Progress is counted in these, so a connection counts as
+    /// stalled below 2 KiB a second.
     pub piece_bytes: usize,
-    /// Seconds in which a part has to move: the connection takes another piece of it, or the answer comes. A line may be slow
-    /// for hours, but one that carries nothing for so long does not come back by itself.
+    /// Seconds within which a part must make progress: the connection takes another piece of it, or the answer comes. A
+    /// connection may be slow for hours, but one without progress for this long does not recover by itself.
     pub stall_seconds: u64,
-    /// Bytes a second at which what was taken of a part reaches the object store at least. A system or a proxy may take a whole
-    /// part at once, and nobody tells how much of it is on its way: an answer is awaited for as long as this takes, or for as
-    /// long again as the connection took. Four parts at this rate are 2 Mbit/s; on a slower line the connection takes longer.
+    /// The least rate in bytes a second at which buffered bytes of a part are taken to reach the object store. A system
+    /// or a proxy may buffer a whole part at once, and how much of it is on its way is unknown: an answer is awaited
+    /// for as long as the part takes at this rate, or for as long again as the connection took. Four parts at this rate
+    /// are 2 Mbit/s; on a slower line the connection takes longer.
     pub least_bytes_per_second: u64,
-    /// Seconds after which a failed request is not repeated as it is. Longer than a stall, so that a connection that was
-    /// dropped in silence costs one repetition.
+    /// Seconds after which a failed request is not repeated unchanged. Longer than a stall, so that a connection that
+    /// was dropped in silence costs one repetition.
     pub repeat_seconds: u64,
-    /// Times that a part is begun before its upload fails. Each time a connection may be new, and the signature is.
+    /// Times that a part is begun before its upload fails. Each attempt has a new signature, and may have a new
+    /// connection.
     pub attempts: usize,
     /// Seconds for a request that moves little: a page of a listing, a small object, a deletion, the end of an upload. With its
     /// repetitions, and less than a browser, a proxy or a command waits for an answer.

@@ -2,7 +2,7 @@
 
 use super::ImportLimits;
 
-/// Bytes of a URL that a link asks the page to open. Signed URLs of object stores have some two thousand.
+/// Bytes of a URL that a link asks the page to open. Signed URLs of object stores have about two thousand.
 pub const ADDRESS_BYTES: usize = 8_192;
 
 /// Bytes of a trace that another site hands to the page in a message. It is in the memory of both pages at once.
@@ -81,16 +81,16 @@ pub const FOLDING_PARTS: usize = 64;
 /// Bytes of a part of a path in such a rule.
 pub const FOLDING_PART_BYTES: usize = 256;
 
-/// Steps in one answer: more than a screen has columns, and some MB as a message.
+/// Steps in one answer: more than a screen has columns, and a few MB as a message.
 pub const STEPS: usize = 50_000;
 
 /// The most rows in each group of a list of matches. People look through such a list and do not read it to its end.
 pub const FOUND_ROWS: u32 = 500;
 
-/// Rules of the user's own that decide categories. Their numbers share a byte with those of the built-in rules.
+/// The user's own rules that decide categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;
 
-/// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
+/// Columns of a heatmap: more than any screen has. Each takes a few kilobytes while it is kept.
 pub const HEATMAP_COLUMNS: u32 = 1 << 14;
 
 /// Rows of a heatmap: as many as a tall screen has pixels.

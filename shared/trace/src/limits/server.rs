@@ -23,7 +23,7 @@ pub struct ServerLimits {
     pub head_seconds: u64,
     /// Seconds for open connections to end when the server stops.
     pub drain_seconds: u64,
-    /// Sessions, above which the oldest make room: each takes some KiB of memory, whether it runs or not.
+    /// Sessions, above which the oldest make room: each takes a few KiB of memory, whether it runs or not.
     pub sessions: usize,
     /// Seconds between two times that the catalogue is saved: it is a cache, and 60 MB long for 100,000 sessions.
     pub catalogue_seconds: u64,
@@ -39,8 +39,8 @@ pub struct ServerLimits {
     /// Seconds to receive the hello of a socket or of a request: a strong token or an accepted hello comes within one round
     /// trip of an honest client.
     pub hello_seconds: u64,
-    /// Bytes of a hello, and so of what is held of a client before its hello was accepted. The longest part is the header
-    /// of a recording: names, devices and settings, some KiB.
+    /// Bytes of a hello, and so of what is held of a client before its hello was accepted. The longest part is the
+    /// header of a recording: names, devices and settings, a few KiB.
     pub hello_bytes: usize,
     /// Bytes of one WebSocket message of a client whose request carried no token. Collectors cut their messages into pieces
     /// of this length.
@@ -48,9 +48,9 @@ pub struct ServerLimits {
     /// Bytes a second that a client must send or read on average while the server waits for it: a hundredth of the slowest
     /// mobile connection.
     pub least_bytes_per_second: u64,
-    /// Downloads of sessions at once, each with a thread and some MiB of memory.
+    /// Downloads of sessions at once, each with a thread and a few MiB of memory.
     pub downloads: usize,
-    /// Seconds without a byte read after which a download gives way to another one if there are too many.
+    /// Seconds without a byte read after which a download is ended in favour of another one if there are too many.
     pub stall_seconds: u64,
     /// Seconds that a download waits for others to end.
     pub turn_seconds: u64,
@@ -84,7 +84,7 @@ pub struct ServerLimits {
     /// Packed bytes of a session's names (strings, frames, stacks, tags): as many as a recorder produces at its own
     /// limits.
     pub symbols_bytes: u64,
-    /// Bytes of memory for what is tracked of a session's devices: some million blocks, including the parts of states
+    /// Bytes of memory for what is tracked of a session's devices: a few million blocks, including the parts of states
     /// that have not all come. Checked before a batch is stored.
     pub state_bytes: usize,
     /// Bytes of memory for what is tracked of all sessions that are being recorded. When they need more, those that use more
@@ -92,7 +92,7 @@ pub struct ServerLimits {
     pub states_bytes: usize,
     /// Unpacked bytes of one batch: 255 times [`WireLimits::batch_bytes`], which LZ4 can't exceed.
     pub batch_plain_bytes: u64,
-    /// Bytes of batches that wait for one viewer. A viewer that is further behind reads from the store.
+    /// Bytes of batches that wait for one viewer. A viewer that lags further behind reads from the store.
     pub viewer_bytes: usize,
     /// Bytes of history for a late viewer: what a page holds with ease.
     pub history_bytes: u64,
@@ -101,8 +101,8 @@ pub struct ServerLimits {
     /// Bytes of all sessions together that are exported as pickles at once, which takes roughly 20 times as much memory. A
     /// larger session can't be exported.
     pub pickle_bytes: u64,
-    /// Devices of live sessions that have gauges of their own, the newest sessions first: some ten lines each, of which
-    /// a Prometheus server keeps the history.
+    /// Devices of live sessions that have gauges of their own, the newest sessions first: about ten lines each, of
+    /// which a Prometheus server keeps the history.
     pub gauge_devices: usize,
     /// Characters of each text in a metric's label.
     pub label_chars: usize,
@@ -189,7 +189,7 @@ pub struct ShareLimits {
     pub uploads: usize,
     /// Uploads that an address may begin at once, and how many more it may begin each second.
     pub begins: (usize, f64),
-    /// Links, some hundred bytes of memory each.
+    /// Links, a few hundred bytes of memory each.
     pub links: usize,
     /// Characters of a link's name.
     pub name_chars: usize,
@@ -208,20 +208,22 @@ pub struct ShareLimits {
     /// Parts for which an upload takes room before they arrive: the next one, and one more, so that parts that are sent without
     /// a pause don't ask for room each.
     pub parts_ahead: u64,
-    /// What divides the room into the most that unfinished uploads of one token may take: half of it, so that no token keeps
-    /// the others out with what it has begun. It bounds one upload, too.
+    /// The divisor of the room for what unfinished uploads of one token may take: half of it, so that no token can keep
+    /// the others out. It bounds one upload, too.
     pub unfinished_share: u64,
     /// Milliseconds that a request waits for another one to end that writes to the same upload: what a cut connection has sent
     /// is stored within this time.
     pub turn_millis: u64,
-    /// Seconds without a byte after which an upload is given up of which nothing has arrived: whoever begins one sends at once.
+    /// Seconds without a byte after which an upload that has received nothing is given up: a client that begins one
+    /// sends at once.
     pub empty_seconds: u64,
-    /// Seconds without a byte after which an upload gives way if there is no room for others: longer than a network is changed
-    /// or a server is started anew.
+    /// Seconds without a byte after which an upload is dropped if there is no room for others: longer than a change of
+    /// networks or a restart of a server takes.
     pub yield_seconds: u64,
     /// Seconds without a byte after which any upload is given up: a day, as a laptop may be closed overnight.
     pub idle_seconds: u64,
-    /// Seconds without a byte after which it is noted on the disk since when, so that a restart does not begin to count anew.
+    /// Seconds without a byte after which the time since then is noted on the disk, so that a restart does not count
+    /// from 0 again.
     pub note_seconds: u64,
     /// Seconds for which a trace without a link is kept: far more than it takes to make the link.
     pub orphan_seconds: u64,
@@ -288,7 +290,7 @@ pub struct AccessLimits {
     pub local_guesses: usize,
     /// Wrong tokens that this machine regains each second.
     pub local_guesses_per_second: f64,
-    /// Addresses of which failures are remembered, some KiB each; the one that was seen the longest ago is forgotten.
+    /// Addresses of which failures are remembered, a few KiB each; the one that was seen the longest ago is forgotten.
     pub addresses: usize,
     /// Tokens that are remembered of one address, of those that were right and of those that were wrong: as many as
     /// different jobs and people on one machine have.

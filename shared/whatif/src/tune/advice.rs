@@ -1,20 +1,20 @@
-//! What a search recommends.
+//! The recommendation of a search.
 
 use crate::AMPLE;
 use query::setting::left_out;
 use query::whatif::{Advice, Bounds, Goal, Outcome};
 use trace::text::Shown;
-use trace::units::{Bytes, Count, compared, counted, counted_as, told_apart};
+use trace::units::{Bytes, Count, compared, counted, counted_as, distinguished};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
 pub(super) const WORTH: u64 = 100;
 
-/// Said where a request is served that failed in the recording.
+/// Appended if a request is served that failed in the recording.
 const UNKNOWN: &str = "What the program would have requested next is not known, so the run ends there, and does not tell \
                        whether later requests would fit. A leak would only fail later.";
 
-/// Adds which of the recorded settings the line leaves out, so that whoever copies it knows.
-pub(super) fn beside(mut advice: Advice, recorded: &str) -> Advice {
+/// Adds to an advice which of the recorded settings its line leaves out.
+pub(super) fn with_omissions(mut advice: Advice, recorded: &str) -> Advice {
     let without = advice.conf.as_deref().map(|conf| left_out(recorded, conf)).unwrap_or_default();
     if !without.is_empty() {
         advice.cost += &format!(" It leaves out {} of the recorded settings.", Shown(&without.join(" and ")));
@@ -76,10 +76,14 @@ pub(super) fn advice(
         }
         Goal::Fit => return none("The recorded settings fit, without any retry.".to_owned()),
     };
-    Advice { conf: Some(conf.to_owned()), text, cost: cost(goal, reserved, calls) + &format!(" {}.", capital(&live)) }
+    Advice {
+        conf: Some(conf.to_owned()),
+        text,
+        cost: cost(goal, reserved, calls) + &format!(" {}.", capitalized(&live)),
+    }
 }
 
-/// Says what a setting costs beside its goal.
+/// Describes what a setting costs apart from its goal.
 fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
     let more_calls = calls.1 > calls.0;
     match goal {
@@ -103,10 +107,10 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
 
 fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     let needed = Bytes(bounds.served);
-    // The other bound, which stands beside this one, is that of the requests that were served.
+    // The other bound, shown next to this one, is that of the requests that were served.
     let with = if bounds.served > bounds.exact_fit { "with the request that failed, " } else { "" };
     if bounds.served > capacity {
-        let (needed, had) = told_apart(Bytes(bounds.served), Bytes(capacity));
+        let (needed, had) = distinguished(Bytes(bounds.served), Bytes(capacity));
         return format!(
             "No setting helps: {with}the run needs {needed} in live tensors at once, and the process can have {had}."
         );
@@ -118,7 +122,7 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
     )
 }
 
-fn capital(text: &str) -> String {
+fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -45,7 +45,7 @@ impl Candidate {
     }
 
     /// Returns the recorded settings with those options that are not at PyTorch's default in the candidate.
-    pub fn beside(&self, recorded: &str) -> String {
+    pub fn added_to(&self, recorded: &str) -> String {
         merged(recorded, &self.own())
     }
 
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!((conf.as_str(), candidate.options()), (want, options));
             assert!(AllocatorConfig::from_conf(&conf, &TORCH_2_11).is_ok(), "{conf}");
         }
-        let beside = many.beside("garbage_collection_threshold:0.50,max_non_split_rounding_mb:64");
-        assert!(beside.starts_with("garbage_collection_threshold:0.80,max_non_split_rounding_mb:64,"), "{beside}");
+        let conf = many.added_to("garbage_collection_threshold:0.50,max_non_split_rounding_mb:64");
+        assert!(conf.starts_with("garbage_collection_threshold:0.80,max_non_split_rounding_mb:64,"), "{conf}");
     }
 }

@@ -10,11 +10,11 @@ use allocator::Profile;
 
 /// Values of `max_split_size_mb` that are tried first. PyTorch takes none of 20 and below.
 const SPLITS: [u64; 7] = [32, 64, 128, 256, 512, 1024, 2048];
-/// Values of `max_non_split_rounding_mb`, beside the default of 20.
+/// Values of `max_non_split_rounding_mb`, besides the default of 20.
 const ROUNDINGS: [u64; 3] = [64, 256, 1024];
 /// Values of `roundup_power2_divisions`. PyTorch takes powers of two only.
 const DIVISIONS: [u64; 4] = [2, 4, 8, 16];
-/// Values of `large_segment_size_mb`, beside the default of 20.
+/// Values of `large_segment_size_mb`, besides the default of 20.
 const SEGMENTS: [u64; 4] = [40, 80, 160, 320];
 /// Hundredths of `garbage_collection_threshold`.
 const PERCENTS: [u64; 4] = [60, 70, 80, 90];
@@ -23,7 +23,7 @@ const BEST: usize = 3;
 /// Rounds of finer values.
 const FINER: u32 = 3;
 
-/// A candidate with what it came to.
+/// A candidate with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The settings.

@@ -1,4 +1,4 @@
-//! What a search found.
+//! The result of a search.
 
 use std::collections::hash_map::Entry;
 
@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 use query::whatif::{Bounds, Goal, Group, Outcome, Tuning};
 
-use super::advice::{WORTH, advice, beside};
+use super::advice::{WORTH, advice, with_omissions};
 use super::goal::{amount, rank};
 use super::search::Tried;
 
-/// Sorts and judges what was tried. `recorded` are the recorded settings and what they came to on the same device, of which
+/// Sorts and judges what was tried. `recorded` are the recorded settings and their outcome on the same device, of which
 /// the process can have `capacity` bytes.
 pub fn tuning(
     goal: Goal,
@@ -48,7 +48,7 @@ pub fn tuning(
     let (best_conf, best) = simplest(&groups, goal, recorded.fails())
         .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
         .unwrap_or_else(|| (recorded_conf.to_owned(), *recorded));
-    let advice = beside(advice(goal, (&best_conf, &best), recorded, (bounds, capacity)), recorded_conf);
+    let advice = with_omissions(advice(goal, (&best_conf, &best), recorded, (bounds, capacity)), recorded_conf);
     Tuning { goal, tried: tried.len() as u32, groups, advice }
 }
 

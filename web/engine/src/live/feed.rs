@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use trace::limits::{LiveLimits, WireLimits};
 use wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
 
-/// The number of status messages that the event rate is computed from: some seconds.
+/// The number of status messages that the event rate is computed from: a few seconds.
 const REPORTS: usize = 4;
 
 /// Why a connection can't be used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FeedFault {
     /// The bytes are no stream of messages, or a batch is missing: a new connection continues after the last batch.
     Broken,
     /// The server refuses.
@@ -43,7 +43,7 @@ pub struct Feed {
     is_paused: bool,
     /// The server's count of events in its first status since the pause began.
     paused_at: Option<u64>,
-    fault: Option<Fault>,
+    fault: Option<FeedFault>,
 }
 
 impl Default for Feed {
@@ -78,7 +78,7 @@ impl Feed {
 
     /// Reads bytes from the connection. Calls `read` with the chunks of each new batch, and with the time at which it was
     /// sent by the collector's clock, if that is known.
-    pub fn push(&mut self, bytes: &[u8], read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
+    pub fn push(&mut self, bytes: &[u8], read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), FeedFault> {
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(&WireLimits::default()));
         let result = decoder.push(bytes, &mut |message| {
             // Nothing after a fault is trustworthy.
@@ -89,17 +89,17 @@ impl Feed {
         self.decoder = decoder;
         match self.fault.clone() {
             Some(fault) => Err(fault),
-            None => result.map_err(|_| Fault::Broken),
+            None => result.map_err(|_| FeedFault::Broken),
         }
     }
 
-    fn handle(&mut self, message: Message<'_>, read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
+    fn handle(&mut self, message: Message<'_>, read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), FeedFault> {
         match message {
             Message::Batch(_) | Message::Skipped(_) if self.is_paused => {}
             Message::Batch(Batch { seq, sent_us, chunks }) => {
                 let next = self.after.saturating_add(1);
                 if seq > next {
-                    return Err(Fault::Broken);
+                    return Err(FeedFault::Broken);
                 }
                 // A batch that arrives twice counts once. Long names and states have batches of their own, number 0.
                 if seq == next || seq == 0 {
@@ -128,7 +128,7 @@ impl Feed {
                 }
             }
             Message::Refused(Refused { code, message, retry }) => {
-                return Err(Fault::Refused { message, retry, wants_token: code == Code::Token });
+                return Err(FeedFault::Refused { message, retry, wants_token: code == Code::Token });
             }
             // From a later build, or not for a viewer.
             _ => {}
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// Pushes messages. Returns the chunks that were read, and the result.
-    fn push(feed: &mut Feed, messages: &[Message<'_>]) -> (String, Result<(), Fault>) {
+    fn push(feed: &mut Feed, messages: &[Message<'_>]) -> (String, Result<(), FeedFault>) {
         let mut taken = String::new();
         let result = feed.push(&bytes(messages), &mut |chunks, _| taken += std::str::from_utf8(chunks).unwrap());
         (taken, result)
@@ -237,7 +237,7 @@ mod tests {
         let cases = [
             (vec![batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
             (vec![batch(1, b"a"), batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
-            (vec![batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
+            (vec![batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(FeedFault::Broken), 1),
             (vec![batch(1, b"a"), skipped(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
             (vec![skipped(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
             (vec![skipped(1, 7), batch(0, b"h"), batch(0, b"i"), batch(7, b"g")], "hig", Ok(()), 7),
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(asks_after(&mut feed), 1);
         feed.push(&bytes(&[batch(2, b"b")]), &mut |chunks, _| taken.extend_from_slice(chunks)).unwrap();
         assert_eq!(taken, b"ab");
-        assert_eq!(feed.push(b"\xff\xff\xff\xff\0\0\0\0", &mut |_, _| {}), Err(Fault::Broken));
+        assert_eq!(feed.push(b"\xff\xff\xff\xff\0\0\0\0", &mut |_, _| {}), Err(FeedFault::Broken));
         assert_eq!(asks_after(&mut feed), 2, "and the next connection continues after it");
         assert_eq!(push(&mut feed, &[batch(3, b"c")]), ("c".to_owned(), Ok(())));
     }
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_refusal_carries_the_reason() {
         let refused = |code, retry| Message::Refused(Refused { code, message: "No.".to_owned(), retry });
-        let fault = |retry, wants_token| Err(Fault::Refused { message: "No.".to_owned(), retry, wants_token });
+        let fault = |retry, wants_token| Err(FeedFault::Refused { message: "No.".to_owned(), retry, wants_token });
         for (message, want) in [
             (refused(Code::Token, false), fault(false, true)),
             (refused(Code::Session, false), fault(false, false)),

@@ -20,10 +20,10 @@ use query::{Answer, Query};
 use trace::limits::LiveLimits;
 use wire::SessionState;
 
-use self::feed::{Fault, Feed};
+use self::feed::{Feed, FeedFault};
 use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};
 use self::session::WatchedSession;
-use self::socket::{Event, Socket, Timer};
+use self::socket::{Socket, SocketEvent, Timer};
 use crate::entry::{now, post};
 use protocol::message::{Connection, FromWorker, LiveStatus};
 
@@ -172,9 +172,9 @@ impl Watcher {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: SocketEvent) {
         match event {
-            Event::Opened => {
+            SocketEvent::Opened => {
                 let hello = self.feed.begin(&self.token);
                 self.connection = Connection::Open;
                 if let Some(socket) = &self.socket {
@@ -182,8 +182,8 @@ impl Watcher {
                 }
                 self.send_status();
             }
-            Event::Received(bytes) => self.receive(&bytes),
-            Event::Closed => self.lost(),
+            SocketEvent::Received(bytes) => self.receive(&bytes),
+            SocketEvent::Closed => self.lost(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Watcher {
                     self.end();
                 }
             }
-            Err(Fault::Refused { message, retry: false, wants_token }) => {
+            Err(FeedFault::Refused { message, retry: false, wants_token }) => {
                 self.refuse(message, wants_token);
             }
             Err(_) => self.lost(),

@@ -27,7 +27,7 @@ pub fn retry_seconds(tries: u32, chance: f64) -> u32 {
 }
 
 /// The difference between the clocks of collector and browser that is not corrected, in microseconds: clocks that are
-/// synchronized over the network differ by some milliseconds.
+/// synchronized over the network differ by a few milliseconds.
 const TOLERATED_US: i64 = 2_000_000;
 
 /// The difference between this browser's clock and the collector's, in microseconds.

@@ -39,8 +39,8 @@ impl WatchedSession {
     /// Extends the session by what was read. Returns what changed; `None` if nothing did.
     pub fn refresh(&mut self) -> Option<Update> {
         let before = self.selected.and_then(|(device, id)| {
-            let life = self.life(device, id)?;
-            Some((device, id, life))
+            let identity = self.identity(device, id)?;
+            Some((device, id, identity))
         });
         let grown = self.session.refresh()?;
         let mut trims = Vec::new();
@@ -52,9 +52,9 @@ impl WatchedSession {
                 *trim = Trim { events: trimmed.events, us: trimmed.span_us as f64 };
             }
         }
-        let kept = before.and_then(|(device, was, life)| {
+        let kept = before.and_then(|(device, was, identity)| {
             let events = trims.get(device as usize).filter(|trim| trim.events > 0)?.events;
-            Some(Kept { device, was, is: self.find(device, life, events) })
+            Some(Kept { device, was, is: self.find(device, identity, events) })
         });
         let oom = grown.oom.map(|(device, position)| Failed {
             device: device as u32,
@@ -111,18 +111,20 @@ impl WatchedSession {
     }
 
     /// Returns what identifies an allocation when numbers change.
-    fn life(&mut self, device: u32, id: u32) -> Option<Life> {
+    fn identity(&mut self, device: u32, id: u32) -> Option<AllocationIdentity> {
         match self.session.answer(device as usize, &Query::Allocation(AllocationQuery { id })) {
-            Answer::Allocation(detail) => Some(Life { address: detail.address.0, allocated_at: detail.allocated_at }),
+            Answer::Allocation(detail) => {
+                Some(AllocationIdentity { address: detail.address.0, allocated_at: detail.allocated_at })
+            }
             _ => None,
         }
     }
 
     /// Returns the new number of an allocation after `events` events were dropped; `None` if it was dropped too.
-    fn find(&mut self, device: u32, life: Life, events: u32) -> Option<u32> {
-        match life.allocated_at.and_then(|at| at.checked_sub(events)).filter(|at| *at > 0) {
+    fn find(&mut self, device: u32, identity: AllocationIdentity, events: u32) -> Option<u32> {
+        match identity.allocated_at.and_then(|at| at.checked_sub(events)).filter(|at| *at > 0) {
             Some(at) => self.allocated_by(device, at),
-            None => self.live_at_start(device, life.address),
+            None => self.live_at_start(device, identity.address),
         }
     }
 
@@ -151,21 +153,21 @@ impl WatchedSession {
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;
-            let life = self.life(device, middle)?;
-            if life.allocated_at.is_none() && life.address < address {
+            let identity = self.identity(device, middle)?;
+            if identity.allocated_at.is_none() && identity.address < address {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        let found = if low < count { self.life(device, low)? } else { return None };
+        let found = if low < count { self.identity(device, low)? } else { return None };
         (found.allocated_at.is_none() && found.address == address).then_some(low)
     }
 }
 
 /// Identifies an allocation.
 #[derive(Clone, Copy)]
-struct Life {
+struct AllocationIdentity {
     address: u64,
     /// The position right after it was made; `None` if it existed before the trace.
     allocated_at: Option<u32>,

@@ -7,7 +7,7 @@ use web_sys::{BinaryType, MessageEvent, WebSocket};
 use crate::entry::scope;
 
 /// An event of a socket.
-pub enum Event {
+pub enum SocketEvent {
     /// The socket is open.
     Opened,
     /// Bytes arrived.
@@ -26,18 +26,18 @@ pub struct Socket {
 
 impl Socket {
     /// Opens a socket; `None` if the browser refuses the URL.
-    pub fn open(url: &str, handle: impl Fn(Event) + Copy + 'static) -> Option<Self> {
+    pub fn open(url: &str, handle: impl Fn(SocketEvent) + Copy + 'static) -> Option<Self> {
         let socket = WebSocket::new(url).ok()?;
         socket.set_binary_type(BinaryType::Arraybuffer);
-        let on_open = Closure::<dyn FnMut(JsValue)>::new(move |_| handle(Event::Opened));
+        let on_open = Closure::<dyn FnMut(JsValue)>::new(move |_| handle(SocketEvent::Opened));
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if let Some(bytes) = event.data().dyn_ref::<ArrayBuffer>() {
-                handle(Event::Received(Uint8Array::new(bytes).to_vec()));
+                handle(SocketEvent::Received(Uint8Array::new(bytes).to_vec()));
             }
         });
         // Follows every error as well. Handled a moment later, because the handler drops this socket.
         let on_close = Closure::<dyn FnMut(JsValue)>::new(move |_| {
-            soon(move || handle(Event::Closed));
+            soon(move || handle(SocketEvent::Closed));
         });
         socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
         socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -45,7 +45,7 @@ impl Socket {
         Some(Self { socket, _on_open: on_open, _on_message: on_message, _on_close: on_close })
     }
 
-    /// Sends bytes. If that fails, the connection is lost, and [`Event::Closed`] follows.
+    /// Sends bytes. If that fails, the connection is lost, and [`SocketEvent::Closed`] follows.
     pub fn send(&self, bytes: &[u8]) {
         let _ = self.socket.send_with_u8_array(bytes);
     }

@@ -9,7 +9,7 @@ use session::preview;
 use trace::limits::ImportLimits;
 
 use super::link::{Link, Trouble, changed};
-use super::{arrived, complete, pictured, report, rest, show, stopped};
+use super::{arrived, complete, first_picture_drawn, report, rest, show, stopped};
 use crate::entry::{REPORT_EVERY_MS, build, keep, now, post, rate};
 use crate::reader::Bytes;
 
@@ -63,7 +63,7 @@ pub async fn run(link: Rc<Link>) -> Result<(), String> {
             Err(trouble) => return Err(sentence(trouble)),
         }
     }
-    // Indexing takes a moment in which nothing is answered.
+    // Indexing takes a moment, in which no question is answered.
     rest(0).await;
     let Download { importer, is_shown, .. } = download;
     match build(importer, &mut |_| {}) {
@@ -166,7 +166,7 @@ impl Download {
         show(preview, Rc::clone(&self.link), self.at, total);
         self.is_shown = true;
         arrived(head);
-        pictured().await;
+        first_picture_drawn().await;
         Ok(())
     }
 }

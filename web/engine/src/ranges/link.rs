@@ -10,7 +10,7 @@ use web_sys::{ReadableStream, Response};
 use crate::entry::scope;
 use crate::reader::Bytes;
 
-/// Where a shared trace is, and what admits to it.
+/// The address of a shared trace, and the credentials for it.
 pub struct Link {
     /// Its URL.
     pub url: String,
@@ -30,7 +30,7 @@ pub struct Part {
     pub is_partial: bool,
 }
 
-/// Why there is no such part.
+/// Why a part can't be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The server can't be reached, or is busy: another attempt may succeed.
@@ -80,7 +80,7 @@ impl Link {
     }
 }
 
-/// What a server says that doesn't fit what it said before.
+/// Returns the error for an answer that contradicts an earlier one of the server.
 pub fn changed() -> Trouble {
     Trouble::Refused("The server sent another part of this trace than it was asked for. Reload the page.".to_owned())
 }

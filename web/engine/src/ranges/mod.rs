@@ -1,9 +1,10 @@
-//! Opens a shared trace by range requests: shows what its first preview tells after one of them, downloads the rest, and
-//! then answers from the whole trace.
+//! Opens a shared trace by range requests: shows its first preview after one of them, downloads the rest, and then
+//! answers from the whole trace.
 //!
-//! Until then a question is answered from the previews as well as they can, and refused if only the whole trace can answer
-//! it: a question that is never answered would keep a view from asking its next one. [`Detail::revision`] tells the page to
-//! ask again. When a part of the trace is asked for whose preview lies further behind, that preview is requested at once.
+//! Until then a question is answered from the previews as well as they can, and refused if only the whole trace can
+//! answer it: a question that is never answered would keep a view from asking its next one. [`Detail::revision`] makes
+//! the page ask again. When a part of the trace is asked for whose preview comes later in the file, that preview is
+//! requested at once.
 
 mod download;
 mod link;
@@ -23,7 +24,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 pub use self::link::Link;
 use crate::entry::{keep, post, scope};
 
-/// A preview that begins within so many bytes is about to arrive anyway.
+/// A preview that begins within this many bytes is about to arrive anyway.
 const NEAR_BYTES: u64 = 256 << 10;
 /// Previews that are requested out of turn at once.
 const MOST_REQUESTS: usize = 2;
@@ -31,7 +32,7 @@ const MOST_REQUESTS: usize = 2;
 /// Milliseconds after which the download goes on, whether or not the page has drawn its first picture.
 const MOST_WAIT_MS: i32 = 2_000;
 
-/// Said where only the whole trace has the answer.
+/// The answer to questions that only the whole trace can answer.
 const LOADING: &str = "This needs the whole trace, which is still loading.";
 const STOPPED: &str = "This needs the whole trace, whose download stopped.";
 
@@ -43,7 +44,7 @@ struct Shown {
     /// Previews that have been requested out of turn.
     requested: Vec<Range<u64>>,
     /// Lets the download go on: after the first picture, and after it stopped.
-    go_on: Option<Function>,
+    resume: Option<Function>,
 }
 
 thread_local! {
@@ -73,7 +74,7 @@ pub fn answer(device: u32, query: &Query) -> Option<Answer> {
 
 /// Lets the download go on.
 pub fn continue_download() {
-    let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.go_on.take()));
+    let resolve = SHOWN.with_borrow_mut(|shown| shown.as_mut().and_then(|shown| shown.resume.take()));
     if let Some(resolve) = resolve {
         // A promise can be resolved at any time.
         let _ = resolve.call0(&JsValue::NULL);
@@ -121,7 +122,7 @@ fn with_shown(act: impl FnOnce(&mut Shown)) {
 fn show(preview: Preview, link: Rc<Link>, done: u64, total: u64) {
     post(&FromWorker::Loaded(Box::new(preview.summary().clone())));
     let detail = Detail { done, total, revision: 0, state: DetailState::Loading };
-    let shown = Shown { preview, link, detail, requested: Vec::new(), go_on: None };
+    let shown = Shown { preview, link, detail, requested: Vec::new(), resume: None };
     shown.post();
     SHOWN.set(Some(shown));
 }
@@ -143,10 +144,10 @@ fn arrived(head: &[u8]) -> bool {
 
 /// Waits until the page has drawn the first picture, which would otherwise share the network and the processor with the
 /// download; but not for long.
-async fn pictured() {
+async fn first_picture_drawn() {
     let wait = Promise::new(&mut |resolve, _| {
         let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, MOST_WAIT_MS);
-        with_shown(|shown| shown.go_on = Some(resolve.clone()));
+        with_shown(|shown| shown.resume = Some(resolve.clone()));
     });
     // It is only ever resolved.
     let _ = JsFuture::from(wait).await;
@@ -165,7 +166,7 @@ fn report(done: u64) {
 async fn stopped(why: String) {
     let wait = Promise::new(&mut |resolve, _| {
         with_shown(|shown| {
-            shown.go_on = Some(resolve);
+            shown.resume = Some(resolve);
             shown.detail.state = DetailState::Stopped(why.clone());
             // Refused questions get another sentence.
             shown.detail.revision = shown.detail.revision.wrapping_add(1);
@@ -188,7 +189,7 @@ fn complete(session: Session) {
     }
 }
 
-/// Waits for some milliseconds; 0 lets other messages come first.
+/// Waits for a few milliseconds; 0 lets other messages come first.
 async fn rest(milliseconds: i32) {
     let wait = Promise::new(&mut |resolve, _| {
         // Without timers there is no pause.

@@ -50,7 +50,7 @@ pub(crate) fn repeat(data: &[u8]) {
         assert!(check.equal <= check.requests && check.requests == requests.len() as u64);
     }
     let small = terms.on(u64::from(capacity) << 21);
-    if let Ok((outcome, course)) = requests.run_course(&small) {
+    if let Ok((outcome, course)) = requests.run_with_curve(&small) {
         assert_eq!(requests.run(&small).unwrap(), outcome);
         assert!(course.events.is_sorted() && course.events.len() == course.reserved.len());
     }
