@@ -9,14 +9,13 @@ use std::time::Duration;
 use trace::limits::AccessLimits;
 use trace::units::counted;
 
+use super::entry::ANYONE;
 use super::peer_user::{PeerSocket, Users};
 use super::token::Token;
 use super::tokens::Tokens;
 use super::{Caller, Denied, Grant, TokenEntry, fresh_token};
 use crate::clock::now_us;
 
-/// The name of every grant on a server that was given no tokens. No token of an operator has it.
-pub(super) const ANYONE: &str = "open";
 /// The name of the token of a server that has one.
 const DEFAULT: &str = "default";
 /// The time between two looks at the tokens file. A change is read at the second look that finds it unchanged.

@@ -24,7 +24,7 @@ use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
 use super::{UNUSABLE, refuse, show_as};
-use crate::announcement::host;
+use crate::host_name::host_name;
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 use recorder::cuda::CudaDriver;
@@ -226,7 +226,7 @@ impl Run {
                 name: self.title.as_deref().unwrap_or(workload.name),
                 job: live.as_ref().and_then(|_| std::env::var(JOB_VARIABLE).ok()).unwrap_or_default(),
                 // Without the host's name, the file is the same on every machine.
-                host: live.as_ref().map(|_| host()).unwrap_or_default(),
+                host: live.as_ref().map(|_| host_name()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
             };

@@ -5,7 +5,6 @@
 
 mod access_log;
 mod app;
-pub(crate) mod assets;
 mod client_io;
 mod coding;
 mod connections;
@@ -48,7 +47,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::App;
-pub use assets::{Asset, has_page, set_page};
 pub use connections::listen;
 pub use embedding::Embedding;
 pub use host::Hosts;

@@ -27,8 +27,8 @@ use super::line::{self, within};
 use super::parts::Parts;
 use super::uploads::{Upload, UploadQueue};
 use super::{Archive, Sealed};
-use crate::announcement::host;
 use crate::brief_lock::{BriefLock, assert_none_held};
+use crate::host_name::host_name;
 use crate::store::files::{Files, replace};
 use crate::store::layout::{
     LEASE, LOG, MARKS, OWNER, SEGMENTS, marks_path, parse_log, parse_sealed, pending_path, sealed_path, session_folder,
@@ -108,7 +108,7 @@ impl ObjectArchive {
         let own = Holder {
             folder: owner_of(&*files).map_err(|error| failed(&error))?,
             run: random_id().map_err(|error| failed(&error))?,
-            host: host(),
+            host: host_name(),
             pid: std::process::id(),
             renewals: 0,
         };
