@@ -25,7 +25,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, place: Op
         }
     }
     // Everything received is stored by now, so the collector may disconnect.
-    let _place = conversation.into_place();
+    let _permit = conversation.into_permit();
     tokio::select! {
         () = socket.close() => {}
         () = closed(place.as_ref()) => {}

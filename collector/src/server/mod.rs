@@ -166,7 +166,7 @@ async fn sweep(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
         let sweep = move || {
             sessions.sweep();
             if let Some(shares) = shares {
-                shares.sweep(sessions.kept_now_us());
+                shares.sweep(sessions.retention_now_us());
             }
         };
         // The next interval tries again.
