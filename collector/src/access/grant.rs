@@ -1,4 +1,4 @@
-//! As whom a request or a connection acts.
+//! The rights of a request or a connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -20,7 +20,7 @@ impl Seat {
         Self { token, session: session.to_owned(), linger, has_ended: false }
     }
 
-    /// Notes that the session has ended: its place is free as soon as this connection is closed.
+    /// Notes that the session has ended: it no longer counts as soon as this connection is closed.
     pub fn end(&mut self) {
         self.has_ended = true;
     }

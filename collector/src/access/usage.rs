@@ -1,4 +1,4 @@
-//! What the sessions of one token use now.
+//! The current usage of one token: live sessions and rates.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,14 @@ pub(super) struct Usage(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
-    live: HashMap<String, Live>,
+    live: HashMap<String, LiveSession>,
     begun: Allowance,
     events: Allowance,
 }
 
 /// A session that counts as live.
 #[derive(Debug, Default)]
-struct Live {
+struct LiveSession {
     connections: usize,
     /// Until when it counts without a connection.
     until: Option<Instant>,

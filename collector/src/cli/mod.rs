@@ -92,9 +92,9 @@ enum Command {
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
-    Budget(Box<budget::Budget>),
+    Budget(Box<budget::BudgetCommand>),
     /// Run a workload on a simulated device or a GPU, and report on its memory
-    Run(run::Run),
+    Run(run::RunCommand),
     /// Run a workload for each value of a parameter, and find the largest that fits
     Sweep(sweep::Sweep),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
