@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Keys, create_private_folder, is_private_folder, read_own, write_private};
 use crate::clock::now_us;
+use crate::host_name::host_name;
 
 /// The folder of announcements in the user's state folder.
 const FOLDER: &str = "servers";
@@ -92,13 +93,6 @@ pub fn announcements(state: &Path) -> PathBuf {
     state.join(FOLDER)
 }
 
-/// Returns the name of this machine; empty if the system does not tell.
-pub fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok()));
-    name.map(|name| name.trim().to_owned()).unwrap_or_default()
-}
-
 /// Returns the token that every request to a server needs, if a server of this user at that address announced one.
 pub fn token_at(address: &str) -> Option<String> {
     let found = known(&state_folder()?).ok()?.into_iter().find(|found| found.is_at(address));
@@ -114,7 +108,7 @@ impl Announcement {
         let own = Self {
             address: format!("http://{address}"),
             pid,
-            host: host(),
+            host: host_name(),
             started_us: now_us(),
             secret: keys.map(|keys| keys.secret.clone()),
             token: keys.and_then(|keys| keys.token.clone()),
@@ -186,7 +180,7 @@ fn known(state: &Path) -> Result<Vec<Announcement>, String> {
         return Ok(Vec::new());
     }
     let mut found: Vec<_> = all(&folder).map(|(_, found)| found).collect();
-    found.retain(|found| found.host == host());
+    found.retain(|found| found.host == host_name());
     found.sort_by_key(|found| std::cmp::Reverse(found.started_us));
     Ok(found)
 }
@@ -237,13 +231,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path();
         assert_eq!(Announcement::newest(state), Ok(None));
-        let old = of(format!("http://{}", answering(OK)), host(), 1);
+        let old = of(format!("http://{}", answering(OK)), host_name(), 1);
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         put(state, "1.json", &old);
-        put(state, "2.json", &of(format!("http://{closed}"), host(), 2));
-        put(state, "3.json", &of(format!("http://{}", answering("HTTP/1.1 404 Not Found\r\n\r\n")), host(), 3));
+        put(state, "2.json", &of(format!("http://{closed}"), host_name(), 2));
+        put(state, "3.json", &of(format!("http://{}", answering("HTTP/1.1 404 Not Found\r\n\r\n")), host_name(), 3));
         put(state, "4.json", &of(format!("http://{}", answering(OK)), "another machine".to_owned(), 4));
-        put(state, "5.json", &of("http://192.0.2.1:7070".to_owned(), host(), 5));
+        put(state, "5.json", &of("http://192.0.2.1:7070".to_owned(), host_name(), 5));
         fs::write(state.join(FOLDER).join("6.json"), "{").unwrap();
         assert_eq!(Announcement::newest(state), Ok(Some(old)));
     }
@@ -253,7 +247,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (state, address) = (folder.path(), answering(OK));
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        put(state, "1.json", &of(format!("http://{closed}"), host(), 9));
+        put(state, "1.json", &of(format!("http://{closed}"), host_name(), 9));
         let keys = Keys { secret: "secret".to_owned(), token: Some("token".to_owned()) };
         let announced = Announcement::publish(state, address, Some(&keys)).unwrap();
         let found = Announcement::newest(state).unwrap().unwrap();
@@ -278,7 +272,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let (state, servers) = (folder.path(), folder.path().join(FOLDER));
-        put(state, "1.json", &of(format!("http://{}", answering(OK)), host(), 1));
+        put(state, "1.json", &of(format!("http://{}", answering(OK)), host_name(), 1));
         assert!(Announcement::newest(state).unwrap().is_some());
         fs::set_permissions(&servers, fs::Permissions::from_mode(0o755)).unwrap();
         let refused = Announcement::publish(state, answering(OK), None).unwrap_err();
@@ -289,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_token_is_for_the_very_address_that_was_announced() {
-        let announced = of("http://127.0.0.1:7070".to_owned(), host(), 1);
+        let announced = of("http://127.0.0.1:7070".to_owned(), host_name(), 1);
         for (address, is_at) in [
             ("http://127.0.0.1:7070", true),
             (" http://127.0.0.1:7070/ ", true),

@@ -2,12 +2,14 @@
 
 pub mod access;
 pub mod announcement;
+pub mod assets;
 mod brief_lock;
 pub mod bus;
 pub mod cli;
 pub mod clock;
 pub mod driver;
 mod file_name;
+mod host_name;
 pub mod ingest;
 mod offline;
 pub mod picture;

@@ -1,4 +1,4 @@
-//! The page's folders import each other in one direction only.
+//! The folders of the page and of the collector import each other in one direction only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,9 +7,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use tests::workspace;
 
-/// Each folder (or file) of `web/src` with those that it may import. A folder may only name folders above it in this
-/// table, so there can be no circle. `protocol` stands for the messages between the page and its engine.
-const LAYERS: [(&str, &[&str]); 16] = [
+/// Folders (or files), each with those that it may import. A folder may only name folders above it in its table, so there
+/// can be no circle.
+type Layers = &'static [(&'static str, &'static [&'static str])];
+
+/// The layers of `web/src`. `protocol` stands for the messages between the page and its engine.
+const WEB: Layers = &[
     ("protocol", &[]),
     ("browser", &[]),
     ("crash", &["browser"]),
@@ -26,6 +29,66 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("shell", &["protocol", "browser", "model", "hooks", "worker", "widgets", "theme", "source", "views"]),
     ("share", &["protocol", "browser", "model", "hooks", "worker", "widgets", "source", "shell"]),
     ("app", &["browser", "model", "hooks", "render", "theme", "source", "address", "views", "input", "shell", "share"]),
+];
+
+/// The layers of `collector/src`.
+const COLLECTOR: Layers = &[
+    ("assets", &[]),
+    ("brief_lock", &[]),
+    ("clock", &[]),
+    ("driver", &[]),
+    ("file_name", &[]),
+    ("host_name", &[]),
+    ("picture", &[]),
+    ("script", &[]),
+    ("size", &[]),
+    ("access", &["clock", "size"]),
+    ("announcement", &["access", "clock", "host_name"]),
+    ("bus", &["brief_lock"]),
+    ("offline", &["assets"]),
+    ("store", &["brief_lock", "host_name"]),
+    ("workloads", &["driver"]),
+    ("remote", &["store"]),
+    ("shares", &["access", "clock", "store"]),
+    ("ingest", &["access", "brief_lock", "bus", "clock", "store"]),
+    (
+        "server",
+        &[
+            "access",
+            "assets",
+            "brief_lock",
+            "bus",
+            "clock",
+            "file_name",
+            "ingest",
+            "offline",
+            "picture",
+            "shares",
+            "store",
+            "workloads",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "access",
+            "announcement",
+            "assets",
+            "bus",
+            "clock",
+            "file_name",
+            "host_name",
+            "ingest",
+            "offline",
+            "remote",
+            "script",
+            "server",
+            "shares",
+            "size",
+            "store",
+            "workloads",
+        ],
+    ),
 ];
 
 /// What the model, which is pure data, never names.
@@ -71,27 +134,29 @@ fn read(path: &Path, into: &mut BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-fn sources(folder: &str) -> Result<BTreeMap<String, String>> {
+fn sources(root: &str, folder: &str) -> Result<BTreeMap<String, String>> {
     let mut sources = BTreeMap::new();
-    let (folder, file) = (workspace(&format!("web/src/{folder}")), workspace(&format!("web/src/{folder}.rs")));
+    let (folder, file) = (workspace(&format!("{root}/{folder}")), workspace(&format!("{root}/{folder}.rs")));
     read(if folder.is_dir() { &folder } else { &file }, &mut sources)?;
     Ok(sources)
 }
 
 #[test]
 fn folders_import_only_what_is_below_them() -> Result<()> {
-    let mut below = Vec::new();
-    for (folder, allowed) in LAYERS {
-        for name in allowed {
-            assert!(below.contains(name), "{folder} may not name {name}, which is not above it in the table");
-        }
-        below.push(folder);
-        if folder == "protocol" {
-            continue;
-        }
-        for (path, code) in sources(folder)? {
-            for name in imports(&code) {
-                assert!(name == folder || allowed.contains(&name.as_str()), "{path} imports {name}");
+    for (root, layers) in [("web/src", WEB), ("collector/src", COLLECTOR)] {
+        let mut below = Vec::new();
+        for (folder, allowed) in layers {
+            for name in *allowed {
+                assert!(below.contains(name), "{folder} may not name {name}, which is not above it in the table");
+            }
+            below.push(*folder);
+            if *folder == "protocol" {
+                continue;
+            }
+            for (path, code) in sources(root, folder)? {
+                for name in imports(&code) {
+                    assert!(name == *folder || allowed.contains(&name.as_str()), "{path} imports {name}");
+                }
             }
         }
     }
@@ -100,17 +165,22 @@ fn folders_import_only_what_is_below_them() -> Result<()> {
 
 #[test]
 fn the_table_names_every_folder() -> Result<()> {
-    for entry in fs::read_dir(workspace("web/src"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let name = name.trim_end_matches(".rs");
-        assert!(name == "lib" || LAYERS.iter().any(|(folder, _)| *folder == name), "{name} is not in the table");
+    for (root, layers) in [("web/src", WEB), ("collector/src", COLLECTOR)] {
+        for entry in fs::read_dir(workspace(root))? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let name = name.trim_end_matches(".rs");
+            assert!(
+                name == "lib" || layers.iter().any(|(folder, _)| *folder == name),
+                "{root}/{name} is not in the table"
+            );
+        }
     }
     Ok(())
 }
 
 #[test]
 fn the_model_never_touches_the_browser() -> Result<()> {
-    for (path, code) in sources("model")? {
+    for (path, code) in sources("web/src", "model")? {
         for name in OUTSIDE {
             assert!(!code.contains(name), "{path} names {name}");
         }

@@ -14,9 +14,25 @@ pub mod soak;
 pub mod stream;
 pub mod tls;
 
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use folder::Folder;
+
+/// Connects to a server within a time, from an address of this machine. On Linux these are all that begin with 127.
+pub fn connect_from(from: Ipv4Addr, server: SocketAddr, time: Duration) -> io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let connected = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        tokio::time::timeout(time, socket.connect(server)).await?
+    });
+    let stream = connected?.into_std()?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
 
 /// Returns a path within the workspace.
 pub fn workspace(path: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use vramscope::server::Asset;
+use vramscope::assets::Asset;
 
 /// The files of the page, sorted by path; none if it was left out.
 static PAGE: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));

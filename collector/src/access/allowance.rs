@@ -9,10 +9,10 @@ pub(super) struct Rate {
     pub(super) per_second: f64,
 }
 
-/// What is left of a rate. A new one is full.
+/// The rest of a rate. A new one is full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowance {
-    /// What was used and not regained yet, as of `at`.
+    /// The amount that was used and not regained yet, at the time `at`.
     used: f64,
     at: Option<Instant>,
 }

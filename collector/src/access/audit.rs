@@ -49,7 +49,7 @@ pub fn session_truncated(producer: &str, session: &str, (first, bytes): (u64, u6
     tracing::info!(target: TARGET, producer, session = id(session), first, bytes, reason, "session truncated");
 }
 
-/// Notes that bytes of a stored segment are damaged; `outcome` is what became of its file.
+/// Notes that bytes of a stored segment are damaged; `outcome` says whether its file was kept, replaced or set aside.
 pub fn segment_damaged(session: &str, (number, bytes): (u32, u64), outcome: &'static str) {
     tracing::error!(target: TARGET, session = id(session), number, bytes, outcome, "segment damaged");
 }

@@ -1,4 +1,4 @@
-//! Why somebody may not do something.
+//! Reasons for denying access.
 
 use trace::units::counted;
 use wire::Code;

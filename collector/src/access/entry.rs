@@ -2,6 +2,13 @@
 
 use super::{Quotas, Role, Roles, Secret};
 
+/// The name of every grant on a server that was given no tokens.
+pub(super) const ANYONE: &str = "open";
+/// The name of the token that the server makes for its own demo.
+pub(super) const SERVER: &str = "server";
+/// Names of the server's own grants, which no token of an operator has.
+pub(super) const RESERVED: [&str; 2] = [ANYONE, SERVER];
+
 /// A token as an operator describes it.
 #[derive(Clone, Debug)]
 pub struct TokenEntry {

@@ -1,4 +1,4 @@
-//! The tokens of a server, and the check of what clients show.
+//! Who may use a server: everybody, one user, or whoever shows a token.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,14 +9,13 @@ use std::time::Duration;
 use trace::limits::AccessLimits;
 use trace::units::counted;
 
+use super::entry::ANYONE;
 use super::peer_user::{PeerSocket, Users};
 use super::token::Token;
 use super::tokens::Tokens;
 use super::{Caller, Denied, Grant, TokenEntry, fresh_token};
 use crate::clock::now_us;
 
-/// The name of every grant on a server that was given no tokens. No token of an operator has it.
-pub(super) const ANYONE: &str = "open";
 /// The name of the token of a server that has one.
 const DEFAULT: &str = "default";
 /// The time between two looks at the tokens file. A change is read at the second look that finds it unchanged.
@@ -27,9 +26,9 @@ const RELOAD_CHECK: Duration = Duration::from_secs(1);
 pub struct Access {
     /// Who is let in without a token, if anybody is.
     open: Option<Open>,
-    /// What clients can show, if there is anything.
+    /// The tokens that are accepted, if there are any.
     tokens: Option<Box<Tokens>>,
-    /// What the server made for its own user, if nobody gave it tokens.
+    /// The keys that the server made for its own user, if it was given no tokens.
     keys: Option<Keys>,
 }
 
@@ -41,8 +40,8 @@ struct Open {
     users: Option<Users>,
 }
 
-/// What a server makes at its start for the programs of its own user. They read it from the server's announcement, which
-/// nobody else can read. Who holds a connection says less: a tunnel or a proxy of the user carries the bytes of strangers.
+/// Secrets that a server makes at its start for the programs of its own user, who read them from the server's announcement;
+/// nobody else can read that. The user of a connection proves less, since a tunnel or a proxy forwards requests of others.
 #[derive(Clone)]
 pub struct Keys {
     /// The token with the role `admin`, with which files of the machine are opened.
@@ -52,7 +51,7 @@ pub struct Keys {
     pub token: Option<String>,
 }
 
-/// Shows neither.
+/// Prints neither.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys").finish_non_exhaustive()
@@ -119,7 +118,7 @@ impl Access {
         self.open.is_none() && self.keys.is_none()
     }
 
-    /// Returns what the server made for the programs of its own user; `None` if others may use it too.
+    /// Returns the keys for the programs of the server's own user; `None` if others may use it too.
     pub fn keys(&self) -> Option<&Keys> {
         self.keys.as_ref()
     }

@@ -1,13 +1,14 @@
-//! As whom a request or a connection acts.
+//! The rights of a request or a connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::gate::ANYONE;
+use super::entry::ANYONE;
+use super::seat::Seat;
 use super::token::Token;
-use super::{Denied, Quotas, Role, Roles, Seat};
+use super::{Denied, Quotas, Role, Roles};
 
 /// The time between two looks at whether a token has expired.
 const EXPIRY_CHECK: Duration = Duration::from_secs(1);

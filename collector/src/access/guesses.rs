@@ -1,4 +1,4 @@
-//! Slows down who guesses tokens.
+//! Limits how fast tokens can be guessed.
 //!
 //! Each address has an allowance of wrong tokens, which is regained slowly. When it is used up, further tokens from there are
 //! denied without being compared, until one more is regained.
@@ -34,11 +34,11 @@ pub(super) enum Wrong {
     Slowed(Duration),
 }
 
-/// What is known of each address.
+/// The guesses of all addresses.
 #[derive(Debug, Default)]
 pub(super) struct Guesses(HashMap<IpAddr, Visitor>);
 
-/// What is known of one address.
+/// The guesses of one address.
 #[derive(Debug)]
 struct Visitor {
     allowance: Allowance,
@@ -120,7 +120,7 @@ fn remember(secrets: &mut VecDeque<Secret>, secret: &Secret, most: usize) {
     secrets.push_back(secret.clone());
 }
 
-/// Returns what one client can't change at will of its address.
+/// Returns the part of an address that a client can't change at will.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK_BITS << NETWORK_BITS).into(),
@@ -145,12 +145,12 @@ mod tests {
         }
     }
 
-    struct Door {
+    struct Clients {
         guesses: Guesses,
         start: Instant,
     }
 
-    impl Door {
+    impl Clients {
         fn new() -> Self {
             Self { guesses: Guesses::default(), start: Instant::now() }
         }
@@ -173,54 +173,54 @@ mod tests {
 
     #[test]
     fn guesses_are_few_at_once_and_slow_after_that() {
-        let mut door = Door::new();
-        assert_eq!(door.guess("192.0.2.1", 5, 0), "---~~");
-        assert_eq!(door.guess("192.0.2.1", 3, 2_000), "--~");
+        let mut clients = Clients::new();
+        assert_eq!(clients.guess("192.0.2.1", 5, 0), "---~~");
+        assert_eq!(clients.guess("192.0.2.1", 3, 2_000), "--~");
         // A new honest client of the address waits, too.
-        assert_eq!(door.show("192.0.2.1", GOOD, 2_000), '~');
-        assert_eq!(door.show("192.0.2.1", GOOD, 3_000), '+');
+        assert_eq!(clients.show("192.0.2.1", GOOD, 2_000), '~');
+        assert_eq!(clients.show("192.0.2.1", GOOD, 3_000), '+');
         // One of another address does not.
-        assert_eq!(door.show("192.0.2.2", GOOD, 0), '+');
+        assert_eq!(clients.show("192.0.2.2", GOOD, 0), '+');
         // This machine may fail more often.
-        assert_eq!(door.guess("127.0.0.1", 8, 0), "------~~");
+        assert_eq!(clients.guess("127.0.0.1", 8, 0), "------~~");
     }
 
     #[test]
     fn who_was_right_before_is_let_in_and_can_not_guess_faster() {
-        let mut door = Door::new();
-        assert_eq!(door.show("192.0.2.1", GOOD, 0), '+');
-        assert_eq!(door.guess("192.0.2.1", 4, 0), "---~");
-        assert_eq!(door.show("192.0.2.1", GOOD, 0), '+');
-        assert_eq!(door.guess("192.0.2.1", 1, 1), "~");
+        let mut clients = Clients::new();
+        assert_eq!(clients.show("192.0.2.1", GOOD, 0), '+');
+        assert_eq!(clients.guess("192.0.2.1", 4, 0), "---~");
+        assert_eq!(clients.show("192.0.2.1", GOOD, 0), '+');
+        assert_eq!(clients.guess("192.0.2.1", 1, 1), "~");
         // It was revoked.
         let secret = Secret::of(GOOD);
-        let (shown, now) = (("192.0.2.1".parse().unwrap(), &secret), door.start);
+        let (shown, now) = (("192.0.2.1".parse().unwrap(), &secret), clients.start);
         for _ in 0..2 {
-            assert_eq!(door.guesses.check(shown, &limits(), now, || None::<()>), Err(Wrong::Token));
+            assert_eq!(clients.guesses.check(shown, &limits(), now, || None::<()>), Err(Wrong::Token));
         }
-        door.guesses.forget_wrong();
-        assert_eq!(door.show("192.0.2.1", GOOD, 1), '~');
+        clients.guesses.forget_wrong();
+        assert_eq!(clients.show("192.0.2.1", GOOD, 1), '~');
     }
 
     #[test]
     fn the_same_wrong_token_costs_nothing_the_second_time() {
-        let mut door = Door::new();
+        let mut clients = Clients::new();
         for _ in 0..1_000 {
-            assert_eq!(door.show("127.0.0.1", "of last month", 0), '-');
+            assert_eq!(clients.show("127.0.0.1", "of last month", 0), '-');
         }
-        assert_eq!(door.show("127.0.0.1", GOOD, 0), '+');
+        assert_eq!(clients.show("127.0.0.1", GOOD, 0), '+');
     }
 
     #[test]
     fn one_customer_of_ipv6_is_one_address_and_the_table_is_bounded() {
-        let mut door = Door::new();
-        let shown: String = (0..4).map(|n| door.show(&format!("2001:db8::{n}"), &format!("{n}"), 0)).collect();
+        let mut clients = Clients::new();
+        let shown: String = (0..4).map(|n| clients.show(&format!("2001:db8::{n}"), &format!("{n}"), 0)).collect();
         assert_eq!(shown, "---~");
-        assert_eq!(door.guess("::ffff:192.0.2.1", 3, 1), "---");
-        assert_eq!(door.guess("192.0.2.1", 1, 2), "~");
+        assert_eq!(clients.guess("::ffff:192.0.2.1", 3, 1), "---");
+        assert_eq!(clients.guess("192.0.2.1", 1, 2), "~");
         for n in 0..10 {
-            door.show(&format!("198.51.100.{n}"), "x", 10 + n);
+            clients.show(&format!("198.51.100.{n}"), "x", 10 + n);
         }
-        assert_eq!(door.guesses.0.len(), 3);
+        assert_eq!(clients.guesses.0.len(), 3);
     }
 }

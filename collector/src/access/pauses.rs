@@ -1,4 +1,4 @@
-//! When a collector that exceeds its quota of events is read again.
+//! Pauses in reading from a collector that exceeds its quota of events.
 
 use std::time::{Duration, Instant};
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::private_folder::{is_open_to_others, is_own};
 
-/// What tells one version of a file from another.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     bytes: u64,

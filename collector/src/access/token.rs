@@ -1,4 +1,4 @@
-//! A token that the server knows, with what is known of its use.
+//! A token of the server, with its current usage.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Token {
     pub(super) clock: Clock,
 }
 
-/// What a token permits.
+/// The rights of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) roles: Roles,

@@ -7,14 +7,12 @@ use std::time::Instant;
 
 use trace::limits::AccessLimits;
 
+use super::entry::SERVER;
 use super::guesses::{Guesses, Wrong};
 use super::private_file::{self, Stamp};
 use super::token::{Clock, Terms, Token};
 use super::usage::whole_seconds;
 use super::{Denied, Grant, Role, Secret, TokenEntry, read_private, secret, tokens_file};
-
-/// The name of the token that the server makes for its own demo.
-pub(super) const SERVER: &str = "server";
 
 /// The tokens of a server that has some.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use trace::limits::AccessLimits;
 
+use super::entry::RESERVED;
 use super::expiry::expiry_us;
 use super::{Quotas, Role, Roles, Secret, TokenEntry};
 use crate::size;
@@ -25,8 +26,6 @@ const HASHED: &str = "sha256:";
 const HASH_DIGITS: usize = 64;
 /// The most characters of a name.
 const NAME_CHARS: usize = 64;
-/// Names of the server's own grants.
-const RESERVED: [&str; 2] = [super::gate::ANYONE, super::tokens::SERVER];
 
 /// Reads the text of a tokens file. The error is the end of a sentence, such as `line 3: …`.
 pub(super) fn parse(text: &str, limits: &AccessLimits) -> Result<Vec<TokenEntry>, String> {

@@ -1,13 +1,12 @@
-//! What the sessions of one token use now.
+//! The current usage of one token: live sessions and rates.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use trace::limits::AccessLimits;
 
 use super::allowance::{Allowance, Rate};
-use super::token::Token;
 use super::{Denied, Quotas};
 
 /// The live sessions of a token, and its rates.
@@ -16,14 +15,14 @@ pub(super) struct Usage(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
-    live: HashMap<String, Live>,
+    live: HashMap<String, LiveSession>,
     begun: Allowance,
     events: Allowance,
 }
 
 /// A session that counts as live.
 #[derive(Debug, Default)]
-struct Live {
+struct LiveSession {
     connections: usize,
     /// Until when it counts without a connection.
     until: Option<Instant>,
@@ -49,7 +48,7 @@ impl Usage {
     }
 
     /// Counts one connection less. The session stays live until a moment; `None` if it has ended.
-    fn leave(&self, session: &str, until: Option<Instant>) {
+    pub(super) fn leave(&self, session: &str, until: Option<Instant>) {
         let mut used = self.lock();
         let Some(live) = used.live.get_mut(session) else { return };
         live.connections = live.connections.saturating_sub(1);
@@ -76,34 +75,6 @@ impl Usage {
 /// Returns a wait in whole seconds, at least one.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs_f64().ceil().max(1.0) as u64
-}
-
-/// A connection of a live session, which counts for the quota of its token until it is dropped.
-#[derive(Debug)]
-pub struct Seat {
-    token: Arc<Token>,
-    session: String,
-    linger: Duration,
-    has_ended: bool,
-}
-
-impl Seat {
-    /// Creates a seat that [`Usage::enter`] counted.
-    pub(super) fn new(token: Arc<Token>, session: &str, linger: Duration) -> Self {
-        Self { token, session: session.to_owned(), linger, has_ended: false }
-    }
-
-    /// Notes that the session has ended: its place is free as soon as this connection is closed.
-    pub fn end(&mut self) {
-        self.has_ended = true;
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let until = (!self.has_ended).then(|| Instant::now() + self.linger);
-        self.token.usage.leave(&self.session, until);
-    }
 }
 
 #[cfg(test)]

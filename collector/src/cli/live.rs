@@ -41,7 +41,7 @@ pub(super) struct To {
 }
 
 /// A session that is being published.
-pub(super) struct Live {
+pub(super) struct LivePublication {
     destination: Destination,
     pub(super) handle: Arc<PublisherHandle>,
     rate: u64,
@@ -69,18 +69,18 @@ impl To {
     }
 
     /// Begins a session if one was requested. `mode` says how its events are obtained.
-    pub(super) fn start(&self, mode: &str) -> Result<Option<(PublisherOutput, Live)>, String> {
+    pub(super) fn start(&self, mode: &str) -> Result<Option<(PublisherOutput, LivePublication)>, String> {
         let Some(url) = &self.to else { return Ok(None) };
         let destination = destination("--to", url, self.token_file.as_deref(), self.ca_file.as_deref())?.mode(mode);
         let limits = PublishLimits::default();
         let (output, handle) = Publisher::start(destination.clone(), limits).map_err(|error| error.to_string())?;
         let stop = StopSignal::default();
         on_interrupt(stop.clone());
-        Ok(Some((output, Live { destination, handle: Arc::new(handle), rate: self.rate, stop, limits })))
+        Ok(Some((output, LivePublication { destination, handle: Arc::new(handle), rate: self.rate, stop, limits })))
     }
 }
 
-impl Live {
+impl LivePublication {
     /// Returns a pacer for the rate that was asked for.
     pub(super) fn pacer(&self) -> Pacer {
         Pacer::new(self.rate)

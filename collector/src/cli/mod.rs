@@ -20,6 +20,7 @@ mod log;
 mod message;
 mod open;
 mod output;
+mod page_address;
 mod parallel;
 mod progress;
 mod pull;
@@ -46,7 +47,6 @@ mod watch;
 mod whatif;
 mod width;
 
-use crate::server::{Asset, set_page};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -55,6 +55,7 @@ use trace::text::is_hidden;
 
 use self::message::{UNUSABLE, one_line, refuse, tell};
 use self::streams::{print, print_json, show, show_as};
+use crate::assets::{Asset, set_page};
 
 /// Explains GPU memory: what filled it, when, and from which line of code
 #[derive(Debug, Parser)]
@@ -91,9 +92,9 @@ enum Command {
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
-    Budget(Box<budget::Budget>),
+    Budget(Box<budget::BudgetCommand>),
     /// Run a workload on a simulated device or a GPU, and report on its memory
-    Run(run::Run),
+    Run(run::RunCommand),
     /// Run a workload for each value of a parameter, and find the largest that fits
     Sweep(sweep::Sweep),
     /// Run a script of allocations on a simulated device, as a PyTorch release would

@@ -1,20 +1,19 @@
 //! `vramscope FILE`: opens files in the page.
 
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
 
 use super::destination::destination;
+use super::page_address::page_address;
 use super::push::wait;
 use super::serve::Serve;
 use super::suggestion::did_you_mean;
 use super::{browser, message, print, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
-use crate::server::LocalFiles;
 
 /// The files to open.
 #[derive(Args, Debug)]
@@ -70,7 +69,7 @@ impl Open {
             let path = path.canonicalize().map_err(|error| format!("{}: {error}.", path.display()))?;
             parts.push(wait(remote.offer(&path))?);
         }
-        Ok(address(&destination.address(), server.token.as_deref(), &parts))
+        Ok(page_address(&destination.address(), server.token.as_deref(), &parts))
     }
 
     fn browse(&self, address: &str) {
@@ -78,26 +77,6 @@ impl Open {
             browser::open(address);
         }
     }
-}
-
-/// Gives files an address on the server of this process. `token` is what the page needs. Returns the address that opens them.
-pub(super) fn offered(
-    files: &LocalFiles,
-    paths: &[PathBuf],
-    server: SocketAddr,
-    token: Option<&str>,
-) -> Result<String, String> {
-    let parts = paths.iter().map(|path| {
-        let address = files.offer(path)?;
-        Ok(address.trim_start_matches("api/v1/files/").to_owned())
-    });
-    Ok(address(&format!("http://{server}/"), token, &parts.collect::<Result<Vec<_>, String>>()?))
-}
-
-/// Returns the address of the page that opens files, given the token that it needs and their parts `ID/NAME`.
-fn address(page: &str, token: Option<&str>, parts: &[String]) -> String {
-    let parts: Vec<String> = parts.iter().map(|part| format!("open={part}")).collect();
-    format!("{page}#{}{}", browser::token_part(token), parts.join("&"))
 }
 
 /// Returns the sentence for an argument that is neither a command nor a file.
@@ -118,17 +97,6 @@ fn unknown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn several_files_share_one_address() {
-        let parts = ["1/a.pickle".to_owned(), "2/b%20c.pickle".to_owned()];
-        for (token, want) in [
-            (None, "http://127.0.0.1:7070/#open=1/a.pickle&open=2/b%20c.pickle"),
-            (Some("0a"), "http://127.0.0.1:7070/#token=0a&open=1/a.pickle&open=2/b%20c.pickle"),
-        ] {
-            assert_eq!(address("http://127.0.0.1:7070/", token, &parts), want);
-        }
-    }
 
     #[test]
     fn what_is_no_file_is_told() {

@@ -22,16 +22,16 @@ const PATIENCE: Duration = Duration::from_millis(700);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What is being done, the innermost last.
-static STEPS: Mutex<Steps> = Mutex::new(Steps { all: Vec::new(), next: 0, is_painted: false });
+static TASKS: Mutex<Tasks> = Mutex::new(Tasks { all: Vec::new(), next: 0, is_painted: false });
 static PAINTER: Once = Once::new();
 
-struct Steps {
-    all: Vec<Step>,
+struct Tasks {
+    all: Vec<Task>,
     next: u64,
     is_painted: bool,
 }
 
-struct Step {
+struct Task {
     id: u64,
     text: String,
     begun: Instant,
@@ -53,10 +53,10 @@ impl Progress {
             // Without the thread there is no line, and nothing else is missing.
             let _ = thread::Builder::new().name("vramscope-progress".to_owned()).spawn(paint);
         });
-        let id = locked(|steps| {
-            steps.next += 1;
-            steps.all.push(Step { id: steps.next, text: text.to_string(), begun: Instant::now() });
-            steps.next
+        let id = locked(|tasks| {
+            tasks.next += 1;
+            tasks.all.push(Task { id: tasks.next, text: text.to_string(), begun: Instant::now() });
+            tasks.next
         });
         Self { id: Some(id) }
     }
@@ -70,8 +70,8 @@ impl Progress {
     pub(super) fn show(&self, text: impl FnOnce() -> String) {
         let Some(id) = self.id else { return };
         let text = text();
-        locked(|steps| {
-            if let Some(step) = steps.all.iter_mut().find(|step| step.id == id) {
+        locked(|tasks| {
+            if let Some(step) = tasks.all.iter_mut().find(|step| step.id == id) {
                 step.text = text;
             }
         });
@@ -89,23 +89,23 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        locked(|steps| {
-            steps.all.retain(|step| step.id != id);
-            clear(steps);
+        locked(|tasks| {
+            tasks.all.retain(|step| step.id != id);
+            clear(tasks);
         });
     }
 }
 
 /// Prints with the line out of the way.
 pub(super) fn above(print: impl FnOnce()) {
-    locked(|steps| {
-        clear(steps);
+    locked(|tasks| {
+        clear(tasks);
         print();
     });
 }
 
-fn locked<T>(work: impl FnOnce(&mut Steps) -> T) -> T {
-    work(&mut STEPS.lock().unwrap_or_else(PoisonError::into_inner))
+fn locked<T>(work: impl FnOnce(&mut Tasks) -> T) -> T {
+    work(&mut TASKS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Whether a person sees standard error, on a terminal that can rewrite a line.
@@ -119,10 +119,10 @@ fn is_visible() -> bool {
 fn paint() {
     loop {
         thread::sleep(LOOK);
-        locked(|steps| {
-            let Some(step) = steps.all.last().filter(|step| step.begun.elapsed() >= PATIENCE) else { return };
+        locked(|tasks| {
+            let Some(step) = tasks.all.last().filter(|step| step.begun.elapsed() >= PATIENCE) else { return };
             let line = line(&step.text, step.begun.elapsed(), width::of_errors());
-            steps.is_painted = true;
+            tasks.is_painted = true;
             write(&format!("\r\x1b[K{line}"));
         });
     }
@@ -142,8 +142,8 @@ fn line(text: &str, taken: Duration, width: usize) -> String {
     }
 }
 
-fn clear(steps: &mut Steps) {
-    if std::mem::take(&mut steps.is_painted) {
+fn clear(tasks: &mut Tasks) {
+    if std::mem::take(&mut tasks.is_painted) {
         write("\r\x1b[K");
     }
 }

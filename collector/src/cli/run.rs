@@ -16,7 +16,7 @@ use trace::units::counted;
 
 use super::choice;
 use super::gate::{self, FailOn, GATE_STATUS};
-use super::live::{self, Delivery, Live, To};
+use super::live::{self, Delivery, LivePublication, To};
 use super::message::{note, warn};
 use super::output::{Overwrite, cannot_be_written, create, part_of};
 use super::progress::Progress;
@@ -24,7 +24,7 @@ use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
 use super::{UNUSABLE, refuse, show_as};
-use crate::announcement::host;
+use crate::host_name::host_name;
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 use recorder::cuda::CudaDriver;
@@ -40,7 +40,7 @@ const JOB_VARIABLE: &str = "VRAMSCOPE_JOB";
 /// The options of `run`.
 #[derive(Args, Debug)]
 #[command(after_help = GATE_STATUS)]
-pub(super) struct Run {
+pub(super) struct RunCommand {
     /// The workload to run; --list shows all
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -96,7 +96,7 @@ pub(super) struct Run {
     json: bool,
 }
 
-impl Run {
+impl RunCommand {
     /// Runs the workload and prints its report.
     pub(super) fn run(self) -> ExitCode {
         if self.list {
@@ -204,7 +204,7 @@ impl Run {
         let live = self.to.start(if self.driver == Driver::Sim { "simulated" } else { "every event" })?;
         let mut out = self.out.as_deref().map(|out| Out::create(out, self.overwrite)).transpose()?;
         let file = match &out {
-            Some(Out { path, kind: Kind::Recording, .. }) => {
+            Some(Out { path, format: OutFormat::Recording, .. }) => {
                 Some(FileOutput::create(path).map_err(|error| cannot_be_written(path, &error))?)
             }
             _ => None,
@@ -226,7 +226,7 @@ impl Run {
                 name: self.title.as_deref().unwrap_or(workload.name),
                 job: live.as_ref().and_then(|_| std::env::var(JOB_VARIABLE).ok()).unwrap_or_default(),
                 // Without the host's name, the file is the same on every machine.
-                host: live.as_ref().map(|_| host()).unwrap_or_default(),
+                host: live.as_ref().map(|_| host_name()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
             };
@@ -243,8 +243,8 @@ impl Run {
             }),
             self.out.as_ref().map(|out| (format!("{}: ", out.display()), condition)),
         );
-        let pacer = live.as_ref().map(Live::pacer);
-        let stop = live.as_ref().map(Live::stop_signal).unwrap_or_default();
+        let pacer = live.as_ref().map(LivePublication::pacer);
+        let stop = live.as_ref().map(LivePublication::stop_signal).unwrap_or_default();
         let memory_watch = self
             .warn_at
             .map(|share| MemoryWatch::new(share, setup.capacity, Box::new(|warning| warn(&warning.to_string()))));
@@ -302,15 +302,15 @@ fn list_for_programs() -> String {
 /// The file for the trace, created before the run so that an invalid name is reported at once.
 struct Out<'a> {
     path: &'a Path,
-    kind: Kind,
+    format: OutFormat,
     /// How the file of a recording fares.
     condition: FileCondition,
     /// Whether the recording goes nowhere else: then what the recorder lost is missing in the file alone.
     is_alone: bool,
 }
 
-/// The kind of file.
-enum Kind {
+/// The format of a file.
+enum OutFormat {
     /// A snapshot for PyTorch's tools, written when the run has ended: under a temporary name until it is complete.
     Pickle(File, PathBuf),
     /// A recording, written while it runs.
@@ -320,27 +320,27 @@ enum Kind {
 impl<'a> Out<'a> {
     fn create(path: &'a Path, overwrite: Overwrite) -> Result<Self, String> {
         let name = path.display();
-        let kind = match path.extension().and_then(|ending| ending.to_str()) {
+        let format = match path.extension().and_then(|ending| ending.to_str()) {
             Some("pickle") => {
                 overwrite.check(path)?;
                 let part = part_of(path);
                 let file = create(&part).map_err(|error| cannot_be_written(path, &error))?;
-                Kind::Pickle(file, part)
+                OutFormat::Pickle(file, part)
             }
             Some(EXTENSION) => {
                 overwrite.check(path)?;
-                Kind::Recording
+                OutFormat::Recording
             }
             _ => return Err(format!("{name}: unknown kind of file. End its name with .pickle or .{EXTENSION}.")),
         };
-        Ok(Self { path, kind, condition: FileCondition::default(), is_alone: true })
+        Ok(Self { path, format, condition: FileCondition::default(), is_alone: true })
     }
 
     /// Writes the rest of the file. Returns a sentence if the file is incomplete.
     fn finish(&mut self, outcome: &Outcome) -> Result<(), String> {
         let name = self.path.display();
-        match &mut self.kind {
-            Kind::Pickle(file, part) => {
+        match &mut self.format {
+            OutFormat::Pickle(file, part) => {
                 let mut result = Ok(());
                 export::pickle(&outcome.snapshot, &mut |piece| {
                     if result.is_ok() {
@@ -355,7 +355,7 @@ impl<'a> Out<'a> {
                     cannot_be_written(self.path, &error)
                 })
             }
-            Kind::Recording => {
+            OutFormat::Recording => {
                 let stats = outcome.recorded.as_ref().filter(|_| self.is_alone);
                 if let Some(RecorderStats { failure: Some(failure), unwritten, .. }) = stats {
                     let lost = counted(*unwritten, "event");

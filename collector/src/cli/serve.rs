@@ -16,9 +16,11 @@ use tokio::sync::watch;
 
 use super::listening::{Listening, TOKEN, address, host_name, needs_token, refused};
 use super::log::LogOptions;
-use super::{message, open, print};
+use super::page_address::offered;
+use super::{message, print};
 use crate::access::{self, Access, Keys};
 use crate::announcement::{Announced, Announcement, state_folder};
+use crate::assets;
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Embedding, Hosts, Network, Proxies, Tls};
@@ -182,14 +184,14 @@ impl Serve {
             // In one piece: whoever reads the first line may not stay for the second.
             let lines = format!("{}\n{}", listening.greeting(&access.describe()), link.unwrap_or_default());
             print(|out| out.write_all(lines.as_bytes()));
-            if !server::has_page() {
+            if !assets::has_page() {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
             let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
             if !files.is_empty() {
-                let shown = open::offered(&app.files, files, address, token)?;
+                let shown = offered(&app.files, files, address, token)?;
                 print(|out| writeln!(out, "Opened at {shown}"));
                 opened(&shown);
             }

@@ -12,7 +12,7 @@ use trace::units::{Bytes, counted};
 use super::serve::default_folder;
 use super::{UNUSABLE, gate, print, refuse};
 use crate::ingest::{SessionHealth, inspect, repair};
-use crate::store::{Catalogue, Found, SegmentStore, StoreResult, TraceStore};
+use crate::store::{Catalogue, Found, SegmentStore, StoreResult};
 
 /// The exit codes, as the help tells them.
 const STORE_STATUS: &str = "\
@@ -32,17 +32,17 @@ pub(super) struct Store {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Tell what is stored and what of it is damaged; exits with 1 if anything is. Works while a server runs
-    Check(Place),
+    Check(StoreLocation),
     /// Read every byte and compare it with its hash; prints only what is damaged. Works while a server runs
-    Scrub(Place),
+    Scrub(StoreLocation),
     /// Put what is whole in the place of what is damaged, and set the damaged files aside. The server must be stopped
-    Repair(Place),
+    Repair(StoreLocation),
     /// Make the catalogue anew from the segments alone. The server must be stopped
-    Rebuild(Place),
+    Rebuild(StoreLocation),
 }
 
 #[derive(Args, Debug)]
-struct Place {
+struct StoreLocation {
     /// Folder for recorded sessions [default: vramscope in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -51,9 +51,9 @@ struct Place {
     store: Option<String>,
 }
 
-impl Place {
+impl StoreLocation {
     /// Opens the folder: to look at it, or for this program alone.
-    fn open(&self, is_changed: bool) -> Result<Arc<dyn TraceStore>, String> {
+    fn open(&self, is_changed: bool) -> Result<Arc<SegmentStore>, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         let looked = SegmentStore::look(&folder, self.store.as_deref(), std::env::vars())?;
         Ok(match &self.store {
@@ -68,10 +68,10 @@ impl Store {
     /// Runs the action.
     pub(super) fn run(self) -> ExitCode {
         let done = match self.action {
-            Action::Check(place) => place.open(false).and_then(|store| examine(&store, true)),
-            Action::Scrub(place) => place.open(false).and_then(|store| examine(&store, false)),
-            Action::Repair(place) => place.open(true).and_then(|store| mend(&store)),
-            Action::Rebuild(place) => place.open(true).and_then(|store| rebuild(&store)),
+            Action::Check(location) => location.open(false).and_then(|store| examine(&store, true)),
+            Action::Scrub(location) => location.open(false).and_then(|store| examine(&store, false)),
+            Action::Repair(location) => location.open(true).and_then(|store| mend(&store)),
+            Action::Rebuild(location) => location.open(true).and_then(|store| rebuild(&store)),
         };
         done.unwrap_or_else(|sentence| refuse(&sentence))
     }
@@ -81,7 +81,7 @@ impl Store {
 type Examined = (String, StoreResult<SessionHealth>);
 
 /// Examines all sessions that are stored, or that the catalogue knows.
-fn all(store: &Arc<dyn TraceStore>, catalogue: &Catalogue) -> Result<Vec<Examined>, String> {
+fn all(store: &Arc<SegmentStore>, catalogue: &Catalogue) -> Result<Vec<Examined>, String> {
     let mut listed: BTreeMap<String, Vec<Found>> =
         store.list().map_err(|error| format!("The sessions can't be listed: {error}."))?;
     listed.retain(|_, found| !found.is_empty());
@@ -100,7 +100,7 @@ fn is_damaged(health: &StoreResult<SessionHealth>) -> bool {
 }
 
 /// Prints the health of all sessions, or of the damaged ones.
-fn examine(store: &Arc<dyn TraceStore>, with_healthy: bool) -> Result<ExitCode, String> {
+fn examine(store: &Arc<SegmentStore>, with_healthy: bool) -> Result<ExitCode, String> {
     let sessions = all(store, &store.catalogue())?;
     let aside = store.quarantine().map_err(|error| format!("The quarantine can't be listed: {error}."))?;
     let unfollowed = store.unfollowed();
@@ -176,7 +176,7 @@ fn write_session(out: &mut dyn Write, session: &str, health: &StoreResult<Sessio
 }
 
 /// Repairs all damaged sessions, and seals what was growing.
-fn mend(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
+fn mend(store: &Arc<SegmentStore>) -> Result<ExitCode, String> {
     let mut lines = Vec::new();
     let mut failed = false;
     let catalogue = store.catalogue();
@@ -206,7 +206,7 @@ fn mend(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
     Ok(if failed { ExitCode::from(UNUSABLE) } else { printed })
 }
 
-fn rebuild(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
+fn rebuild(store: &Arc<SegmentStore>) -> Result<ExitCode, String> {
     let (sessions, growing) = save(store, &Catalogue::default())?;
     Ok(print(|out| {
         writeln!(out, "The catalogue has {}.", counted(sessions, "session"))?;
@@ -223,7 +223,7 @@ fn rebuild(store: &Arc<dyn TraceStore>) -> Result<ExitCode, String> {
 
 /// Makes the catalogue anew; what is missing is known from `before`. Returns the number of sessions in it, and of those that
 /// still grow.
-fn save(store: &Arc<dyn TraceStore>, before: &Catalogue) -> Result<(u64, u64), String> {
+fn save(store: &Arc<SegmentStore>, before: &Catalogue) -> Result<(u64, u64), String> {
     let mut catalogue = Catalogue::default();
     let mut growing = 0;
     for (session, health) in all(store, before)? {

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use trace::text::sealed;
 
-use super::{refuse, width};
+use super::message::refuse;
+use super::width;
 use recorder::disk;
 
 /// A stream to which everything is written as [`sealed`] returns it. A call must not end within a character.

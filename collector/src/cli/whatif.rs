@@ -52,12 +52,12 @@ struct Printed {
     #[serde(skip)]
     at_start: u64,
     /// The first one has the settings of the recording.
-    runs: Vec<Run>,
+    runs: Vec<WhatIfRun>,
 }
 
 /// One run.
 #[derive(Serialize)]
-struct Run {
+struct WhatIfRun {
     conf: String,
     torch: &'static str,
     /// The memory of the device; `None` if it is not limited.
@@ -128,7 +128,7 @@ impl WhatIf {
     }
 }
 
-fn run(subject: &Subject, conf: &str) -> Result<Run, String> {
+fn run(subject: &Subject, conf: &str) -> Result<WhatIfRun, String> {
     let Subject { requests, baseline, capacity, .. } = subject;
     let terms = subject.terms(conf)?;
     let refused = |error| format!("The trace can't be repeated: {error}.");
@@ -137,7 +137,7 @@ fn run(subject: &Subject, conf: &str) -> Result<Run, String> {
     let smallest_card = Card::smallest_for(smallest_capacity).map(|card| card.name);
     let torch = baseline.profile.torch;
     let room = capacity.map(|_| terms.room());
-    Ok(Run { conf: conf.to_owned(), torch, capacity: *capacity, room, outcome, smallest_capacity, smallest_card })
+    Ok(WhatIfRun { conf: conf.to_owned(), torch, capacity: *capacity, room, outcome, smallest_capacity, smallest_card })
 }
 
 /// Writes a run as a recording.
@@ -207,7 +207,7 @@ fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, at_st
     if *at_start > 0 {
         writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
     }
-    for Run { conf, torch, capacity, room, outcome, smallest_capacity, smallest_card } in runs {
+    for WhatIfRun { conf, torch, capacity, room, outcome, smallest_capacity, smallest_card } in runs {
         let on = on(*capacity, *room);
         writeln!(out, "\n{} (torch {torch}, {on})", named(conf))?;
         writeln!(out, "  peak reserved      {}", Bytes(outcome.peak_reserved))?;

@@ -29,7 +29,7 @@ pub(super) struct Joined {
     pub(super) next: u64,
     /// Who sends it; its grant is known.
     pub(super) caller: Caller,
-    /// Its place among the live sessions of its token.
+    /// Its count among the live sessions of its token.
     pub(super) seat: Option<Seat>,
 }
 
@@ -89,7 +89,7 @@ impl Sessions {
         let mut record = described(hello, self.limits())?;
         grant.begin_session()?;
         record.producer = producer(grant.name(), &record.host);
-        record.retention_us = self.kept_now_us();
+        record.retention_us = self.retention_now_us();
         let segments = self.stored(hello)?;
         if !segments.is_empty() {
             record = describe(self.store(), &hello.session, &segments)?.0;

@@ -1,7 +1,7 @@
 //! The protocol with one collector, message by message, whatever transport carries the bytes.
 //!
 //! Until its hello was accepted, a collector may be anybody. So the first message must be a hello, its length has a limit of
-//! its own, and a place of the collectors is taken only after it has shown the token.
+//! its own, and a permit of the collectors is taken only after it has shown the token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ pub struct Conversation {
     decoder: Decoder,
     /// Who sends it. Its grant is known when the conversation is open.
     caller: Caller,
-    /// Its place among the live sessions of its token.
+    /// Its count among the live sessions of its token.
     seat: Option<Seat>,
     /// The session, and its events that were counted for the quota of its token.
     charged: Option<(Arc<Session>, u64)>,
     pauses: Pauses,
     pipe: Option<Pipe>,
-    /// A place of the collectors, from the hello on.
-    place: Option<Arc<OwnedSemaphorePermit>>,
+    /// Its permit among the collectors, from the hello on.
+    permit: Option<Arc<OwnedSemaphorePermit>>,
     /// It has one request, and the collector's next one is another conversation.
     is_request: bool,
 }
@@ -72,7 +72,7 @@ impl Conversation {
             charged: None,
             pauses: Pauses::default(),
             pipe: None,
-            place: None,
+            permit: None,
             is_request: false,
         }
     }
@@ -145,7 +145,7 @@ impl Conversation {
     }
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        let mut place = None;
+        let mut permit = None;
         // A collector of another version learns that first, whatever its token.
         if hello.protocol == PROTOCOL {
             let identified = self.sessions.access().identify(&self.caller, &hello.token);
@@ -153,23 +153,23 @@ impl Conversation {
             if grant.check(Role::Ingest).is_ok() {
                 let free = Arc::clone(&self.sessions.collectors).try_acquire_owned();
                 let busy = |_| self.refused(IngestError::Busy("this server has as many collectors as it allows"));
-                place = Some(Arc::new(free.map_err(busy)?));
+                permit = Some(Arc::new(free.map_err(busy)?));
             }
             self.caller = Caller::with(self.caller.peer, grant);
         }
         let (sessions, caller) = (Arc::clone(&self.sessions), self.caller.clone());
-        // If this is dropped meanwhile, the place and the connection are given back when the collector was admitted.
-        let joined = tokio::task::spawn_blocking(move || (sessions.join(&hello, &caller), place)).await;
-        let (joined, place) = joined.unwrap_or((Err(IngestError::Restart), None));
+        // If this is dropped meanwhile, the permit and the connection are given back when the collector was admitted.
+        let joined = tokio::task::spawn_blocking(move || (sessions.join(&hello, &caller), permit)).await;
+        let (joined, permit) = joined.unwrap_or((Err(IngestError::Restart), None));
         let mut joined = joined?;
-        self.place.clone_from(&place);
+        self.permit.clone_from(&permit);
         self.decoder.set_limit(WireLimits::default().frame_bytes);
         self.seat = joined.seat.take();
         joined.session.note_transport(self.is_request);
         let events = joined.session.look(|view| view.totals.events());
         self.charged = Some((Arc::clone(&joined.session), events));
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
-        self.pipe = Some(Pipe::new(&self.sessions, joined, place)?);
+        self.pipe = Some(Pipe::new(&self.sessions, joined, permit)?);
         Ok(())
     }
 
@@ -183,9 +183,9 @@ impl Conversation {
         error
     }
 
-    /// Ends the conversation. Returns the place of the collectors that it had, for as long as the connection exists.
-    pub(crate) fn into_place(self) -> Option<Arc<OwnedSemaphorePermit>> {
-        self.place
+    /// Ends the conversation. Returns its permit among the collectors, to be held for as long as the connection exists.
+    pub(crate) fn into_permit(self) -> Option<Arc<OwnedSemaphorePermit>> {
+        self.permit
     }
 
     /// Waits for something to send to the collector. Never resolves before the hello.

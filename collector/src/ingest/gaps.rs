@@ -7,8 +7,6 @@ use std::time::Instant;
 
 use replay::FreeSums;
 
-use super::writer::SessionWriter;
-
 /// The free memory of one device.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceGaps {
@@ -34,10 +32,11 @@ impl Gaps {
         self.seq != seq && self.next.is_none_or(|next| next <= Instant::now())
     }
 
-    /// Computes the gaps. After it took some time, it is due again after `pause` times as long.
-    pub(super) fn take(&mut self, writer: &SessionWriter, pause: u32) {
+    /// Computes the gaps with `look`, which also returns the number of the last batch. They are due again after `pause` times
+    /// as long as that takes.
+    pub(super) fn take(&mut self, pause: u32, look: impl FnOnce() -> (u64, Vec<DeviceGaps>)) {
         let start = Instant::now();
-        (self.seq, self.devices) = (writer.last(), writer.gaps());
+        (self.seq, self.devices) = look();
         self.next = start.elapsed().checked_mul(pause).and_then(|pause| start.checked_add(pause));
     }
 

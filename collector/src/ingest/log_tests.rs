@@ -10,7 +10,7 @@ use wire::{Hello, PROTOCOL};
 use super::{IngestError, Retention, Sessions};
 use crate::access::{Access, Caller};
 use crate::bus::LocalBus;
-use crate::store::{SegmentStore, StoreError, TraceStore};
+use crate::store::{SegmentStore, StoreError};
 
 /// Collects the log in memory.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ impl io::Write for Log {
     }
 }
 
-fn sessions(store: &Arc<dyn TraceStore>) -> Arc<Sessions> {
+fn sessions(store: &Arc<SegmentStore>) -> Arc<Sessions> {
     let bus = Arc::new(LocalBus::new(1 << 20));
     let store = Arc::clone(store);
     let access = Arc::new(Access::with_token("server-secret").unwrap());
@@ -41,7 +41,7 @@ fn hello(session: &str, key: &str, token: &str) -> Hello {
 
 /// A session's life: begun, resumed by another server process, ended and deleted, with refusals in between.
 fn life(session: &str, key: &str) {
-    let store = Arc::new(SegmentStore::in_memory(1 << 20)) as Arc<dyn TraceStore>;
+    let store = Arc::new(SegmentStore::in_memory(1 << 20));
     let first = sessions(&store);
     let unknown = Caller::default();
     let joined = first.join(&hello(session, key, "server-secret"), &unknown).unwrap();

@@ -13,13 +13,13 @@ mod conversation;
 mod counters;
 mod error;
 mod gaps;
-mod keep_clock;
 #[cfg(test)]
 mod log_tests;
 mod memory;
 mod pipe;
 mod presence;
 mod retention;
+mod retention_clock;
 mod session;
 mod sessions;
 mod upkeep;

@@ -13,7 +13,7 @@ use super::{IngestError, Session, Sessions, word};
 use crate::access::{Caller, audit};
 use crate::store::StoreError;
 
-/// What became of the batches sent so far.
+/// The outcome of the batches that were sent so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// All batches up to this one are durable.
@@ -43,12 +43,12 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Starts the thread of a collector. `place` is its place among the collectors, which it has until everything it sent is
+    /// Starts the thread of a collector. `permit` is its permit among the collectors, which it has until everything it sent is
     /// stored.
     pub(super) fn new(
         sessions: &Arc<Sessions>,
         joined: Joined,
-        place: Option<Arc<OwnedSemaphorePermit>>,
+        permit: Option<Arc<OwnedSemaphorePermit>>,
     ) -> Result<Self, IngestError> {
         let Joined { session, connection, number, caller, .. } = joined;
         let (commands, received) = mpsc::unbounded_channel();
@@ -60,7 +60,7 @@ impl Pipe {
             caller,
             reply,
             _connection: connection,
-            _place: place,
+            _permit: permit,
         };
         let builder = thread::Builder::new().name("vramscope-ingest".to_owned());
         if builder.spawn(move || worker.run(received)).is_err() {
@@ -121,7 +121,7 @@ struct Worker {
     caller: Caller,
     reply: watch::Sender<Reply>,
     _connection: Connection,
-    _place: Option<Arc<OwnedSemaphorePermit>>,
+    _permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Worker {
@@ -195,7 +195,7 @@ impl Worker {
 
     fn append(&self, of: (u64, i64), chunks: &mut Vec<u8>) -> Result<u64, IngestError> {
         let Sessions { counters, .. } = &*self.sessions;
-        let shared = (&**self.sessions.bus(), counters, self.sessions.kept_now_us());
+        let shared = (&**self.sessions.bus(), counters, self.sessions.retention_now_us());
         self.session.append(self.number, of, chunks, shared)
     }
 }

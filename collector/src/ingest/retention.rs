@@ -1,7 +1,7 @@
 //! How long stored sessions are kept, and how much of them.
 //!
 //! A session that is too old is announced first, and deleted after a time of grace. Age is counted by a clock that never
-//! jumps ([`super::keep_clock`]). When space runs out, by the quota or on the disk, what is oldest of the producer with the
+//! jumps ([`super::retention_clock`]). When space runs out, by the quota or on the disk, what is oldest of the producer with the
 //! most bytes makes room, so nobody can drive out the sessions of others; pinned sessions stay.
 
 use std::cmp::Reverse;
@@ -74,7 +74,7 @@ impl Sessions {
         if !self.is_loaded() {
             return;
         }
-        let now = self.advance_keep_clock();
+        let now = self.advance_retention_clock();
         for session in self.all() {
             let state = session.state(self.limits());
             let is_idle = state != SessionState::Live && !session.is_connected();
@@ -266,7 +266,7 @@ impl Sessions {
     }
 
     fn discard(&self, session: &Arc<Session>) -> Result<(), IngestError> {
-        session.remove(&**self.store()).inspect_err(|error| self.note_store_error(session.id(), error))?;
+        session.remove(self.store()).inspect_err(|error| self.note_store_error(session.id(), error))?;
         self.forget(session);
         // Otherwise it would seem to be missing if the server ended now.
         self.outdate_catalogue();

@@ -18,7 +18,7 @@ use super::writer::{Appended, Growing, SessionWriter, last_label};
 use crate::access::{Secret, audit};
 use crate::brief_lock::BriefLock;
 use crate::bus::{LiveBus, Published};
-use crate::store::{Found, Record, SessionTotals, TraceStore};
+use crate::store::{Found, Record, SegmentStore, SessionTotals};
 
 /// The most questions that wait for a collector. There are only two different ones.
 const ASKS: usize = 4;
@@ -99,7 +99,7 @@ impl Session {
             && let Some(held) = self.try_writer()
             && let Some(writer) = held.as_ref()
         {
-            gaps.take(writer, limits.gap_pause);
+            gaps.take(limits.gap_pause, || (writer.last(), writer.gaps()));
         }
         gaps.devices()
     }
@@ -129,7 +129,7 @@ impl Session {
     /// next. Of a new session, nothing is looked for in the store. Waits for the disk.
     pub(super) fn join(
         &self,
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         limits: ServerLimits,
         hello: &Hello,
         is_new: bool,
@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// Returns the writer of a session of which nothing is stored.
-    fn begun(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<SessionWriter, IngestError> {
+    fn begun(&self, store: &Arc<SegmentStore>, limits: ServerLimits) -> Result<SessionWriter, IngestError> {
         let mut writer = SessionWriter::new(store, self.look(|view| view.record.clone()), limits);
         writer.count_in(&self.memory)?;
         Ok(writer)
@@ -176,7 +176,7 @@ impl Session {
     fn opened<'a>(
         &self,
         writer: &'a mut Option<SessionWriter>,
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         limits: ServerLimits,
     ) -> Result<&'a mut SessionWriter, IngestError> {
         if writer.is_none() {
@@ -280,7 +280,7 @@ impl Session {
     pub(super) fn reopen(
         &self,
         number: u64,
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         limits: ServerLimits,
     ) -> Result<(), IngestError> {
         let mut writer = lock(&self.writer);
@@ -292,7 +292,7 @@ impl Session {
 
     /// Reads what the store holds of it into the view and seals what was growing: for a session that is older than this
     /// server process. Does nothing while its writer is open.
-    pub(super) fn load(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<(), IngestError> {
+    pub(super) fn load(&self, store: &Arc<SegmentStore>, limits: ServerLimits) -> Result<(), IngestError> {
         let held = lock(&self.writer);
         if held.is_none()
             && let Some(writer) = SessionWriter::open(store, &self.id, limits, None)?
@@ -341,7 +341,7 @@ impl Session {
     }
 
     /// Returns its totals with their series over time. Reads them from the store if the session is not open.
-    pub fn totals(&self, store: &Arc<dyn TraceStore>) -> SessionTotals {
+    pub fn totals(&self, store: &Arc<SegmentStore>) -> SessionTotals {
         if self.try_writer().is_some_and(|held| held.is_none()) {
             let segments = self.look(|view| view.segments.clone());
             let label = segments.iter().rev().find_map(|segment| last_label(store, &self.id, segment.found()));
@@ -368,7 +368,7 @@ impl Session {
 
     /// Closes the writer of a session whose collector disconnected, and seals its last segment. A session whose recording
     /// has ended, but whose collector said no goodbye, is ended.
-    pub(super) fn close(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) {
+    pub(super) fn close(&self, store: &Arc<SegmentStore>, limits: ServerLimits) {
         let mut held = lock(&self.writer);
         if self.is_connected() {
             return;

@@ -8,8 +8,8 @@ use std::time::Instant;
 use tokio::sync::{Notify, Semaphore, watch};
 use trace::limits::{ServerLimits, WireLimits};
 
-use super::keep_clock::KeepClock;
 use super::memory::Memory;
+use super::retention_clock::RetentionClock;
 use super::view::View;
 use super::writer::describe;
 use super::{Counters, IngestError, Retention, Session};
@@ -17,14 +17,14 @@ use crate::access::{Access, audit};
 use crate::brief_lock::{BriefGuard, BriefLock};
 use crate::bus::LiveBus;
 use crate::clock::now_us;
-use crate::store::{Catalogue, Found, Record, SegmentInfo, StoreError, StoreResult, TraceStore};
+use crate::store::{Catalogue, Found, Record, SegmentInfo, SegmentStore, StoreError, StoreResult};
 
 /// Bytes written to check that the store accepts writes.
 const PROBE_BYTES: usize = 4_096;
 /// All sessions of a server, with the store, the bus and the limits that they share.
 #[derive(Debug)]
 pub struct Sessions {
-    store: Arc<dyn TraceStore>,
+    store: Arc<SegmentStore>,
     bus: Arc<dyn LiveBus>,
     limits: ServerLimits,
     retention: Retention,
@@ -47,7 +47,7 @@ pub struct Sessions {
     pub(crate) wants_sweep: Notify,
     /// Whether everything that is stored was looked through.
     is_loaded: AtomicBool,
-    clock: BriefLock<(KeepClock, Instant)>,
+    clock: BriefLock<(RetentionClock, Instant)>,
     /// What was in the catalogue when it was saved last, in short, and when that was.
     saved: BriefLock<Option<(u64, Instant)>>,
     stop: watch::Sender<bool>,
@@ -56,15 +56,15 @@ pub struct Sessions {
 impl Sessions {
     /// Opens the sessions of a store, as far as its catalogue knows them. [`Self::load`] looks through the store itself.
     pub fn open(
-        store: Arc<dyn TraceStore>,
+        store: Arc<SegmentStore>,
         bus: Arc<dyn LiveBus>,
         limits: ServerLimits,
         retention: Retention,
         access: Arc<Access>,
     ) -> StoreResult<Self> {
         let catalogue = store.catalogue();
-        let witness_us = catalogue.records.values().map(|record| record.retention_us).max();
-        let clock = KeepClock::start(store.retention_us(), witness_us, now_us());
+        let session_us = catalogue.records.values().map(|record| record.retention_us).max();
+        let clock = RetentionClock::start(store.retention_us(), session_us, now_us());
         let memory = Memory::new(limits.states_bytes);
         let session = |(id, record): (String, Record)| (id, Arc::new(Session::new(View::of_record(record), &memory)));
         let known = catalogue.records.into_iter().map(session).collect();
@@ -198,13 +198,13 @@ impl Sessions {
         if self.store.retention_us().is_some() {
             return;
         }
-        let witness_us = self.all().iter().map(|session| session.look(|view| view.record.retention_us)).max();
-        let clock = KeepClock::start(None, witness_us, now_us());
+        let session_us = self.all().iter().map(|session| session.look(|view| view.record.retention_us)).max();
+        let clock = RetentionClock::start(None, session_us, now_us());
         *self.clock.lock() = (clock, Instant::now());
     }
 
     /// Lets the clock of retention go on, and stores how far it came. Returns its time.
-    pub(super) fn advance_keep_clock(&self) -> i64 {
+    pub(super) fn advance_retention_clock(&self) -> i64 {
         let mut clock = self.clock.lock();
         let passed = i64::try_from(clock.1.elapsed().as_micros()).unwrap_or(i64::MAX);
         clock.1 = Instant::now();
@@ -220,7 +220,7 @@ impl Sessions {
     }
 
     /// Returns the time of the clock of retention, as of the last sweep.
-    pub(crate) fn kept_now_us(&self) -> i64 {
+    pub(crate) fn retention_now_us(&self) -> i64 {
         self.clock.lock().0.now_us()
     }
 
@@ -376,7 +376,7 @@ impl Sessions {
     }
 
     /// Returns the store.
-    pub fn store(&self) -> &Arc<dyn TraceStore> {
+    pub fn store(&self) -> &Arc<SegmentStore> {
         &self.store
     }
 

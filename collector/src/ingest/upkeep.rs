@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::session::lock;
 use super::{IngestError, Session};
-use crate::store::{Marks, StoreError, TraceStore};
+use crate::store::{Marks, SegmentStore, StoreError};
 
 impl Session {
     /// Whether retention keeps it. Waits for the disk.
-    pub fn is_pinned(&self, store: &Arc<dyn TraceStore>) -> bool {
+    pub fn is_pinned(&self, store: &Arc<SegmentStore>) -> bool {
         // What can't be read is kept.
         let read = || store.marks(self.id()).map_or(true, |marks| marks.is_pinned);
         self.pinned.get_or_init(|| AtomicBool::new(read())).load(Ordering::Relaxed)
@@ -37,7 +37,7 @@ impl Session {
     /// the store.
     fn change_marks<T>(
         &self,
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         change: impl FnOnce(&mut Marks) -> T,
     ) -> Result<T, StoreError> {
         let _upkeep = lock(&self.upkeep);
@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// Pins the session, or unpins it. Waits for the store.
-    pub(super) fn pin(&self, store: &Arc<dyn TraceStore>, is_pinned: bool) -> Result<(), StoreError> {
+    pub(super) fn pin(&self, store: &Arc<SegmentStore>, is_pinned: bool) -> Result<(), StoreError> {
         self.change_marks(store, |marks| (marks.is_pinned, marks.announced_us) = (is_pinned, None))?;
         self.set_pinned(is_pinned);
         Ok(())
@@ -59,7 +59,7 @@ impl Session {
 
     /// Notes that retention announces its deletion at a time, unless it is pinned or was announced since its latest batch.
     /// Returns when it was announced; `None` if it is pinned. Waits for the store.
-    pub(super) fn announced(&self, store: &Arc<dyn TraceStore>, now_us: i64) -> Result<Option<i64>, StoreError> {
+    pub(super) fn announced(&self, store: &Arc<SegmentStore>, now_us: i64) -> Result<Option<i64>, StoreError> {
         let retention_us = self.look(|view| view.record.retention_us);
         self.change_marks(store, |marks| {
             let announced = marks.announced_us.filter(|announced| *announced > retention_us).unwrap_or(now_us);
@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// Deletes the oldest segment. Returns its bytes; 0 if only one is left. Its collector goes on meanwhile.
-    pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>) -> Result<u64, IngestError> {
+    pub(super) fn drop_oldest(&self, store: &Arc<SegmentStore>) -> Result<u64, IngestError> {
         let _upkeep = lock(&self.upkeep);
         let oldest = self.look(|view| match &view.segments[..] {
             [oldest, next, ..] => Some((oldest.found(), next.number)),
@@ -116,7 +116,7 @@ impl Session {
 
     /// Deletes it from the store; fails while a collector is connected that may append to it. Only requests for this session
     /// wait meanwhile.
-    pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
+    pub(super) fn remove(&self, store: &SegmentStore) -> Result<(), IngestError> {
         let _upkeep = lock(&self.upkeep);
         let has_ended = self.look(|view| view.record.ended_us.is_some());
         {

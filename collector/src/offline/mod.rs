@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use trace::text::shown;
 
-use crate::server::assets;
+use crate::assets;
 
 /// Stands in the template where the trace belongs: once, outside of every script. The page's own "Save as web page" puts
 /// the element there that [`write()`] does.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::bundle::bundle;
 use super::{MARKER, base64};
-use crate::server::assets::Asset;
+use crate::assets::Asset;
 
 /// Returns a file of the page by its path.
 pub(super) type Find<'a> = &'a dyn Fn(&str) -> Option<&'a Asset>;

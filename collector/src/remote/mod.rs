@@ -15,16 +15,12 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 pub use address::LinkAddress;
-use request::Failure;
+use request::{ATTEMPTS, Failure, PAUSE};
 pub use sessions::Listed;
 
 use crate::store::{Hash, Hasher};
 use recorder::publish::Destination;
 
-/// Attempts of one request while the network fails.
-const ATTEMPTS: u32 = 6;
-/// The pause before the second attempt, doubled with each further one.
-const PAUSE: Duration = Duration::from_millis(500);
 /// The time to connect, and the time in which something has to arrive.
 const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(60);

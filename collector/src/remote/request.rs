@@ -1,13 +1,17 @@
 //! One request, which is repeated while the network fails.
 
 use std::error::Error;
+use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::{ATTEMPTS, PAUSE};
+/// Attempts of one request while the network fails.
+pub(super) const ATTEMPTS: u32 = 6;
+/// The pause before the second attempt, doubled with each further one.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// A request that can be sent more than once.
 #[derive(Clone, Debug)]

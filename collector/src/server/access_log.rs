@@ -28,13 +28,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Routes that are polled: their lines are of interest only when something is wrong.
 const POLLED: [&str; 4] = ["/healthz", "/api/v1/health/live", "/api/v1/health/ready", "/metrics"];
 
-/// What a link's token follows in a path of the page.
+/// The prefix of a link's token in a path of the page.
 pub(super) const LINK: &str = "s-";
 
 /// The number of the next request.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What a failed request adds to its line. Routes put it into the extensions of their response.
+/// The fields that a failed request adds to its line. Routes put it into the extensions of their response.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     /// The error's code, as the response has it.
@@ -43,7 +43,7 @@ pub(super) struct Failure {
     pub(super) cause: Option<String>,
 }
 
-/// Passes a request on, and logs it when the last byte of its response was sent.
+/// Forwards a request, and logs it when the last byte of its response was sent.
 pub(super) async fn record(request: Request, next: Next) -> Response {
     let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     // Of the highest level, so that every event within the request carries the number, whatever the filter.

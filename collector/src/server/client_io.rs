@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connection_slots::{ConnectionSlot, Wait};
 use super::pace::{Pace, PaceLimits};
-use super::place::{Place, Wait};
 
 /// A connection whose client has to read what is sent.
 #[derive(Debug)]
 pub(super) struct ClientIo<S> {
     stream: S,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
     pace: Pace,
     /// Held while the client does not read.
     wait: Option<Wait>,
@@ -24,8 +24,8 @@ pub(super) struct ClientIo<S> {
 
 impl<S> ClientIo<S> {
     /// Wraps a connection.
-    pub(super) fn new(stream: S, place: Arc<Place>, limits: PaceLimits) -> Self {
-        Self { stream, place, pace: Pace::new(limits), wait: None }
+    pub(super) fn new(stream: S, slot: Arc<ConnectionSlot>, limits: PaceLimits) -> Self {
+        Self { stream, slot, pace: Pace::new(limits), wait: None }
     }
 
     /// Passes on what a write returned, or an error if the client was too slow.
@@ -45,7 +45,7 @@ impl<S> ClientIo<S> {
             }
             Poll::Pending => {
                 if self.wait.is_none() {
-                    self.wait = Some(self.place.wait());
+                    self.wait = Some(self.slot.wait());
                 }
                 self.pace.poll_too_slow(context).map(|error| Err(io::Error::new(io::ErrorKind::TimedOut, error)))
             }

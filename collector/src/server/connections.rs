@@ -1,8 +1,9 @@
-//! Connections: how many, for how long, and how they end.
+//! Accepts connections, and limits their number and their duration.
 //!
 //! `axum::serve` limits neither the time that a client may take to send its request nor the time that it may take to read
-//! the response; this loop does. [`super::place`] tells who gets a place, and who gives way when all are taken.
+//! the response; this loop does. A connection for which there is no [slot](super::connection_slots) is refused.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -11,23 +12,25 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
-use axum::response::Response;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 use tower::ServiceExt;
 use trace::limits::ServerLimits;
 
 use super::client_io::ClientIo;
-use super::guarded_body::GuardedBody;
+use super::connection_slots::{ConnectionSlot, ConnectionSlots, Exceeded};
+use super::error::ApiError;
 use super::pace::PaceLimits;
 use super::peer::{Encrypted, Peer};
-use super::place::{Place, Places, Work};
+use super::proxies::Proxies;
 use super::request_body::RequestBody;
 use super::throttle::Throttle;
 use super::tls::Tls;
@@ -35,6 +38,13 @@ use crate::access::PeerSocket;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Refused connections that are answered at the same time; further ones are only closed.
+const REFUSALS: usize = 32;
+/// The time for a refused client to send its request and to read the answer.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+/// The most bytes that are read of a refused request. Unread bytes could make the system discard the answer.
+const REFUSAL_BYTES: usize = 16 << 10;
 
 /// Listens at an address. The system refuses bursts of connections beyond a number, and a client that was refused tries again
 /// after a second, so this number is larger than by default.
@@ -54,10 +64,10 @@ pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
     limits: ServerLimits,
-    tls: Option<Arc<Tls>>,
+    (tls, proxies): (Option<Arc<Tls>>, Arc<Proxies>),
     stop: impl Future<Output = ()>,
 ) {
-    let places = Places::new(limits.connections);
+    let slots = ConnectionSlots::new(&limits);
     let pace = PaceLimits::from(&limits);
     let (stops, stopping) = watch::channel(false);
     let mut http = http1::Builder::new();
@@ -65,23 +75,36 @@ pub(super) async fn serve(
     http.timer(TokioTimer::new()).header_read_timeout(head_time).max_buf_size(limits.head_bytes);
 
     let (full, refused) = (Throttle::default(), Throttle::default());
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let accept = async {
         loop {
             match listener.accept().await {
                 Ok((socket, address)) => {
-                    if places.is_full()
-                        && let Some(suppressed) = full.pass()
-                    {
-                        tracing::warn!(limit = limits.connections, suppressed, "connection limit reached");
-                    }
                     let peer = Peer(address.ip().to_canonical());
-                    let Some(place) = places.enter(peer).await else { return };
+                    let slot = match slots.take(peer, proxies.has(peer.0)) {
+                        Ok(slot) => slot,
+                        Err(exceeded) => {
+                            if let Some(suppressed) = full.pass() {
+                                tracing::warn!(?exceeded, suppressed, "connection limit reached");
+                            }
+                            // A client that expects TLS would not understand the answer.
+                            if tls.is_none()
+                                && let Ok(permit) = Arc::clone(&refusals).try_acquire_owned()
+                            {
+                                tokio::spawn(async move {
+                                    let _ = timeout(REFUSAL_TIME, refuse(socket, exceeded)).await;
+                                    drop(permit);
+                                });
+                            }
+                            continue;
+                        }
+                    };
                     tokio::spawn(answer(
                         http.clone(),
                         (socket, peer),
                         tls.clone().map(|tls| (tls, head_time)),
                         router.clone(),
-                        (place, pace),
+                        (slot, pace),
                         stopping.clone(),
                     ));
                 }
@@ -100,7 +123,7 @@ pub(super) async fn serve(
     }
     drop(listener);
     stops.send_replace(true);
-    let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), places.empty()).await;
+    let _ = timeout(Duration::from_secs(limits.drain_seconds), slots.empty()).await;
 }
 
 /// Serves one connection until it ends, after the handshake if the server has TLS.
@@ -109,26 +132,25 @@ async fn answer(
     (socket, peer): (TcpStream, Peer),
     tls: Option<(Arc<Tls>, Duration)>,
     router: Router,
-    (place, pace): (Arc<Place>, PaceLimits),
+    (slot, pace): (Arc<ConnectionSlot>, PaceLimits),
     mut stopping: watch::Receiver<bool>,
 ) {
     let ends = PeerSocket::of(&socket);
     let Some((tls, head_time)) = tls else {
-        return answer_on(http, (socket, peer, ends), None, router, (place, pace), stopping).await;
+        return answer_on(http, (socket, peer, ends), None, router, (slot, pace), stopping).await;
     };
     let begun = Instant::now();
     let stream = tokio::select! {
-        accepted = tokio::time::timeout(head_time, tls.accept(socket)) => match accepted {
+        accepted = timeout(head_time, tls.accept(socket)) => match accepted {
             Ok(Some(stream)) => stream,
             Ok(None) => return,
             Err(_) => return tracing::debug!("TLS handshake took too long"),
         },
-        () = place.closed() => return,
         _ = stopping.changed() => return,
     };
     // The handshake's time counts, so that a client gains none by it.
     http.header_read_timeout(head_time.saturating_sub(begun.elapsed()));
-    answer_on(http, (stream, peer, ends), Some(Encrypted), router, (place, pace), stopping).await;
+    answer_on(http, (stream, peer, ends), Some(Encrypted), router, (slot, pace), stopping).await;
 }
 
 /// Serves one connection whose bytes are HTTP until it ends.
@@ -137,7 +159,7 @@ async fn answer_on(
     (socket, peer, ends): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Peer, PeerSocket),
     encrypted: Option<Encrypted>,
     router: Router,
-    (place, pace): (Arc<Place>, PaceLimits),
+    (slot, pace): (Arc<ConnectionSlot>, PaceLimits),
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -146,13 +168,19 @@ async fn answer_on(
         if let Some(encrypted) = encrypted {
             request.extensions_mut().insert(encrypted);
         }
-        request.extensions_mut().insert(Arc::clone(&place));
-        let work = place.work();
-        let request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&place), pace)));
-        let answered = router.clone().oneshot(request);
-        async move { answered.await.map(|response| hold(response, work)) }
+        request.extensions_mut().insert(Arc::clone(&slot));
+        let request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&slot), pace)));
+        let (answered, slot) = (router.clone().oneshot(request), Arc::clone(&slot));
+        async move {
+            let mut response = answered.await?;
+            if slot.is_scarce() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                // A client that comes back gets another slot.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
-    let socket = ClientIo::new(socket, Arc::clone(&place), pace);
+    let socket = ClientIo::new(socket, Arc::clone(&slot), pace);
     let mut served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
         result = served.as_mut() => {
@@ -162,22 +190,33 @@ async fn answer_on(
             }
             return;
         }
-        () = place.closed() => return,
+        () = slot.closed() => return,
         _ = stopping.changed() => {}
     }
     served.as_mut().graceful_shutdown();
     let _ = served.await;
 }
 
-/// Counts the request as in progress until its response was handed to the connection.
-fn hold(response: Response, work: Work) -> Response {
-    response.map(|body| Body::new(GuardedBody::new(body, work)))
+/// Answers a connection that has no slot, whatever it asks for.
+async fn refuse(mut socket: TcpStream, exceeded: Exceeded) {
+    let message = match exceeded {
+        Exceeded::Connections => "This server has as many connections as it allows. Try again later.",
+        Exceeded::OfAddress => "This server has as many connections from your address as it allows. Try again later.",
+    };
+    let answer = ApiError::busy(message).to_http();
+    // A client that has gone needs no answer.
+    if socket.write_all(answer.as_bytes()).await.is_ok() && socket.shutdown().await.is_ok() {
+        let (mut buffer, mut total) = ([0; 4096], 0);
+        while total < REFUSAL_BYTES
+            && let Ok(count @ 1..) = socket.read(&mut buffer).await
+        {
+            total += count;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -188,7 +227,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { head_seconds: 1, ..ServerLimits::default() };
         let (stop, stopped) = oneshot::channel::<()>();
-        let server = tokio::spawn(serve(listener, Router::new(), limits, None, async {
+        let server = tokio::spawn(serve(listener, Router::new(), limits, (None, Arc::default()), async {
             let _ = stopped.await;
         }));
 
@@ -204,25 +243,74 @@ mod tests {
         assert!(TcpStream::connect(address).await.is_err(), "still listening after the stop");
     }
 
+    /// Sends a request over a connection, and returns everything that comes back.
+    async fn ask(address: SocketAddr, connection: &str) -> String {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\n\r\n");
+        // The server may have refused it already.
+        let _ = socket.write_all(request.as_bytes()).await;
+        let (mut answer, mut buffer) = (Vec::new(), [0; 1_024]);
+        while let Ok(read @ 1..) = socket.read(&mut buffer).await {
+            answer.extend_from_slice(&buffer[..read]);
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
     #[tokio::test]
-    async fn idle_connections_do_not_block_new_ones() {
+    async fn a_connection_over_the_limit_is_refused_until_another_one_ends() {
+        for (connections, connections_of_address, wanted) in
+            [(4, 100, "as many connections as it allows"), (100, 4, "as many connections from your address")]
+        {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let limits =
+                ServerLimits { connections, connections_of_address, head_seconds: 1, ..ServerLimits::default() };
+            let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
+            let server = serve(listener, router, limits, (None, Arc::default()), std::future::pending());
+            let server = tokio::spawn(server);
+            let mut silent = Vec::new();
+            for _ in 0..4 {
+                silent.push(TcpStream::connect(address).await.unwrap());
+            }
+            let begun = Instant::now();
+            let refused = ask(address, "close").await;
+            assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains(wanted), "{refused}");
+            // The silent ones are cut off, and make room.
+            while !ask(address, "close").await.ends_with("well") {
+                assert!(begun.elapsed() < Duration::from_secs(10), "no answer in time");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            server.abort();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_another_request_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = ServerLimits { head_seconds: 1, ..ServerLimits::default() };
+        let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
+        let server = serve(listener, router, limits, (None, Arc::default()), std::future::pending());
+        let server = tokio::spawn(server);
+        let begun = Instant::now();
+        let answer = timeout(Duration::from_secs(10), ask(address, "keep-alive")).await.unwrap();
+        assert!(answer.ends_with("well") && !answer.contains("connection: close"), "{answer}");
+        assert!(begun.elapsed() > Duration::from_millis(900), "{:?}", begun.elapsed());
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_not_kept_for_later_requests_when_slots_are_scarce() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { connections: 4, ..ServerLimits::default() };
         let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
-        let server = tokio::spawn(serve(listener, router, limits, None, std::future::pending()));
-        let mut idle = Vec::new();
-        for _ in 0..20 {
-            let mut socket = TcpStream::connect(address).await.unwrap();
-            socket.write_all(b"GET /").await.unwrap();
-            idle.push(socket);
-        }
-        let mut honest = TcpStream::connect(address).await.unwrap();
-        honest.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        let read = tokio::time::timeout(Duration::from_secs(10), honest.read_to_string(&mut answer)).await;
-        read.expect("an answer in time").unwrap();
-        assert!(answer.ends_with("well"), "{answer}");
+        let server = serve(listener, router, limits, (None, Arc::default()), std::future::pending());
+        let server = tokio::spawn(server);
+        let _idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        // It returns, so the server has closed the connection.
+        let answer = timeout(Duration::from_secs(10), ask(address, "keep-alive")).await.unwrap();
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("well"), "{answer}");
         server.abort();
     }
 }

@@ -9,7 +9,7 @@ use format::{ChunkScanner, Kind, PRELUDE_BYTES, Piece, RawChunk, TRAILER_BYTES, 
 
 use super::stream::BodyError;
 use crate::ingest::Session;
-use crate::store::{SegmentInfo, TraceStore};
+use crate::store::{SegmentInfo, SegmentStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -17,18 +17,14 @@ const READ_BYTES: u64 = 1 << 20;
 /// The part of a session that a client downloads.
 #[derive(Debug)]
 pub(super) struct Download {
-    store: Arc<dyn TraceStore>,
+    store: Arc<SegmentStore>,
     session: Arc<Session>,
     segments: Vec<SegmentInfo>,
 }
 
 impl Download {
     /// Selects the segments that overlap a span of time. Returns `None` if there are none.
-    pub(super) fn new(
-        store: Arc<dyn TraceStore>,
-        session: &Arc<Session>,
-        (from_us, to_us): (i64, i64),
-    ) -> Option<Self> {
+    pub(super) fn new(store: Arc<SegmentStore>, session: &Arc<Session>, (from_us, to_us): (i64, i64)) -> Option<Self> {
         let overlaps = |segment: &&SegmentInfo| segment.from_us <= to_us && segment.to_us >= from_us;
         let segments: Vec<_> = session.look(|view| view.segments.iter().filter(overlaps).cloned().collect());
         (!segments.is_empty()).then(|| Self { store, session: Arc::clone(session), segments })
@@ -97,7 +93,7 @@ impl Download {
     }
 }
 
-/// The recording as far as it was joined.
+/// The recording, as far as it is assembled.
 struct RecordingOutput {
     /// The length of the recording so far.
     byte: u64,

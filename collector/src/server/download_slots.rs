@@ -1,4 +1,4 @@
-//! Slots for what downloads take: threads, or memory.
+//! Slots for the threads or the memory of downloads.
 //!
 //! A download holds its share until everything was handed to its connection, so a client that doesn't read would keep it.
 //! When no slot is free, a download whose client has read nothing for some seconds gives way, and the newcomer waits
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use trace::limits::ServerLimits;
 
-use super::place::Place;
+use super::connection_slots::ConnectionSlot;
 
 /// The time between two looks for a download that gives way.
 const RETRY: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(super) struct DownloadSlots {
 #[derive(Debug, Default)]
 struct Holders {
     next: u64,
-    places: BTreeMap<u64, Weak<Place>>,
+    connections: BTreeMap<u64, Weak<ConnectionSlot>>,
 }
 
 /// Slots that a download holds, returned when it is dropped.
@@ -59,24 +59,22 @@ impl DownloadSlots {
 
     /// Takes an amount for the download of a connection, at most all of them. Returns `None` if too little became free
     /// in time.
-    pub(super) async fn take(&self, amount: usize, place: Option<&Arc<Place>>) -> Option<Share> {
+    pub(super) async fn take(&self, amount: usize, connection: Option<&Arc<ConnectionSlot>>) -> Option<Share> {
         // Clamped to all, which is one of these numbers.
         let amount = u32::try_from(amount.clamp(1, self.all)).unwrap_or(u32::MAX);
         let permit = match Arc::clone(&self.free).try_acquire_many_owned(amount) {
             Ok(permit) => permit,
-            Err(_) => self.wait(amount, place).await?,
+            Err(_) => self.wait(amount).await?,
         };
         let mut holders = lock(&self.holders);
         let number = holders.next;
         holders.next += 1;
-        holders.places.insert(number, place.map(Arc::downgrade).unwrap_or_default());
+        holders.connections.insert(number, connection.map(Arc::downgrade).unwrap_or_default());
         drop(holders);
         Some(Share { holders: Arc::clone(&self.holders), number, _permit: permit })
     }
 
-    async fn wait(&self, amount: u32, place: Option<&Arc<Place>>) -> Option<OwnedSemaphorePermit> {
-        // The connection of a client that waits in line may give way to others.
-        let _wait = place.map(Place::wait);
+    async fn wait(&self, amount: u32) -> Option<OwnedSemaphorePermit> {
         let until = Instant::now() + self.turn;
         let mut free = std::pin::pin!(Arc::clone(&self.free).acquire_many_owned(amount));
         while Instant::now() < until {
@@ -90,17 +88,17 @@ impl DownloadSlots {
 
     /// Closes the connection whose client has read nothing for longest, and for too long.
     fn close_stalled(&self) {
-        let mut places: Vec<Arc<Place>> = lock(&self.holders).places.values().filter_map(Weak::upgrade).collect();
-        places.retain(|place| place.waits_for().is_some_and(|waits| waits >= self.stall));
-        if let Some(place) = places.iter().max_by_key(|place| place.waits_for()) {
-            place.close();
+        let mut connections: Vec<_> = lock(&self.holders).connections.values().filter_map(Weak::upgrade).collect();
+        connections.retain(|connection| connection.waits_for().is_some_and(|waits| waits >= self.stall));
+        if let Some(connection) = connections.iter().max_by_key(|connection| connection.waits_for()) {
+            connection.close();
         }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        lock(&self.holders).places.remove(&self.number);
+        lock(&self.holders).connections.remove(&self.number);
     }
 }
 

@@ -15,9 +15,9 @@ use crate::access::Denied;
 use crate::ingest::{IngestError, word};
 use crate::store::StoreError;
 
-/// Seconds after which a client should try again when a limit is reached. Clients that keep a place without using it have
-/// lost it by then.
-const RETRY: HeaderValue = HeaderValue::from_static("5");
+/// Seconds after which a client should try again when a limit is reached.
+const RETRY_SECONDS: &str = "5";
+const RETRY: HeaderValue = HeaderValue::from_static(RETRY_SECONDS);
 
 /// An error that a route answers with. The cause is logged and never sent.
 #[derive(Debug)]
@@ -97,6 +97,21 @@ impl ApiError {
     pub(super) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let message = "The server failed to handle this request. Its log has the reason.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message).caused_by(cause)
+    }
+}
+
+impl ApiError {
+    /// Returns the whole response as text, for a connection that is refused before its request was read.
+    pub(super) fn to_http(&self) -> String {
+        let body = ErrorJson { error: ErrorDetail { code: self.code, message: self.message.clone() } };
+        // Two texts always can be JSON.
+        let body = serde_json::to_string(&body).unwrap_or_default();
+        format!(
+            "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
+             retry-after: {RETRY_SECONDS}\r\nconnection: close\r\n\r\n{body}",
+            self.status,
+            body.len(),
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! A session's batches as the store has them, for viewers that connect late or have fallen behind.
+//! Reads a session's stored batches, for viewers that connect late or have fallen behind.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use trace::limits::ServerLimits;
 use wire::Skipped;
 
 use crate::ingest::{Session, View};
-use crate::store::{SegmentInfo, StoreError, StoreResult, TraceStore};
+use crate::store::{SegmentInfo, SegmentStore, StoreError, StoreResult};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -32,7 +32,7 @@ pub(super) struct Stored {
 /// Reads a session's batches from the store.
 #[derive(Debug)]
 pub(super) struct History {
-    store: Arc<dyn TraceStore>,
+    store: Arc<SegmentStore>,
     session: Arc<Session>,
     number: u32,
     /// The byte that is read next.
@@ -51,7 +51,7 @@ impl History {
     /// Reads on after batch `after`, or from as far back as the limits allow for a viewer that can hold so many `events`
     /// (0: any number). Also returns which batches are skipped. Returns `None` while nothing is stored.
     pub(super) fn after(
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         session: &Arc<Session>,
         after: u64,
         events: u64,
@@ -73,7 +73,7 @@ impl History {
     }
 
     fn new(
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         session: &Arc<Session>,
         start: &SegmentInfo,
         after: u64,
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// Reads on at the end of a batch.
-    pub(super) fn behind(store: &Arc<dyn TraceStore>, session: &Arc<Session>, (number, byte): (u32, u64)) -> Self {
+    pub(super) fn behind(store: &Arc<SegmentStore>, session: &Arc<Session>, (number, byte): (u32, u64)) -> Self {
         Self {
             store: Arc::clone(store),
             session: Arc::clone(session),

@@ -44,7 +44,7 @@ impl Hosts {
     }
 }
 
-/// Passes on requests to one of the server's names.
+/// Forwards requests to one of the server's names, and refuses others.
 pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     if is_ours(&request, &hosts) {
         return next.run(request).await;
@@ -53,7 +53,7 @@ pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, nex
     (StatusCode::MISDIRECTED_REQUEST, message).into_response()
 }
 
-/// Passes on requests that change nothing, and those of programs and of this server's own page.
+/// Forwards requests that change nothing, and those of programs and of this server's own page; refuses others.
 pub(super) async fn check_origin(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD) || request.headers().contains_key(UPGRADE);
     if changes && !is_own_page(&request) {

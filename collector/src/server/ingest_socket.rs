@@ -7,17 +7,17 @@ use axum::extract::ws::WebSocket;
 use tokio::time::sleep;
 
 use super::App;
-use super::place::Place;
+use super::connection_slots::ConnectionSlot;
 use super::refusal::refuse;
-use super::socket::{Received, Socket, closed, stopped};
+use super::socket::{Received, Socket, stopped};
 use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError, Outgoing};
 
-/// Serves a collector until it disconnects. It keeps the place of its connection until its hello was accepted.
-pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, place: Option<Arc<Place>>) {
+/// Serves a collector until it disconnects. It keeps the slot of its connection until its hello was accepted.
+pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, slot: Option<Arc<ConnectionSlot>>) {
     let mut socket = Socket::new(socket, app.limits());
     let mut conversation = Conversation::new(app.sessions.clone(), caller);
-    match converse(&mut socket, &mut conversation, &app, place.as_ref()).await {
+    match converse(&mut socket, &mut conversation, &app, slot.as_ref()).await {
         Ok(()) => tracing::debug!("collector disconnected"),
         Err(error) => {
             let message = refuse(&app.sessions, "collector", conversation.caller(), None, &error);
@@ -25,18 +25,15 @@ pub(super) async fn serve(socket: WebSocket, app: App, caller: Caller, place: Op
         }
     }
     // Everything received is stored by now, so the collector may disconnect.
-    let _place = conversation.into_place();
-    tokio::select! {
-        () = socket.close() => {}
-        () = closed(place.as_ref()) => {}
-    }
+    let _permit = conversation.into_permit();
+    socket.close().await;
 }
 
 async fn converse(
     socket: &mut Socket,
     conversation: &mut Conversation,
     app: &App,
-    place: Option<&Arc<Place>>,
+    slot: Option<&Arc<ConnectionSlot>>,
 ) -> Result<(), IngestError> {
     let mut stopping = app.sessions.stopping();
     let deadline = sleep(Duration::from_secs(app.limits().hello_seconds));
@@ -48,11 +45,10 @@ async fn converse(
                 Received::Closed => return Ok(()),
                 Received::Control => {}
                 Received::Bytes(bytes) => {
-                    let _work = place.map(Place::work);
                     let mut answer = Vec::new();
                     let pushed = conversation.push(&bytes, &mut answer).await;
-                    if conversation.is_open() && let Some(place) = place {
-                        place.give_up();
+                    if conversation.is_open() && let Some(slot) = slot {
+                        slot.give_up();
                     }
                     if !socket.send(answer).await {
                         return Ok(());
@@ -76,7 +72,6 @@ async fn converse(
             () = &mut deadline, if !conversation.is_open() => {
                 return Err(IngestError::Malformed("no hello arrived in time".to_owned()));
             }
-            () = closed(place) => return Ok(()),
             () = stopped(&mut stopping) => return Err(IngestError::Restart),
         }
     }

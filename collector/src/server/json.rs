@@ -11,7 +11,7 @@ use wire::SessionState;
 
 use super::timestamp::rfc_3339;
 use crate::ingest::{Session, View};
-use crate::store::{DeviceTotals, TraceStore};
+use crate::store::{DeviceTotals, SegmentStore};
 
 /// A recorded job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -201,7 +201,7 @@ fn devices(view: &View) -> Vec<DeviceJson> {
 }
 
 /// Returns the statistics of a session. Waits for the disk.
-pub(super) fn stats(session: &Session, store: &Arc<dyn TraceStore>, limits: &ServerLimits) -> StatsJson {
+pub(super) fn stats(session: &Session, store: &Arc<SegmentStore>, limits: &ServerLimits) -> StatsJson {
     let state = session.state(limits).into();
     let devices = session.totals(store).devices.iter().map(device_stats).collect();
     StatsJson { id: session.id().to_owned(), state, devices }

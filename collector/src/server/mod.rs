@@ -4,10 +4,11 @@
 //! go to the log.
 
 mod access_log;
+mod api_routes;
 mod app;
-pub(crate) mod assets;
 mod client_io;
 mod coding;
+mod connection_slots;
 mod connections;
 mod demo;
 mod download;
@@ -15,9 +16,7 @@ mod download_slots;
 mod elsewhere;
 mod embedding;
 mod error;
-mod eviction_queue;
 mod expiry;
-mod guarded_body;
 mod headers;
 mod history;
 mod host;
@@ -27,7 +26,6 @@ mod local_files;
 mod openapi;
 mod pace;
 mod peer;
-mod place;
 #[cfg(test)]
 mod power_tests;
 mod proxies;
@@ -48,7 +46,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::App;
-pub use assets::{Asset, has_page, set_page};
 pub use connections::listen;
 pub use embedding::Embedding;
 pub use host::Hosts;
@@ -84,7 +81,7 @@ pub async fn run(listener: TcpListener, app: App, refused: impl Future<Output = 
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions), app.shares.clone()));
     let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
-    let tls = app.tls.clone();
+    let (tls, proxies) = (app.tls.clone(), Arc::clone(&app.proxies));
     let watch = tls.clone().map(|tls| tokio::spawn(tls.watch()));
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let (mut stopped, mut sentence) = (Instant::now(), None);
@@ -99,7 +96,7 @@ pub async fn run(listener: TcpListener, app: App, refused: impl Future<Output = 
         // Sockets end by themselves.
         sessions.stop();
     };
-    connections::serve(listener, router(app), limits, tls, stop).await;
+    connections::serve(listener, router(app), limits, (tls, proxies), stop).await;
     loading.abort();
     janitor.abort();
     tokens.abort();
@@ -168,7 +165,7 @@ async fn sweep(sessions: Arc<Sessions>, shares: Option<Arc<Shares>>) {
         let sweep = move || {
             sessions.sweep();
             if let Some(shares) = shares {
-                shares.sweep(sessions.kept_now_us());
+                shares.sweep(sessions.retention_now_us());
             }
         };
         // The next interval tries again.

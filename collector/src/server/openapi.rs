@@ -7,7 +7,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
-use super::router::{Route, api_routes};
+use super::api_routes::{Route, api_routes};
 use super::routes;
 use crate::access::Role;
 

@@ -1,4 +1,4 @@
-//! The pace that a client has to keep while the server waits for it.
+//! The minimum rate at which a client must send or read while the server waits for it.
 //!
 //! Only the time in which nothing but the client holds up the connection counts: what the server needs to read a disk or to
 //! compute is not the client's fault.
@@ -70,7 +70,7 @@ impl Pace {
     }
 }
 
-/// What a client did in the current span of time.
+/// The bytes and the waiting time of a client in the current span of time.
 #[derive(Debug)]
 struct Tally {
     limits: PaceLimits,

@@ -1,4 +1,4 @@
-//! Who sent a request, as far as the connection tells.
+//! The client of a connection.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What a store has after its power failed, its process was killed, or its disk failed, at every single call.
+//! Tests of the store after a power cut, a kill, or a failure of the disk at every single call.
 
 use std::io;
 use std::sync::Arc;

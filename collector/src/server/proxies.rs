@@ -16,7 +16,6 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::peer::{Encrypted, Peer};
-use super::place::Place;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -114,9 +113,6 @@ pub(super) async fn resolve(State(proxies): State<Arc<Proxies>>, mut request: Re
         let client = Peer(proxies.client(peer, request.headers()));
         let forwarded = forwarded(request.headers());
         request.extensions_mut().insert(client);
-        if let Some(place) = request.extensions().get::<Arc<Place>>() {
-            place.serve(client);
-        }
         request.extensions_mut().insert(forwarded);
     }
     next.run(request).await

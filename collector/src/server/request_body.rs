@@ -8,14 +8,14 @@ use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
 
+use super::connection_slots::{ConnectionSlot, Wait};
 use super::pace::{Pace, PaceLimits, TooSlow};
-use super::place::{Place, Wait};
 
 /// The body of a request.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
     pace: Pace,
     /// Held while the client sends nothing.
     wait: Option<Wait>,
@@ -23,8 +23,8 @@ pub(super) struct RequestBody {
 
 impl RequestBody {
     /// Wraps a body.
-    pub(super) fn new(body: Incoming, place: Arc<Place>, limits: PaceLimits) -> Self {
-        Self { body, place, pace: Pace::new(limits), wait: None }
+    pub(super) fn new(body: Incoming, slot: Arc<ConnectionSlot>, limits: PaceLimits) -> Self {
+        Self { body, slot, pace: Pace::new(limits), wait: None }
     }
 }
 
@@ -43,7 +43,7 @@ impl HttpBody for RequestBody {
             }
             Poll::Pending => {
                 if self.wait.is_none() {
-                    self.wait = Some(self.place.wait());
+                    self.wait = Some(self.slot.wait());
                 }
                 self.pace.poll_too_slow(context).map(|error| Some(Err(error.into())))
             }

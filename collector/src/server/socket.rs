@@ -1,6 +1,5 @@
-//! What all sockets have in common: size limits, pings, a limit on silence, an orderly end.
+//! A WebSocket with limits on sizes and silence, pings, and an orderly end.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -9,8 +8,6 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use trace::limits::{ServerLimits, WireLimits};
 use wire::HEAD_BYTES;
-
-use super::place::Place;
 
 /// Time that a client has to read why its socket ends.
 const LINGER: Duration = Duration::from_secs(1);
@@ -24,14 +21,6 @@ pub(super) fn bounded(upgrade: WebSocketUpgrade, has_shown_token: bool, most: us
     let whole = WireLimits::default().frame_bytes + HEAD_BYTES;
     let most = if has_shown_token { whole } else { most.min(whole) };
     upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BYTES.min(most))
-}
-
-/// Resolves when the connection gives way to another one.
-pub(super) async fn closed(place: Option<&Arc<Place>>) {
-    match place {
-        Some(place) => place.closed().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Resolves when the server stops.

@@ -11,7 +11,7 @@ use crate::store::StoreError;
 /// Pieces that may wait for the connection.
 const PIECES: usize = 2;
 
-/// Why a body ended too early.
+/// Why a body ends early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
     /// The client disconnected.

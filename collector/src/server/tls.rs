@@ -36,7 +36,7 @@ struct Files {
     key: PathBuf,
 }
 
-/// What changes when a file is written or replaced.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     changed: Option<SystemTime>,
@@ -153,7 +153,7 @@ impl Tls {
     }
 }
 
-/// What is known about the files.
+/// The versions of the files that were seen.
 struct Watch {
     /// Their stamps when they were loaded.
     seen: [Option<Stamp>; 2],
@@ -286,7 +286,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { head_seconds: 1, connections, ..ServerLimits::default() };
         let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
-        tokio::spawn(serve(listener, router, limits, Some(tls), std::future::pending()));
+        tokio::spawn(serve(listener, router, limits, (Some(tls), Arc::default()), std::future::pending()));
         (address, certificate.der().clone(), folder)
     }
 
@@ -341,11 +341,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silent_handshakes_do_not_block_new_clients() {
+    async fn silent_handshakes_keep_new_clients_out_no_longer_than_a_head_may_take() {
         let (address, certificate, _folder) = start(4).await;
         let mut silent = Vec::new();
-        for _ in 0..20 {
+        for _ in 0..4 {
             silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        // Refused at once, without a handshake.
+        let took = until_cut(TcpStream::connect(address).await.unwrap(), &[]).await;
+        assert!(took.as_millis() < 900, "{took:?}");
+        for socket in silent {
+            assert!(until_cut(socket, &[]).await.as_millis() < 3_000);
         }
         let mut honest = connect(address, &certificate).await;
         honest.write_all(b"GET / HTTP/1.1\r\nHost: box\r\nConnection: close\r\n\r\n").await.unwrap();

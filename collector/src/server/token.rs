@@ -1,4 +1,4 @@
-//! Who sends a request, and whether they may do what it asks for.
+//! Identifies the sender of a request, and checks its role.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::peer::Peer;
 use crate::access::{Caller, Denied, Grant, PeerSocket, Role, audit};
 
-/// What a request has to show.
+/// The authorization that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// Nothing.
@@ -41,10 +41,10 @@ impl Need {
     }
 }
 
-/// What each method of a route needs.
+/// The authorization that each method of a route needs.
 pub(super) type Needs = &'static [(Method, Need)];
 
-/// Passes on requests that show what their method of the route needs, with their [`Caller`].
+/// Forwards requests that show the authorization that their method of the route needs, with their [`Caller`].
 pub(super) async fn check(State((app, needs)): State<(App, Needs)>, mut request: Request, next: Next) -> Response {
     let method = if *request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
     let need = needs.iter().find(|(known, _)| *known == method).map_or(Need::Nothing, |(_, need)| *need);

@@ -14,10 +14,10 @@ use trace::limits::WireLimits;
 use wire::{Batch, Decoder, Message, PROTOCOL, SessionState, Status, Watch};
 
 use super::App;
+use super::connection_slots::ConnectionSlot;
 use super::history::{History, Stored};
-use super::place::Place;
 use super::refusal::refuse;
-use super::socket::{Received, Socket, closed, stopped};
+use super::socket::{Received, Socket, stopped};
 use crate::access::{Caller, Grant, Role};
 use crate::bus::{Delivery, Subscription};
 use crate::clock::now_us;
@@ -43,14 +43,17 @@ impl From<IngestError> for End {
     }
 }
 
-/// Serves a viewer until it disconnects. It keeps the place of its connection until its watch was accepted, and then has one
+/// Serves a viewer until it disconnects. It keeps the slot of its connection until its watch was accepted, and then has one
 /// of the viewers' places.
-pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: Caller, place: Option<Arc<Place>>) {
+pub(super) async fn serve(
+    socket: WebSocket,
+    app: App,
+    id: String,
+    mut caller: Caller,
+    slot: Option<Arc<ConnectionSlot>>,
+) {
     let mut socket = Socket::new(socket, app.limits());
-    let received = tokio::select! {
-        received = receive_watch(&mut socket, &app, &mut caller) => received,
-        () = closed(place.as_ref()) => Err(End::Gone),
-    };
+    let received = receive_watch(&mut socket, &app, &mut caller).await;
     let admitted = received.and_then(|(watch, grant)| {
         let session = app.sessions.get(&id).ok_or(IngestError::Session)?;
         let free = Arc::clone(&app.sessions.viewers).try_acquire_owned();
@@ -59,8 +62,8 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
     });
     let (admitted, end) = match admitted {
         Ok((session, (watch, grant), permit)) => {
-            if let Some(place) = &place {
-                place.give_up();
+            if let Some(slot) = &slot {
+                slot.give_up();
             }
             let viewing = Viewing::begin(&session);
             let end = Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await;
@@ -79,10 +82,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, id: String, mut caller: C
             socket.send(message.to_bytes()).await;
         }
     }
-    tokio::select! {
-        () = socket.close() => {}
-        () = closed(place.as_ref()) => {}
-    }
+    socket.close().await;
 }
 
 /// Waits for the first message, and checks the token if it comes with it.
@@ -205,7 +205,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Returns what the viewer has to read, after telling it which batches it will not get.
+    /// Returns what the viewer has to read next, after telling it which batches it will not get.
     async fn history(&mut self) -> Result<Option<History>, End> {
         let (sessions, limits) = (&self.app.sessions, self.app.limits());
         // From the exact byte, unless that is too far back or no longer kept.

@@ -164,7 +164,7 @@ impl Shares {
             let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
             uploads
                 .iter()
-                .filter(|upload| upload.standing().idle().is_some_and(|idle| idle >= PAUSE))
+                .filter(|upload| upload.state().idle().is_some_and(|idle| idle >= PAUSE))
                 .for_each(|upload| upload.forget());
             free()
         })

@@ -133,7 +133,7 @@ impl Shares {
         self.hold_whole(upload, whole.bytes, owner)?;
         let _kept = self.claims.keep(content);
         if !self.state().is_stored(content) {
-            let taken = self.shelf.take(&whole.scratch.path, whole.bytes, &content_path(content));
+            let taken = self.blobs.take(&whole.scratch.path, whole.bytes, &content_path(content));
             self.state().note_stored(content, taken.as_ref().ok().map(|()| whole.bytes));
             taken?;
         }

@@ -1,4 +1,4 @@
-//! Where shared traces and their links stand, in the store's folder or on its shelf.
+//! Where shared traces and their links stand, in the store's folder or in its object store.
 //!
 //! ```text
 //! shares/links/{hash of the token}.json              a link
@@ -20,7 +20,7 @@ pub(super) const LINKS: &str = "shares/links";
 pub(super) const TRACES: &str = "shares/traces";
 /// The folder of uploads.
 pub(super) const UPLOADS: &str = "shares/uploads";
-/// What is known of an upload, in its folder.
+/// The file that describes an upload, in its folder.
 pub(super) const ABOUT: &str = "about.json";
 /// The ending of a link's file.
 const LINK: &str = ".json";

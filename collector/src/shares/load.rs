@@ -16,8 +16,8 @@ impl Shares {
         if self.state().is_loaded {
             return Ok(());
         }
-        let traces = self.shelf.list(TRACES)?;
-        let names = self.shelf.list(LINKS)?;
+        let traces = self.blobs.list(TRACES)?;
+        let names = self.blobs.list(LINKS)?;
         for (name, bytes) in traces {
             if parse_content(&name).is_some() {
                 self.state().traces.insert(name, bytes);
@@ -47,7 +47,7 @@ impl Shares {
     }
 
     pub(super) fn read_link(&self, hash: &str) -> ShareResult<Arc<Link>> {
-        let bytes = self.shelf.read(&link_path(hash), 0, self.limits.link_bytes)?;
+        let bytes = self.blobs.read(&link_path(hash), 0, self.limits.link_bytes)?;
         let link = Link::parse(&bytes).ok_or_else(|| StoreError::Damaged("a link is malformed".to_owned()))?;
         Ok(Arc::new(link))
     }

@@ -51,12 +51,12 @@ use self::layout::{content_path, link_path};
 use self::part::Turn;
 use self::password::Password;
 pub use self::upload::Progress;
-use self::upload::{Phase, Standing, Upload};
+use self::upload::{Phase, Upload, UploadState};
 use crate::access::{Rates, Secret};
 use crate::brief_lock::{BriefGuard, BriefLock};
 use crate::clock::now_us;
 use crate::store::files::Files;
-use crate::store::{Hash, Shelf, StoreError};
+use crate::store::{Blobs, Hash, StoreError};
 
 /// The result of an operation on shares.
 pub type ShareResult<T = ()> = Result<T, ShareError>;
@@ -120,7 +120,7 @@ pub struct Begun {
 #[derive(Debug)]
 pub struct Shares {
     files: Arc<dyn Files>,
-    shelf: Arc<dyn Shelf>,
+    blobs: Arc<dyn Blobs>,
     limits: ShareLimits,
     terms: Terms,
     state: BriefLock<State>,
@@ -141,7 +141,7 @@ pub struct Shares {
     follows: Arc<Semaphore>,
 }
 
-/// What is known of links, traces and uploads.
+/// The links, traces and uploads.
 #[derive(Debug, Default)]
 struct State {
     /// Links by the hash of their token.
@@ -179,11 +179,11 @@ impl State {
 }
 
 impl Shares {
-    /// Opens the shares in a store's local folder and shelf.
-    pub fn open((files, shelf): (Arc<dyn Files>, Arc<dyn Shelf>), limits: ShareLimits, terms: Terms) -> Self {
+    /// Opens the shares in a store's local folder and blobs.
+    pub fn open((files, blobs): (Arc<dyn Files>, Arc<dyn Blobs>), limits: ShareLimits, terms: Terms) -> Self {
         let shares = Self {
             files,
-            shelf,
+            blobs,
             limits,
             terms,
             state: BriefLock::default(),
@@ -322,14 +322,19 @@ impl Shares {
 
     /// Gives an upload up if it is due, or if `most` allows to wait for it, when its link is not made after all. Returns whether
     /// it was. Who writes to it now removes its files.
-    fn give_up(&self, upload: &Arc<Upload>, most: Duration, is_due: impl Fn(&Standing) -> bool) -> ShareResult<bool> {
+    fn give_up(
+        &self,
+        upload: &Arc<Upload>,
+        most: Duration,
+        is_due: impl Fn(&UploadState) -> bool,
+    ) -> ShareResult<bool> {
         let is_busy = {
-            let mut standing = upload.wait_while(most, |standing| standing.phase == Phase::Linking);
-            if standing.phase != Phase::Open || !is_due(&standing) {
+            let mut state = upload.wait_while(most, |state| state.phase == Phase::Linking);
+            if state.phase != Phase::Open || !is_due(&state) {
                 return Ok(false);
             }
-            standing.phase = Phase::Over;
-            standing.is_busy
+            state.phase = Phase::Over;
+            state.is_busy
         };
         upload.wake();
         self.state().uploads.remove(&upload.id);
@@ -395,7 +400,7 @@ impl Shares {
         if left == 0 {
             return Ok(Vec::new());
         }
-        Ok(self.shelf.read(&content_path(&link.content), from, most.min(left))?)
+        Ok(self.blobs.read(&content_path(&link.content), from, most.min(left))?)
     }
 
     /// Changes when a link expires, for who has its delete token. Returns the link as it is then.
@@ -430,7 +435,7 @@ impl Shares {
 
     /// Stores a link in place of an earlier one.
     fn replace(&self, hash: &str, link: Link) -> ShareResult<Arc<Link>> {
-        self.shelf.put(&link_path(hash), &link.to_bytes()?)?;
+        self.blobs.put(&link_path(hash), &link.to_bytes()?)?;
         let link = Arc::new(link);
         self.state().links.insert(hash.to_owned(), Arc::clone(&link));
         Ok(link)

@@ -22,16 +22,16 @@ pub(super) struct Turn(Arc<Upload>);
 impl Turn {
     /// Takes the turn, and waits for it at most for a time. Returns it with the bytes that were received.
     pub(super) fn take(upload: Arc<Upload>, most: Duration) -> ShareResult<(Self, u64)> {
-        let mut standing = upload.wait_while(most, |standing| standing.is_busy && standing.phase != Phase::Over);
-        if standing.phase == Phase::Over {
+        let mut state = upload.wait_while(most, |state| state.is_busy && state.phase != Phase::Over);
+        if state.phase == Phase::Over {
             return Err(ShareError::NoUpload);
         }
-        if standing.is_busy {
+        if state.is_busy {
             return Err(ShareError::Taken);
         }
-        standing.is_busy = true;
-        let received = standing.received;
-        drop(standing);
+        state.is_busy = true;
+        let received = state.received;
+        drop(state);
         Ok((Self(upload), received))
     }
 
@@ -42,17 +42,17 @@ impl Turn {
 
     /// Begins to make the link, unless the upload was given up.
     pub(super) fn begin_link(&self) -> ShareResult {
-        let mut standing = self.0.standing();
-        if standing.phase == Phase::Over {
+        let mut state = self.0.state();
+        if state.phase == Phase::Over {
             return Err(ShareError::NoUpload);
         }
-        standing.phase = Phase::Linking;
+        state.phase = Phase::Linking;
         Ok(())
     }
 
     /// Ends to make the link: the upload is over if there is one, and else can be finished again.
     pub(super) fn end_link(&self, is_made: bool) {
-        self.0.standing().phase = if is_made { Phase::Over } else { Phase::Open };
+        self.0.state().phase = if is_made { Phase::Over } else { Phase::Open };
         self.0.wake();
     }
 }
@@ -60,9 +60,9 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let is_over = {
-            let mut standing = self.0.standing();
-            standing.is_busy = false;
-            standing.phase == Phase::Over
+            let mut state = self.0.state();
+            state.is_busy = false;
+            state.phase == Phase::Over
         };
         self.0.wake();
         if is_over && let Err(error) = self.0.clear() {
@@ -125,7 +125,7 @@ impl PartWriter {
                 self.file = Some(file);
                 return Err(error.into());
             }
-            upload.standing().arrived(self.from + self.length);
+            upload.state().arrived(self.from + self.length);
         }
         Ok(upload.progress())
     }

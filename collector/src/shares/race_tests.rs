@@ -8,9 +8,9 @@ use super::tests::{OWNER, PART, limits, offer, open_with, read, recording, send,
 use super::*;
 use crate::access::Denied;
 use crate::store::files::MemoryFiles;
-use crate::store::{FolderShelf, StoreResult};
+use crate::store::{FolderBlobs, StoreResult};
 
-/// An operation of a shelf.
+/// An operation on blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Put,
@@ -18,10 +18,10 @@ enum Call {
     Remove,
 }
 
-/// A shelf whose next operation of a kind waits, or does what it should and then fails.
+/// Blobs whose next operation of a kind waits, or does what it should and then fails.
 #[derive(Debug)]
 struct Gate {
-    shelf: FolderShelf,
+    blobs: FolderBlobs,
     state: Mutex<Gated>,
     changed: Condvar,
 }
@@ -75,34 +75,55 @@ impl Gate {
     }
 }
 
-impl Shelf for Gate {
+impl Blobs for Gate {
     fn list(&self, folder: &str) -> StoreResult<Vec<(String, u64)>> {
-        self.shelf.list(folder)
+        self.blobs.list(folder)
+    }
+
+    fn list_below(
+        &self,
+        folder: &str,
+        wants: &dyn Fn(&str) -> bool,
+        visit: &mut dyn FnMut(&str, &str, u64),
+    ) -> StoreResult {
+        self.blobs.list_below(folder, wants, visit)
     }
 
     fn read(&self, path: &str, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        self.shelf.read(path, from, most)
+        self.blobs.read(path, from, most)
+    }
+
+    fn get(&self, path: &str) -> StoreResult<Vec<u8>> {
+        self.blobs.get(path)
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> StoreResult {
-        self.pass(Call::Put, || self.shelf.put(path, bytes))
+        self.pass(Call::Put, || self.blobs.put(path, bytes))
     }
 
     fn take(&self, local: &str, bytes: u64, path: &str) -> StoreResult {
-        self.pass(Call::Take, || self.shelf.take(local, bytes, path))
+        self.pass(Call::Take, || self.blobs.take(local, bytes, path))
     }
 
-    fn remove(&self, path: &str) -> StoreResult {
-        self.pass(Call::Remove, || self.shelf.remove(path))
+    fn give_back(&self, path: &str, bytes: u64, local: &str) -> StoreResult {
+        self.blobs.give_back(path, bytes, local)
+    }
+
+    fn remove(&self, paths: &[String]) -> StoreResult {
+        self.pass(Call::Remove, || self.blobs.remove(paths))
+    }
+
+    fn remove_folder(&self, folder: &str) -> StoreResult {
+        self.blobs.remove_folder(folder)
     }
 }
 
 /// Opens shares behind a gate.
 fn gated(files: &MemoryFiles) -> (Shares, Arc<Gate>) {
     let files: Arc<dyn Files> = Arc::new(files.clone());
-    let shelf = FolderShelf::new(Arc::clone(&files));
-    let gate = Arc::new(Gate { shelf, state: Mutex::default(), changed: Condvar::new() });
-    let shares = Shares::open((files, Arc::clone(&gate) as Arc<dyn Shelf>), limits(), Terms::default());
+    let blobs = FolderBlobs::new(Arc::clone(&files));
+    let gate = Arc::new(Gate { blobs, state: Mutex::default(), changed: Condvar::new() });
+    let shares = Shares::open((files, Arc::clone(&gate) as Arc<dyn Blobs>), limits(), Terms::default());
     shares.load().unwrap();
     (shares, gate)
 }

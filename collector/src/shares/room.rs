@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::upload::{Standing, Upload};
+use super::upload::{Upload, UploadState};
 use super::{Owner, ShareError, ShareResult, Shares, State};
 use crate::access::audit;
 
@@ -120,7 +120,7 @@ impl Shares {
         };
         let mut missing = used.saturating_add(bytes).saturating_sub(self.terms.bytes);
         let pause = Duration::from_secs(self.limits.yield_seconds);
-        let idle = |upload: &Upload| upload.standing().idle().filter(|idle| *idle >= pause);
+        let idle = |upload: &Upload| upload.state().idle().filter(|idle| *idle >= pause);
         let mut paused: Vec<_> = uploads.iter().filter_map(|upload| Some((idle(upload)?, upload))).collect();
         paused.sort_by_key(|(idle, _)| Reverse(*idle));
         if paused.iter().map(|(_, upload)| upload.held()).fold(0, u64::saturating_add) < missing {
@@ -128,7 +128,7 @@ impl Shares {
         }
         for (_, upload) in paused {
             let held = upload.held();
-            let is_paused = |standing: &Standing| standing.idle().is_some_and(|idle| idle >= pause);
+            let is_paused = |state: &UploadState| state.idle().is_some_and(|idle| idle >= pause);
             // Those whose files can't be removed count no more, and are removed at the next start.
             if missing > 0 && self.give_up(upload, Duration::ZERO, is_paused).unwrap_or(true) {
                 audit::upload_given_up(&upload.record.owner, upload.record.bytes);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::layout::{content_path, link_path};
 use super::part::Turn;
-use super::upload::Standing;
+use super::upload::UploadState;
 use super::{Gone, Link, ShareError, ShareResult, Shares, Why};
 use crate::access::audit;
 use crate::store::StoreError;
@@ -27,9 +27,9 @@ impl Shares {
 
     fn sweep_uploads(&self, now_us: i64) {
         let limits = &self.limits;
-        let is_due = |standing: &Standing| {
-            let most = if standing.received == 0 { limits.empty_seconds } else { limits.idle_seconds };
-            standing.quiet_for(now_us).is_some_and(|quiet| quiet.as_secs() >= most)
+        let is_due = |state: &UploadState| {
+            let most = if state.received == 0 { limits.empty_seconds } else { limits.idle_seconds };
+            state.quiet_for(now_us).is_some_and(|quiet| quiet.as_secs() >= most)
         };
         let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
         for upload in uploads {
@@ -45,9 +45,9 @@ impl Shares {
                 }
             }
             let is_to_be_noted = {
-                let standing = upload.standing();
-                let is_quiet = standing.idle().is_some_and(|idle| idle.as_secs() >= limits.note_seconds);
-                is_quiet && !standing.is_quiet_noted()
+                let state = upload.state();
+                let is_quiet = state.idle().is_some_and(|idle| idle.as_secs() >= limits.note_seconds);
+                is_quiet && !state.is_quiet_noted()
             };
             if is_to_be_noted
                 && let Ok((_turn, _)) = Turn::take(Arc::clone(&upload), Duration::ZERO)
@@ -74,7 +74,7 @@ impl Shares {
             let Some(link) = found.filter(|link| self.is_due(link, now_us)) else { continue };
             match link.expires_us.filter(|_| link.gone.is_none()) {
                 None => {
-                    self.shelf.remove(&link_path(&hash))?;
+                    self.blobs.remove(&[link_path(&hash)])?;
                     self.state().links.remove(&hash);
                 }
                 Some(at_us) => {
@@ -142,7 +142,7 @@ impl Shares {
             }
             state.doubtful.insert(content.to_owned());
         }
-        self.shelf.remove(&content_path(content))?;
+        self.blobs.remove(&[content_path(content)])?;
         let mut state = self.state();
         state.traces.remove(content);
         state.doubtful.remove(content);

@@ -11,7 +11,7 @@ use trace::units::Address;
 use trace::{Event, TagId};
 
 use super::*;
-use crate::store::FolderShelf;
+use crate::store::FolderBlobs;
 use crate::store::files::{MemoryFiles, PowerCut};
 
 pub(super) const OWNER: Owner<'_> = Owner { name: "alice", bytes: None };
@@ -26,7 +26,7 @@ pub(super) fn limits() -> ShareLimits {
 /// Opens the shares of a disk as a server does at its start.
 pub(super) fn open_with(files: &MemoryFiles, limits: ShareLimits, terms: Terms) -> Shares {
     let files: Arc<dyn Files> = Arc::new(files.clone());
-    let shares = Shares::open((Arc::clone(&files), Arc::new(FolderShelf::new(files))), limits, terms);
+    let shares = Shares::open((Arc::clone(&files), Arc::new(FolderBlobs::new(files))), limits, terms);
     shares.load().unwrap();
     shares
 }

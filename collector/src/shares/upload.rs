@@ -69,7 +69,7 @@ pub(super) struct Upload {
     pub(super) record: Record,
     folder: String,
     pub(super) files: Arc<dyn Files>,
-    standing: Mutex<Standing>,
+    state: Mutex<UploadState>,
     /// Notified when a request has ended that wrote to it, or when its link is made.
     ended: Condvar,
     following: Mutex<Following>,
@@ -103,9 +103,9 @@ impl Following {
     }
 }
 
-/// Where an upload stands.
+/// The state of an upload.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct UploadState {
     pub(super) received: u64,
     /// The bytes for which it takes room.
     held: u64,
@@ -129,7 +129,7 @@ pub(super) enum Phase {
     Over,
 }
 
-impl Standing {
+impl UploadState {
     /// Notes that bytes have arrived, up to so many.
     pub(super) fn arrived(&mut self, received: u64) {
         (self.received, self.touched, self.quiet_us) = (received, Instant::now(), None);
@@ -156,7 +156,7 @@ impl Standing {
 impl Upload {
     fn new(files: Arc<dyn Files>, id: &str, record: Record, received: u64) -> StoreResult<Self> {
         let quiet = record.quiet.filter(|quiet| quiet.received == received);
-        let standing = Standing {
+        let state = UploadState {
             received,
             held: received,
             is_busy: false,
@@ -169,7 +169,7 @@ impl Upload {
             folder: upload_folder(id)?,
             record,
             files,
-            standing: Mutex::new(standing),
+            state: Mutex::new(state),
             ended: Condvar::new(),
             following: Mutex::default(),
             finishing: Arc::default(),
@@ -218,13 +218,17 @@ impl Upload {
         Self::remove(&*self.files, &self.id)
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn state(&self) -> MutexGuard<'_, UploadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits, at most for a time, while something is so.
-    pub(super) fn wait_while(&self, most: Duration, is_so: impl Fn(&Standing) -> bool) -> MutexGuard<'_, Standing> {
-        let waited = self.ended.wait_timeout_while(self.standing(), most, |standing| is_so(standing));
+    pub(super) fn wait_while(
+        &self,
+        most: Duration,
+        is_so: impl Fn(&UploadState) -> bool,
+    ) -> MutexGuard<'_, UploadState> {
+        let waited = self.ended.wait_timeout_while(self.state(), most, |state| is_so(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -236,34 +240,34 @@ impl Upload {
     /// Returns how far it has come.
     pub(super) fn progress(&self) -> Progress {
         let is_finishing = self.finishing.try_lock().is_err();
-        Progress { received: self.standing().received, bytes: self.record.bytes, is_finishing }
+        Progress { received: self.state().received, bytes: self.record.bytes, is_finishing }
     }
 
     /// Returns the bytes for which it takes room.
     pub(super) fn held(&self) -> u64 {
-        self.standing().held
+        self.state().held
     }
 
     /// Takes room for so many bytes in all. Whoever calls it has made sure that there is room.
     pub(super) fn hold(&self, bytes: u64) {
-        self.standing().held = bytes;
+        self.state().held = bytes;
     }
 
     /// Notes on the disk since when nothing has arrived, for a server that starts later. Whoever calls it writes to it.
     pub(super) fn note_quiet(&self, now_us: i64) -> ShareResult {
         let quiet = {
-            let mut standing = self.standing();
-            let idle_us = i64::try_from(standing.touched.elapsed().as_micros()).unwrap_or(i64::MAX);
+            let mut state = self.state();
+            let idle_us = i64::try_from(state.touched.elapsed().as_micros()).unwrap_or(i64::MAX);
             let since_us = now_us.saturating_sub(idle_us);
-            standing.quiet_us = Some(since_us);
-            Quiet { received: standing.received, since_us }
+            state.quiet_us = Some(since_us);
+            Quiet { received: state.received, since_us }
         };
         self.write_record(&Record { quiet: Some(quiet), ..self.record.clone() })
     }
 
     /// Whether it is finished or given up.
     pub(super) fn is_over(&self) -> bool {
-        self.standing().phase == Phase::Over
+        self.state().phase == Phase::Over
     }
 
     /// Returns the path of a file in its folder.

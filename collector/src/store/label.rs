@@ -1,4 +1,4 @@
-//! The label of a segment: what makes it understandable without any other file.
+//! The label of a segment, which describes its session, so that a segment can be read without any other file.
 
 use format::{Kind, seal};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Where everything stands in the store's folder.
+//! The paths of files in the store's folder.
 //!
 //! ```text
 //! lock                                               held while a server uses the folder
@@ -7,13 +7,13 @@
 //! wal/{session}.{number}.vramscope                   segments that grow: the write-ahead log
 //! wal/{session}.{number}.{hash}.vramscope            sealed segments that wait to be uploaded to an object store
 //! segments/{session}/{number}.{hash}.vramscope       sealed segments, unless they are in an object store
-//! segments/{session}/marks.json                      what people and retention decided about the session
+//! segments/{session}/marks.json                      whether the session is pinned, or announced for deletion
 //! quarantine/{session}/{number}.{time}.vramscope     damaged segments, set aside and never deleted by the server
-//! owner                                              what tells this folder from others that use the same object store
+//! owner                                              a random name of this folder, for the lease in an object store
 //! *.new                                              files that were not complete when the server ended
 //! ```
-//! A number has eight digits, or more if it needs them. A hash is the BLAKE3 hash of the whole file in hexadecimal digits. Every path is built here,
-//! from a session's valid name, a number and a hash, so no name from outside can leave the folder.
+//! A number has eight digits, or more if it needs them. A hash is the BLAKE3 hash of the whole file in hexadecimal digits.
+//! Every path is built here, from a session's valid name, a number and a hash, so no name from outside can leave the folder.
 
 use format::EXTENSION;
 use wire::is_session;
@@ -30,12 +30,13 @@ pub(super) const QUARANTINE: &str = "quarantine";
 pub(super) const CATALOGUE: &str = "catalogue";
 /// The clock of retention.
 pub(super) const CLOCK: &str = "clock.json";
-/// What tells this folder from others that use the same object store.
+/// The file with a random name of this folder, for the lease in an object store.
 pub(super) const OWNER: &str = "owner";
 /// The lease of a server, in an object store.
 pub(super) const LEASE: &str = "lease.json";
 /// The marks of a session, in its folder.
 pub(super) const MARKS: &str = "marks.json";
+
 /// Returns a session's name if it is valid.
 pub(super) fn checked(session: &str) -> StoreResult<&str> {
     if is_session(session) { Ok(session) } else { Err(StoreError::Missing) }

@@ -1,4 +1,4 @@
-//! What people and retention decided about a session: the only thing that is stored about it and can change.
+//! Decisions of people and of retention about a session: the only stored data of it that can change.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,19 +1,21 @@
-//! Stores sessions: each is a row of numbered segments.
+//! Stores sessions, each as a sequence of numbered segments.
 //!
 //! ```text
 //! begin ─► append, sync ─► append, sync … ─► seal ─► an immutable file, named by the hash of its bytes
 //!          the log: local, synced before every acknowledgement      in a folder or in an object store
 //! ```
 //! A segment is a recording by itself. It begins and, once it is sealed, ends with a [`Label`] that names the session, so
-//! everything that is known of a session can be found again from its segments alone. Segments are found by looking, never by
-//! a list: the [catalogue](Catalogue) only makes a start quick.
+//! everything that is known of a session can be restored from its segments alone. Segments are found by listing the folders:
+//! the [catalogue](Catalogue) is a cache that makes a start quick.
 //!
 //! Nothing is deleted that can't be proven garbage: a damaged segment is set aside in a folder of its own.
 //!
-//! Everything else reaches a store through [`TraceStore`] alone, and one set of tests holds for all places where segments can
-//! be kept.
+//! Everything else reaches a store through [`SegmentStore`] alone. Beneath it are two traits: [`Files`](files::Files) for the
+//! local disk, and [`Blobs`] for where sealed segments and shared traces are kept. One set of tests holds for all
+//! combinations.
 
 mod archive;
+mod blobs;
 mod catalogue;
 pub mod files;
 mod hash;
@@ -23,21 +25,19 @@ mod marks;
 mod quota;
 mod record;
 mod segment_store;
-mod shelf;
+mod segment_writer;
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
-pub use archive::{Archive, FolderArchive, ObjectArchive, Sealed};
+pub use blobs::{Blobs, FolderBlobs};
 pub use catalogue::Catalogue;
 pub use hash::{Hash, Hasher};
 pub use label::Label;
 pub use marks::Marks;
 pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, SessionTotals};
 pub use segment_store::SegmentStore;
-pub use shelf::{FolderShelf, ObjectShelf, Shelf};
+pub use segment_writer::SegmentWriter;
 
 /// Why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ impl From<io::Error> for StoreError {
 /// The result of an operation of a store.
 pub type StoreResult<T = ()> = Result<T, StoreError>;
 
-/// A segment, as it was found. Its number and its hash tell it from all others of its session.
+/// A segment in a listing. Its number and its hash identify it within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its number within the session.
@@ -83,7 +83,7 @@ pub struct Found {
     pub hash: Option<Hash>,
 }
 
-/// Segments that are sealed and not in their object store yet. A store without one has none.
+/// Sealed segments that wait for their upload to an object store. A store without one has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uploads {
     /// How many there are.
@@ -96,80 +96,7 @@ pub struct Uploads {
     pub copies: u64,
 }
 
-/// Stores sessions. Names that [`wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait
-/// for a disk or a network: never call them on an async task, or with a lock that a route takes. No wait is without end.
-pub trait TraceStore: Send + Sync + fmt::Debug {
-    /// Returns the segments of all sessions, in the order of their numbers.
-    fn list(&self) -> StoreResult<BTreeMap<String, Vec<Found>>>;
-    /// Returns the segments of one session, in the order of their numbers; none if there is no such session. A segment that
-    /// was being sealed when the server crashed is there twice.
-    fn segments(&self, session: &str) -> StoreResult<Vec<Found>>;
-    /// Returns the segments of one session that are on the local disk, in the order of their numbers. Asks no network.
-    fn local_segments(&self, session: &str) -> StoreResult<Vec<Found>>;
-    /// Begins a segment. Nobody sees it before [`SegmentWriter::publish`] or [`SegmentWriter::seal`].
-    fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<Box<dyn SegmentWriter>>;
-    /// Reads up to `most` bytes of a segment from the offset `from`; fewer only at its end. A segment that was growing when
-    /// it was found may be sealed by now.
-    fn read(&self, session: &str, found: Found, from: u64, most: usize) -> StoreResult<Vec<u8>>;
-    /// Reads up to `most` bytes of the growing segment of a number, even if a sealed one has the same number.
-    fn read_open(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>>;
-    /// Deletes the growing segment of a number, whose content is sealed elsewhere. Does nothing if there is none.
-    fn remove_open(&self, session: &str, number: u32) -> StoreResult;
-    /// Sets a damaged segment aside, where the server never deletes it.
-    fn set_aside(&self, session: &str, found: Found) -> StoreResult;
-    /// Deletes a segment. Does nothing if there is none.
-    fn remove_segment(&self, session: &str, found: Found) -> StoreResult;
-    /// Deletes a session with everything that is kept of it, except for what was set aside.
-    fn remove(&self, session: &str) -> StoreResult;
-    /// Returns what was decided about a session; the default if nothing was, or if it can't be read.
-    fn marks(&self, session: &str) -> StoreResult<Marks>;
-    /// Replaces what was decided about a session, durably and atomically.
-    fn set_marks(&self, session: &str, marks: &Marks) -> StoreResult;
-    /// Returns the catalogue as it was saved last; empty if it is missing or damaged.
-    fn catalogue(&self) -> Catalogue;
-    /// Saves the catalogue. From then on, no local copy of an uploaded segment is needed to know that there is a session.
-    fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult;
-    /// Returns the time of the clock of retention that was saved last, in microseconds since the epoch.
-    fn retention_us(&self) -> Option<i64>;
-    /// Saves the time of the clock of retention.
-    fn set_retention_us(&self, time_us: i64) -> StoreResult;
-    /// Returns what was set aside: for each file the session, the file's name and its length in bytes.
-    fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>>;
-    /// Returns the paths of symbolic links in the folder that are not followed, as far as they were met.
-    fn unfollowed(&self) -> Vec<String>;
-    /// Returns the bytes of all segments.
-    fn usage(&self) -> u64;
-    /// Whether deleting a session that has ended makes room on the local disk. With an object store it doesn't.
-    fn is_local(&self) -> bool;
-    /// Checks that so many bytes can be written.
-    fn probe(&self, bytes: usize) -> StoreResult;
-    /// Fails with the reason if sealed segments can't be reached at all: their object store has not answered yet, or belongs
-    /// to another server.
-    fn check_reachable(&self) -> StoreResult;
-    /// Returns what waits to be uploaded.
-    fn uploads(&self) -> Uploads;
-    /// Gives up every request that waits for a network, and each later one: for a program that ends.
-    fn stop(&self);
-}
-
-/// Appends to one segment. A writer that is dropped before [`Self::publish`] and [`Self::seal`] leaves nothing behind.
-pub trait SegmentWriter: Send + fmt::Debug {
-    /// Appends bytes: all of them, or none. A crash may lose them until [`Self::sync`].
-    fn append(&mut self, bytes: &[u8]) -> StoreResult;
-    /// Makes all appended bytes durable. After an error the segment must not be written any more: what the disk has of it is
-    /// unknown.
-    fn sync(&mut self) -> StoreResult;
-    /// Makes all appended bytes durable and the segment visible, in one step.
-    fn publish(&mut self) -> StoreResult;
-    /// Makes all appended bytes durable and the segment immutable, in one step. Returns its hash.
-    fn seal(self: Box<Self>) -> StoreResult<Hash>;
-    /// Returns the length in bytes.
-    fn length(&self) -> u64;
-    /// Whether more can be appended: nothing failed in a way that leaves the file's content unknown.
-    fn is_usable(&self) -> bool;
-}
-
-/// What a segment is begun for.
+/// Why a segment is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To grow. The store's limit applies.

@@ -1,10 +1,10 @@
-//! How many bytes the store holds, and how many it may.
+//! The quota of the store: bytes in use, and their limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{StoreError, StoreResult};
 
-/// Bytes that are used, and how many may be.
+/// Bytes that are in use, and their limit.
 #[derive(Debug)]
 pub(super) struct Quota {
     used: AtomicU64,

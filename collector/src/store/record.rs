@@ -1,4 +1,4 @@
-//! The record of a session: what its labels and the catalogue say about it.
+//! The record of a session: the metadata in its labels and in the catalogue.
 
 use analysis::lod::Series;
 use format::Header;
@@ -9,8 +9,8 @@ use trace::units::{Bytes, counted};
 
 use super::{Found, Hash};
 
-/// What is known of a session. Each [label](super::Label) holds the record as of its place; everything after it is found in
-/// the segment that follows.
+/// The metadata of a session. Each [label](super::Label) holds the record at its position; what follows is in the segment
+/// after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
@@ -141,7 +141,7 @@ pub struct DeviceTotals {
 }
 
 impl SegmentInfo {
-    /// Returns how its file is found.
+    /// Returns it as a listing of the store has it.
     pub fn found(&self) -> Found {
         Found { number: self.number, bytes: self.bytes, hash: Hash::parse(&self.hash) }
     }

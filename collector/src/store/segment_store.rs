@@ -1,4 +1,4 @@
-//! The store of a server: a local log for segments that grow, and an archive for sealed ones.
+//! The store of a server: a local log for growing segments, and an archive for sealed ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,22 +9,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::archive::{Archive, FolderArchive, ObjectArchive, Sealed};
-use super::files::{DiskFiles, Files, MemoryFiles, NEW, OpenFile, new_name, replace};
-use super::hash::Hasher;
+use super::archive::{Archive, Sealed};
+use super::blobs::Blobs;
+use super::files::{DiskFiles, Files, MemoryFiles, NEW, new_name, replace};
 use super::layout::{
     CATALOGUE, CLOCK, LOG, QUARANTINE, SEGMENTS, checked, open_path, parse_log, pending_path, quarantine_path,
 };
 use super::quota::Quota;
-use super::shelf::{FolderShelf, Shelf};
-use super::{Catalogue, Found, Hash, Marks, Purpose, SegmentWriter, StoreError, StoreResult, TraceStore, Uploads};
+use super::segment_writer::SegmentWriter;
+use super::{Catalogue, Found, Hash, Marks, Purpose, StoreError, StoreResult, Uploads};
 
-/// Stores sessions in a folder, and sealed segments there or in an object store.
+/// Stores sessions: growing segments in a folder, sealed ones there or in an object store.
+///
+/// Names that [`wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait for a disk or a network: never
+/// call them on an async task, or with a lock that a route takes. No wait is without end.
 #[derive(Debug)]
 pub struct SegmentStore {
     files: Arc<dyn Files>,
-    archive: Arc<dyn Archive>,
-    shelf: Arc<dyn Shelf>,
+    archive: Arc<Archive>,
     quota: Arc<Quota>,
     /// The number of the next probe: several may run at once.
     probes: AtomicU64,
@@ -45,21 +47,23 @@ impl SegmentStore {
         variables: impl Iterator<Item = (String, String)>,
         quota: u64,
     ) -> Result<Self, String> {
-        let (store, archive) = Self::start(folder, url, variables, quota)?;
-        archive.wait_until_open()?;
+        let store = Self::start(folder, url, variables, quota)?;
+        store.archive.wait_until_open()?;
         Ok(store)
     }
 
-    /// Does the same without waiting for the object store: what is recorded until it answers stays in the folder. Also
-    /// returns a future that ends, with a sentence for people, when the object store can't be used any more, or ever.
+    /// Opens the same store as [`Self::open_with_objects`], without waiting for the object store: segments stay in the folder
+    /// until it answers. Also returns a future that resolves to a sentence for people when this server can't use the object
+    /// store, or can't any more.
     pub fn start_with_objects(
         folder: &Path,
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
         quota: u64,
     ) -> Result<(Self, BoxFuture<'static, String>), String> {
-        let (store, archive) = Self::start(folder, url, variables, quota)?;
-        Ok((store, archive.refused().boxed()))
+        let store = Self::start(folder, url, variables, quota)?;
+        let refused = store.archive.refused().boxed();
+        Ok((store, refused))
     }
 
     fn start(
@@ -67,11 +71,10 @@ impl SegmentStore {
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
         quota: u64,
-    ) -> Result<(Self, Arc<ObjectArchive>), String> {
+    ) -> Result<Self, String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::open(folder)?);
-        let archive = Arc::new(ObjectArchive::open(url, variables, Arc::clone(&files))?);
-        let shelf = Arc::new(archive.shelf());
-        Ok((Self::new(files, Arc::<ObjectArchive>::clone(&archive), shelf, quota), archive))
+        let archive = Archive::open(url, variables, Arc::clone(&files))?;
+        Ok(Self::new(files, archive, quota))
     }
 
     /// Creates an empty store in memory.
@@ -81,9 +84,8 @@ impl SegmentStore {
 
     /// Creates the store of a folder that also keeps the sealed segments.
     pub fn in_folder(files: Arc<dyn Files>, quota: u64) -> Self {
-        let archive = Arc::new(FolderArchive::new(Arc::clone(&files)));
-        let shelf = Arc::new(FolderShelf::new(Arc::clone(&files)));
-        Self::new(files, archive, shelf, quota)
+        let archive = Archive::in_folder(Arc::clone(&files));
+        Self::new(files, archive, quota)
     }
 
     /// Creates the store of a folder that is only looked at, also while a server uses it. Fails if there is no such folder.
@@ -93,16 +95,14 @@ impl SegmentStore {
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, String> {
         let files: Arc<dyn Files> = Arc::new(DiskFiles::look(folder)?);
-        let shelf = Arc::new(FolderShelf::new(Arc::clone(&files)));
-        let archive: Arc<dyn Archive> = match url {
-            Some(url) => Arc::new(ObjectArchive::look(url, variables, Arc::clone(&files))?),
-            None => Arc::new(FolderArchive::new(Arc::clone(&files))),
+        let archive = match url {
+            Some(url) => Archive::look(url, variables, Arc::clone(&files))?,
+            None => Archive::in_folder(Arc::clone(&files)),
         };
-        Ok(Self { files, archive, shelf, quota: Arc::new(Quota::new(0)), probes: AtomicU64::new(0) })
+        Ok(Self::of(files, archive, 0))
     }
 
-    /// Creates the store of a folder whose sealed segments are kept in an archive, and shared traces on a shelf.
-    pub fn new(files: Arc<dyn Files>, archive: Arc<dyn Archive>, shelf: Arc<dyn Shelf>, quota: u64) -> Self {
+    fn new(files: Arc<dyn Files>, archive: Archive, quota: u64) -> Self {
         // Nobody saw what was not complete when the server ended.
         for folder in [LOG, SEGMENTS, QUARANTINE] {
             let entries = files.list(folder).unwrap_or_default().into_iter();
@@ -110,12 +110,16 @@ impl SegmentStore {
                 let _ = files.remove(&format!("{folder}/{}", entry.name));
             }
         }
-        Self { files, archive, shelf, quota: Arc::new(Quota::new(quota)), probes: AtomicU64::new(0) }
+        Self::of(files, archive, quota)
     }
 
-    /// Returns the local folder and the shelf, for shared traces.
-    pub fn shared(&self) -> (Arc<dyn Files>, Arc<dyn Shelf>) {
-        (Arc::clone(&self.files), Arc::clone(&self.shelf))
+    fn of(files: Arc<dyn Files>, archive: Archive, quota: u64) -> Self {
+        Self { files, archive: Arc::new(archive), quota: Arc::new(Quota::new(quota)), probes: AtomicU64::new(0) }
+    }
+
+    /// Returns the local folder, and where sealed segments are kept: shared traces are kept beside them.
+    pub fn shared(&self) -> (Arc<dyn Files>, Arc<dyn Blobs>) {
+        (Arc::clone(&self.files), Arc::clone(self.archive.blobs()))
     }
 
     /// Visits the segments in the folder of the log.
@@ -179,7 +183,7 @@ impl SegmentStore {
 }
 
 impl Found {
-    /// Returns what tells a segment from all others of its session, and its bytes.
+    /// Returns its number and hash, which identify a segment within its session, and its length.
     fn entry(self) -> ((u32, Option<Hash>), u64) {
         ((self.number, self.hash), self.bytes)
     }
@@ -197,20 +201,24 @@ fn in_order(segments: impl IntoIterator<Item = ((u32, Option<Hash>), u64)>) -> V
     found
 }
 
-impl TraceStore for SegmentStore {
-    fn list(&self) -> StoreResult<BTreeMap<String, Vec<Found>>> {
+impl SegmentStore {
+    /// Returns the segments of all sessions, in the order of their numbers.
+    pub fn list(&self) -> StoreResult<BTreeMap<String, Vec<Found>>> {
         let all = self.with_log(|| self.archive.list(), |_| true)?;
         self.quota.release(self.quota.used());
         self.quota.add(all.values().flatten().map(|found| found.bytes).sum());
         Ok(all)
     }
 
-    fn segments(&self, session: &str) -> StoreResult<Vec<Found>> {
+    /// Returns the segments of one session, in the order of their numbers; none if there is no such session. A segment that
+    /// was being sealed when the server crashed is there twice.
+    pub fn segments(&self, session: &str) -> StoreResult<Vec<Found>> {
         let archived = || Ok([(session.to_owned(), self.archive.segments(checked(session)?)?)]);
         Ok(self.with_log(archived, |name| name == session)?.remove(session).unwrap_or_default())
     }
 
-    fn local_segments(&self, session: &str) -> StoreResult<Vec<Found>> {
+    /// Returns the segments of one session that are on the local disk, in the order of their numbers. Asks no network.
+    pub fn local_segments(&self, session: &str) -> StoreResult<Vec<Found>> {
         let mut segments = Vec::new();
         self.log(|name, found| {
             if name == session {
@@ -220,26 +228,14 @@ impl TraceStore for SegmentStore {
         Ok(in_order(segments))
     }
 
-    fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<Box<dyn SegmentWriter>> {
-        let new = new_name(&open_path(session, number)?);
-        let file = self.files.create(&new)?;
-        Ok(Box::new(Writer {
-            file: Some(file),
-            path: new,
-            published: None,
-            purpose,
-            is_usable: true,
-            session: session.to_owned(),
-            number,
-            length: 0,
-            hasher: Hasher::default(),
-            files: Arc::clone(&self.files),
-            archive: Arc::clone(&self.archive),
-            quota: Arc::clone(&self.quota),
-        }))
+    /// Begins a segment. Nobody sees it before [`SegmentWriter::publish`] or [`SegmentWriter::seal`].
+    pub fn begin(&self, session: &str, number: u32, purpose: Purpose) -> StoreResult<SegmentWriter> {
+        SegmentWriter::create((&self.files, &self.archive, &self.quota), session, number, purpose)
     }
 
-    fn read(&self, session: &str, found: Found, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+    /// Reads up to `most` bytes of a segment from the offset `from`; fewer only at its end. A segment that was growing when
+    /// it was found may be sealed by now.
+    pub fn read(&self, session: &str, found: Found, from: u64, most: usize) -> StoreResult<Vec<u8>> {
         if let Some(sealed) = found.sealed() {
             return self.read_sealed(checked(session)?, sealed, from, most);
         }
@@ -254,11 +250,13 @@ impl TraceStore for SegmentStore {
         }
     }
 
-    fn read_open(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+    /// Reads up to `most` bytes of the growing segment of a number, even if a sealed one has the same number.
+    pub fn read_open(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
         Ok(self.files.read(&open_path(session, number)?, from, most)?)
     }
 
-    fn remove_open(&self, session: &str, number: u32) -> StoreResult {
+    /// Deletes the growing segment of a number, whose content is sealed elsewhere. Does nothing if there is none.
+    pub fn remove_open(&self, session: &str, number: u32) -> StoreResult {
         let path = open_path(session, number)?;
         let mut bytes = 0;
         self.log(|name, found| {
@@ -271,7 +269,8 @@ impl TraceStore for SegmentStore {
         Ok(())
     }
 
-    fn set_aside(&self, session: &str, found: Found) -> StoreResult {
+    /// Moves a damaged segment to the folder `quarantine`, of which the server never deletes anything.
+    pub fn set_aside(&self, session: &str, found: Found) -> StoreResult {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let aside = quarantine_path(session, found.number, i64::try_from(now.as_micros()).unwrap_or(i64::MAX))?;
         match found.sealed() {
@@ -290,7 +289,8 @@ impl TraceStore for SegmentStore {
         Ok(())
     }
 
-    fn remove_segment(&self, session: &str, found: Found) -> StoreResult {
+    /// Deletes a segment. Does nothing if there is none.
+    pub fn remove_segment(&self, session: &str, found: Found) -> StoreResult {
         let is_there = match found.sealed() {
             None => {
                 let is_there = self.local_segments(session)?.contains(&found);
@@ -309,7 +309,8 @@ impl TraceStore for SegmentStore {
         Ok(())
     }
 
-    fn remove(&self, session: &str) -> StoreResult {
+    /// Deletes a session with everything that is kept of it, except for what was set aside.
+    pub fn remove(&self, session: &str) -> StoreResult {
         let segments = self.segments(session)?;
         let mut sealed = Vec::new();
         for found in &segments {
@@ -328,35 +329,42 @@ impl TraceStore for SegmentStore {
         self.archive.set_marks(session, None)
     }
 
-    fn marks(&self, session: &str) -> StoreResult<Marks> {
+    /// Returns the marks of a session; the default if it has none, or if they can't be read.
+    pub fn marks(&self, session: &str) -> StoreResult<Marks> {
         Ok(self.archive.marks(checked(session)?)?.map(|bytes| Marks::from_bytes(&bytes)).unwrap_or_default())
     }
 
-    fn set_marks(&self, session: &str, marks: &Marks) -> StoreResult {
+    /// Replaces the marks of a session, durably and atomically.
+    pub fn set_marks(&self, session: &str, marks: &Marks) -> StoreResult {
         let bytes = (*marks != Marks::default()).then(|| marks.to_bytes());
         self.archive.set_marks(checked(session)?, bytes.as_deref())
     }
 
-    fn catalogue(&self) -> Catalogue {
+    /// Returns the catalogue as it was saved last; empty if it is missing or damaged.
+    pub fn catalogue(&self) -> Catalogue {
         let read = self.files.read(CATALOGUE, 0, usize::MAX);
         read.ok().and_then(|bytes| Catalogue::from_bytes(&bytes)).unwrap_or_default()
     }
 
-    fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult {
+    /// Saves the catalogue. From then on, no local copy of an uploaded segment is needed to know that there is a session.
+    pub fn save_catalogue(&self, catalogue: &Catalogue) -> StoreResult {
         replace(&*self.files, CATALOGUE, &catalogue.to_bytes())?;
         self.archive.settle(catalogue);
         Ok(())
     }
 
-    fn retention_us(&self) -> Option<i64> {
+    /// Returns the time of the clock of retention that was saved last, in microseconds since the epoch.
+    pub fn retention_us(&self) -> Option<i64> {
         serde_json::from_slice(&self.files.read(CLOCK, 0, usize::MAX).ok()?).ok()
     }
 
-    fn set_retention_us(&self, time_us: i64) -> StoreResult {
+    /// Saves the time of the clock of retention.
+    pub fn set_retention_us(&self, time_us: i64) -> StoreResult {
         Ok(replace(&*self.files, CLOCK, time_us.to_string().as_bytes())?)
     }
 
-    fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>> {
+    /// Returns the files of the folder `quarantine`: for each the session, its name and its length in bytes.
+    pub fn quarantine(&self) -> StoreResult<Vec<(String, String, u64)>> {
         let mut aside = Vec::new();
         for session in self.files.list(QUARANTINE)?.into_iter().filter(|entry| entry.is_folder) {
             for entry in self.files.list(&format!("{QUARANTINE}/{}", session.name))? {
@@ -367,15 +375,18 @@ impl TraceStore for SegmentStore {
         Ok(aside)
     }
 
-    fn unfollowed(&self) -> Vec<String> {
+    /// Returns the paths of symbolic links in the folder that are not followed, as far as they were met.
+    pub fn unfollowed(&self) -> Vec<String> {
         self.files.unfollowed()
     }
 
-    fn usage(&self) -> u64 {
+    /// Returns the bytes of all segments.
+    pub fn usage(&self) -> u64 {
         self.quota.used()
     }
 
-    fn probe(&self, bytes: usize) -> StoreResult {
+    /// Checks that so many bytes can be written.
+    pub fn probe(&self, bytes: usize) -> StoreResult {
         self.quota.check(bytes as u64)?;
         let path = new_name(&format!("{LOG}/probe-{}", self.probes.fetch_add(1, Ordering::Relaxed)));
         let written = self.files.create(&path).and_then(|mut file| {
@@ -386,19 +397,24 @@ impl TraceStore for SegmentStore {
         Ok(written?)
     }
 
-    fn is_local(&self) -> bool {
+    /// Whether deleting a session that has ended makes room on the local disk. With an object store it doesn't.
+    pub fn is_local(&self) -> bool {
         self.archive.is_local()
     }
 
-    fn check_reachable(&self) -> StoreResult {
+    /// Fails with the reason if sealed segments can't be reached at all: their object store has not answered yet, or belongs
+    /// to another server.
+    pub fn check_reachable(&self) -> StoreResult {
         self.archive.check_reachable()
     }
 
-    fn uploads(&self) -> Uploads {
+    /// Returns how much waits to be uploaded.
+    pub fn uploads(&self) -> Uploads {
         self.archive.uploads()
     }
 
-    fn stop(&self) {
+    /// Cancels every request that waits for a network, and each later one. Called when the program ends.
+    pub fn stop(&self) {
         self.archive.stop();
     }
 }
@@ -406,93 +422,5 @@ impl TraceStore for SegmentStore {
 impl From<Sealed> for Found {
     fn from(Sealed { number, hash, bytes }: Sealed) -> Self {
         Self { number, bytes, hash: Some(hash) }
-    }
-}
-
-/// A segment that is being written.
-#[derive(Debug)]
-struct Writer {
-    /// The file; `None` once the segment is sealed.
-    file: Option<Box<dyn OpenFile>>,
-    path: String,
-    /// The path under which it is visible; `None` before that.
-    published: Option<String>,
-    purpose: Purpose,
-    is_usable: bool,
-    session: String,
-    number: u32,
-    length: u64,
-    hasher: Hasher,
-    files: Arc<dyn Files>,
-    archive: Arc<dyn Archive>,
-    quota: Arc<Quota>,
-}
-
-impl Writer {
-    fn file(&mut self) -> StoreResult<&mut Box<dyn OpenFile>> {
-        self.file.as_mut().ok_or(StoreError::Missing)
-    }
-}
-
-impl SegmentWriter for Writer {
-    fn append(&mut self, bytes: &[u8]) -> StoreResult {
-        match self.purpose {
-            Purpose::Grow => self.quota.reserve(bytes.len() as u64)?,
-            Purpose::Copy => self.quota.add(bytes.len() as u64),
-        }
-        let length = self.length;
-        let file = self.file()?;
-        if let Err(error) = file.append(bytes) {
-            // A partial write is removed. If even that fails, it follows the last whole batch and is left out later.
-            self.is_usable &= file.truncate(length).is_ok();
-            self.quota.release(bytes.len() as u64);
-            return Err(error.into());
-        }
-        self.hasher.update(bytes);
-        self.length += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn sync(&mut self) -> StoreResult {
-        let synced = self.file()?.sync();
-        // The system may have dropped what it could not write, and a later sync would not tell.
-        self.is_usable &= synced.is_ok();
-        Ok(synced?)
-    }
-
-    fn publish(&mut self) -> StoreResult {
-        self.sync()?;
-        let path = open_path(&self.session, self.number)?;
-        self.files.rename(&self.path, &path)?;
-        self.path.clone_from(&path);
-        self.published = Some(path);
-        Ok(())
-    }
-
-    fn seal(mut self: Box<Self>) -> StoreResult<Hash> {
-        self.sync()?;
-        let hash = self.hasher.finish();
-        let sealed = Sealed { number: self.number, hash, bytes: self.length };
-        self.archive.take(&self.session, sealed, &self.path)?;
-        self.file = None;
-        Ok(hash)
-    }
-
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn is_usable(&self) -> bool {
-        self.is_usable && self.file.is_some()
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if self.file.take().is_some() && self.published.is_none() {
-            // Nobody saw it. What can't be removed now counts as incomplete later.
-            let _ = self.files.remove(&self.path);
-            self.quota.release(self.length);
-        }
     }
 }

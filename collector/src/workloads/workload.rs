@@ -21,12 +21,12 @@ pub struct Workload {
     pub steps: u64,
     /// The parameters.
     pub params: &'static [Param],
-    kind: Kind,
+    program: WorkloadProgram,
 }
 
 /// The program of a workload.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum WorkloadProgram {
     Transformer,
     ResnetSweep,
     VariableLength,
@@ -50,7 +50,7 @@ impl Workload {
             capacity: 40 * GIB,
             steps: 4,
             params: programs::transformer::PARAMS,
-            kind: Kind::Transformer,
+            program: WorkloadProgram::Transformer,
         },
         Self {
             name: "resnet-sweep",
@@ -58,7 +58,7 @@ impl Workload {
             capacity: 24 * GIB,
             steps: 12,
             params: programs::resnet_sweep::PARAMS,
-            kind: Kind::ResnetSweep,
+            program: WorkloadProgram::ResnetSweep,
         },
         Self {
             name: "variable-length",
@@ -66,7 +66,7 @@ impl Workload {
             capacity: 21 * GIB,
             steps: 200,
             params: programs::variable_length::PARAMS,
-            kind: Kind::VariableLength,
+            program: WorkloadProgram::VariableLength,
         },
         Self {
             name: "kv-serving",
@@ -74,7 +74,7 @@ impl Workload {
             capacity: 48 * GIB,
             steps: 400,
             params: programs::kv_serving::PARAMS,
-            kind: Kind::KvServing,
+            program: WorkloadProgram::KvServing,
         },
         Self {
             name: "alternating",
@@ -82,7 +82,7 @@ impl Workload {
             capacity: 8 * GIB,
             steps: 1,
             params: programs::alternating::PARAMS,
-            kind: Kind::Alternating,
+            program: WorkloadProgram::Alternating,
         },
         Self {
             name: "leak",
@@ -90,7 +90,7 @@ impl Workload {
             capacity: 16 * GIB,
             steps: 400,
             params: programs::leak::PARAMS,
-            kind: Kind::Leak,
+            program: WorkloadProgram::Leak,
         },
         Self {
             name: "checkpoint-save",
@@ -99,7 +99,7 @@ impl Workload {
             capacity: 32 * GIB,
             steps: 6,
             params: programs::checkpoint_save::PARAMS,
-            kind: Kind::CheckpointSave,
+            program: WorkloadProgram::CheckpointSave,
         },
         Self {
             name: "checkpointing",
@@ -107,7 +107,7 @@ impl Workload {
             capacity: 40 * GIB,
             steps: 6,
             params: programs::checkpointing::PARAMS,
-            kind: Kind::Checkpointing,
+            program: WorkloadProgram::Checkpointing,
         },
         Self {
             name: "empty-cache",
@@ -115,7 +115,7 @@ impl Workload {
             capacity: 24 * GIB,
             steps: 12,
             params: programs::empty_cache::PARAMS,
-            kind: Kind::EmptyCache,
+            program: WorkloadProgram::EmptyCache,
         },
         Self {
             name: "model-switch",
@@ -123,7 +123,7 @@ impl Workload {
             capacity: 20 * GIB,
             steps: 6,
             params: programs::model_switch::PARAMS,
-            kind: Kind::ModelSwitch,
+            program: WorkloadProgram::ModelSwitch,
         },
         Self {
             name: "recovery",
@@ -131,7 +131,7 @@ impl Workload {
             capacity: 24 * GIB,
             steps: 12,
             params: programs::recovery::PARAMS,
-            kind: Kind::Recovery,
+            program: WorkloadProgram::Recovery,
         },
         Self {
             name: "sample",
@@ -139,7 +139,7 @@ impl Workload {
             capacity: sample::CAPACITY,
             steps: sample::STEPS,
             params: &[],
-            kind: Kind::Sample,
+            program: WorkloadProgram::Sample,
         },
     ];
 
@@ -150,8 +150,8 @@ impl Workload {
 
     /// Checks that the choices fit together.
     pub fn check(&self, choices: &Choices) -> Result<(), ModelError> {
-        match self.kind {
-            Kind::Transformer => programs::transformer::model(choices).check(),
+        match self.program {
+            WorkloadProgram::Transformer => programs::transformer::model(choices).check(),
             _ => Ok(()),
         }
     }
@@ -164,19 +164,19 @@ impl Workload {
         steps: u64,
         notes: &mut Vec<String>,
     ) -> Result<(), JobError> {
-        match self.kind {
-            Kind::Transformer => programs::transformer::run(job, choices, steps),
-            Kind::ResnetSweep => programs::resnet_sweep::run(job, choices, steps, notes),
-            Kind::VariableLength => programs::variable_length::run(job, choices, steps),
-            Kind::KvServing => programs::kv_serving::run(job, choices, steps, notes),
-            Kind::Alternating => programs::alternating::run(job, choices, notes),
-            Kind::Leak => programs::leak::run(job, choices, steps),
-            Kind::CheckpointSave => programs::checkpoint_save::run(job, choices, steps, notes),
-            Kind::Checkpointing => programs::checkpointing::run(job, choices, steps, notes),
-            Kind::EmptyCache => programs::empty_cache::run(job, choices, steps, notes),
-            Kind::ModelSwitch => programs::model_switch::run(job, choices, steps),
-            Kind::Recovery => programs::recovery::run(job, choices, steps, notes),
-            Kind::Sample => sample::train(job, steps),
+        match self.program {
+            WorkloadProgram::Transformer => programs::transformer::run(job, choices, steps),
+            WorkloadProgram::ResnetSweep => programs::resnet_sweep::run(job, choices, steps, notes),
+            WorkloadProgram::VariableLength => programs::variable_length::run(job, choices, steps),
+            WorkloadProgram::KvServing => programs::kv_serving::run(job, choices, steps, notes),
+            WorkloadProgram::Alternating => programs::alternating::run(job, choices, notes),
+            WorkloadProgram::Leak => programs::leak::run(job, choices, steps),
+            WorkloadProgram::CheckpointSave => programs::checkpoint_save::run(job, choices, steps, notes),
+            WorkloadProgram::Checkpointing => programs::checkpointing::run(job, choices, steps, notes),
+            WorkloadProgram::EmptyCache => programs::empty_cache::run(job, choices, steps, notes),
+            WorkloadProgram::ModelSwitch => programs::model_switch::run(job, choices, steps),
+            WorkloadProgram::Recovery => programs::recovery::run(job, choices, steps, notes),
+            WorkloadProgram::Sample => sample::train(job, steps),
         }
     }
 }

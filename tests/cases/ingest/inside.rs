@@ -9,7 +9,7 @@ use vramscope::access::Access;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
-use vramscope::store::{SegmentStore, TraceStore};
+use vramscope::store::SegmentStore;
 
 /// A running server: its address and its sessions.
 pub(crate) struct Inside {
@@ -24,13 +24,13 @@ impl Inside {
     }
 
     /// Starts a server with a store.
-    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Retention) -> Result<Self> {
+    pub(crate) fn with(store: Arc<SegmentStore>, limits: ServerLimits, keep: Retention) -> Result<Self> {
         Self::guarded(store, limits, keep, Arc::default())
     }
 
     /// Starts a server with a store and tokens.
     pub(crate) fn guarded(
-        store: Arc<dyn TraceStore>,
+        store: Arc<SegmentStore>,
         limits: ServerLimits,
         keep: Retention,
         access: Arc<Access>,

@@ -13,7 +13,7 @@ use tests::stream::{Random, Stream};
 use tests::{Folder, http};
 use vramscope::access::Access;
 use vramscope::ingest::Retention;
-use vramscope::store::{SegmentStore, TraceStore};
+use vramscope::store::SegmentStore;
 
 use crate::inside::{Inside, small};
 
@@ -317,7 +317,7 @@ fn more_sessions_than_the_limit_make_room_and_refuse_nobody() -> Result<()> {
 #[test]
 fn a_clock_that_jumped_by_forty_days_deletes_nothing() -> Result<()> {
     for days in [40, -40] {
-        let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 30));
+        let store: Arc<SegmentStore> = Arc::new(SegmentStore::in_memory(1 << 30));
         // The clock of retention is where the computer's was before the jump.
         store.set_retention_us(vramscope::clock::now_us() - days * 86_400_000_000)?;
         let keep = Retention { grace_micros: 0, ..Retention::default() };

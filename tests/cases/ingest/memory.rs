@@ -13,7 +13,7 @@ use trace::limits::ServerLimits;
 use trace::units::Address;
 use trace::{Event, TagId};
 use vramscope::ingest::Retention;
-use vramscope::store::{SegmentStore, TraceStore};
+use vramscope::store::SegmentStore;
 use wire::{Code, Message, Refused};
 
 use crate::inside::{Inside, small};
@@ -104,7 +104,7 @@ fn send(server: &Inside, stream: &Stream, batches: impl Iterator<Item = Vec<u8>>
 /// Checks that a session that sends such batches is refused with a sentence that contains `reason`, after so many batches
 /// at most, and that a server which opens the store reads back what was accepted.
 fn check(seed: u64, limits: ServerLimits, most: u64, reason: &str, batch: impl Fn(u64) -> Vec<u8>) -> Result<()> {
-    let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 30));
+    let store: Arc<SegmentStore> = Arc::new(SegmentStore::in_memory(1 << 30));
     let stream = Stream::new(seed, 2, 50);
     let server = Inside::with(Arc::clone(&store), limits, Retention::default())?;
     let (accepted, sentence) = send(&server, &stream, (0..1_000).map(batch))?;
@@ -162,7 +162,7 @@ fn a_batch_unpacks_to_no_more_than_its_bound() -> Result<()> {
 
 #[test]
 fn a_session_that_is_too_large_to_be_read_back_does_not_stop_the_others() -> Result<()> {
-    let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 30));
+    let store: Arc<SegmentStore> = Arc::new(SegmentStore::in_memory(1 << 30));
     let (large, other) = (Stream::new(305, 2, 50), Stream::new(306, 2, 50));
     {
         // A server that allows much more, as if it had been another version.

@@ -28,7 +28,7 @@ fn guarded(limits: ServerLimits) -> Result<Inside> {
 
 /// The ways to send a first message.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Transport {
     Socket,
     Post,
     Viewer,
@@ -45,12 +45,14 @@ fn begin_post(server: SocketAddr, length: usize, body: &[u8]) -> Result<TcpStrea
 }
 
 /// Sends bytes and more of them to follow, and returns the code of the refusal.
-fn first(server: &Inside, way: Way, bytes: &[u8]) -> Result<Code> {
+fn first(server: &Inside, transport: Transport, bytes: &[u8]) -> Result<Code> {
     let path = format!("/api/v1/sessions/{}/live", "a".repeat(26));
-    let mut peer = match way {
-        Way::Socket => Peer::collector(server.address)?,
-        Way::Viewer => Peer::connect(server.address, &path, &[])?.map_err(|status| anyhow::anyhow!("{status}"))?,
-        Way::Post => {
+    let mut peer = match transport {
+        Transport::Socket => Peer::collector(server.address)?,
+        Transport::Viewer => {
+            Peer::connect(server.address, &path, &[])?.map_err(|status| anyhow::anyhow!("{status}"))?
+        }
+        Transport::Post => {
             let mut stream = begin_post(server.address, 60 << 20, bytes)?;
             let mut answer = Vec::new();
             // The connection is reset after the answer, as the rest of the body is not read.
@@ -81,24 +83,24 @@ fn only_one_small_message_is_read_before_the_answer_to_a_hello() -> Result<()> {
     let stranger = Message::Hello(Stream::new(70, 1, 10).hello).to_bytes();
     let declared = |bytes: usize| [&(bytes as u32).to_le_bytes()[..], &[0; 4], &[7; 100][..]].concat();
     let long = |bytes: usize| Message::Hello(Hello { header: vec![0; bytes], ..Hello::default() }).to_bytes();
-    for (what, bytes, way, want) in [
-        ("a long frame", declared(limits.hello_bytes + 1), Way::Socket, Code::Malformed),
-        ("a long frame", declared(limits.hello_bytes + 1), Way::Post, Code::Malformed),
-        ("a long frame", declared(limits.hello_bytes + 1), Way::Viewer, Code::Malformed),
-        ("a whole long hello", long(limits.hello_bytes), Way::Socket, Code::Malformed),
-        ("a hello of another protocol", hello.repeat(2), Way::Socket, Code::Protocol),
-        ("many messages", ack.repeat(10_000), Way::Socket, Code::Malformed),
-        ("many messages", ack.repeat(10_000), Way::Post, Code::Malformed),
-        ("a message of a later version", later.repeat(10_000), Way::Socket, Code::Malformed),
-        ("a message of a later version", later.repeat(10_000), Way::Post, Code::Malformed),
-        ("many messages", ack.repeat(1_000), Way::Viewer, Code::Malformed),
-        ("no token, and batches", [&stranger[..], &ack.repeat(10_000)].concat(), Way::Socket, Code::Token),
-        ("no token, and batches", [&stranger[..], &ack.repeat(10_000)].concat(), Way::Post, Code::Token),
+    for (what, bytes, transport, want) in [
+        ("a long frame", declared(limits.hello_bytes + 1), Transport::Socket, Code::Malformed),
+        ("a long frame", declared(limits.hello_bytes + 1), Transport::Post, Code::Malformed),
+        ("a long frame", declared(limits.hello_bytes + 1), Transport::Viewer, Code::Malformed),
+        ("a whole long hello", long(limits.hello_bytes), Transport::Socket, Code::Malformed),
+        ("a hello of another protocol", hello.repeat(2), Transport::Socket, Code::Protocol),
+        ("many messages", ack.repeat(10_000), Transport::Socket, Code::Malformed),
+        ("many messages", ack.repeat(10_000), Transport::Post, Code::Malformed),
+        ("a message of a later version", later.repeat(10_000), Transport::Socket, Code::Malformed),
+        ("a message of a later version", later.repeat(10_000), Transport::Post, Code::Malformed),
+        ("many messages", ack.repeat(1_000), Transport::Viewer, Code::Malformed),
+        ("no token, and batches", [&stranger[..], &ack.repeat(10_000)].concat(), Transport::Socket, Code::Token),
+        ("no token, and batches", [&stranger[..], &ack.repeat(10_000)].concat(), Transport::Post, Code::Token),
     ] {
         let begun = Instant::now();
-        let code = first(&server, way, &bytes).with_context(|| format!("{what} by {way:?}"))?;
-        assert_eq!(code, want, "{what} by {way:?}");
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what} by {way:?}: {:?}", begun.elapsed());
+        let code = first(&server, transport, &bytes).with_context(|| format!("{what} by {transport:?}"))?;
+        assert_eq!(code, want, "{what} by {transport:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{what} by {transport:?}: {:?}", begun.elapsed());
     }
     Ok(())
 }
@@ -290,7 +292,7 @@ fn concurrent_checks_of_the_store_share_one() -> Result<()> {
 }
 
 #[test]
-fn a_burst_of_connections_is_not_refused() -> Result<()> {
+fn no_connection_of_a_burst_has_to_be_tried_again() -> Result<()> {
     let server = tests::server::Server::start()?;
     let (mut open, mut late) = (Vec::new(), 0);
     for _ in 0..1_000 {

@@ -10,7 +10,7 @@ use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts, LocalFiles};
 use vramscope::shares::{Shares, Terms};
 use vramscope::store::files::{Files, MemoryFiles};
-use vramscope::store::{FolderShelf, SegmentStore, Shelf, StoreResult};
+use vramscope::store::{Blobs, FolderBlobs, SegmentStore, StoreResult};
 
 /// A running server, which keeps its traces in memory and runs as long as this process.
 pub(crate) struct Inside {
@@ -28,12 +28,12 @@ impl Inside {
         let files = MemoryFiles::default();
         let kept: Arc<dyn Files> = Arc::new(files.clone());
         let gate = Arc::new(Gate {
-            shelf: FolderShelf::new(Arc::clone(&kept)),
+            blobs: FolderBlobs::new(Arc::clone(&kept)),
             taking: Mutex::default(),
             changed: Condvar::new(),
         });
-        let shelf: Arc<dyn Shelf> = Arc::clone(&gate) as _;
-        let shares = Shares::open((kept, shelf), share_limits, Terms::default());
+        let blobs: Arc<dyn Blobs> = Arc::clone(&gate) as _;
+        let shares = Shares::open((kept, blobs), share_limits, Terms::default());
         let store = Arc::new(SegmentStore::in_memory(1 << 30));
         let sessions = Sessions::open(
             store,
@@ -59,7 +59,7 @@ impl Inside {
 /// Keeps traces in memory, when a test lets it.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    shelf: FolderShelf,
+    blobs: FolderBlobs,
     /// Whether traces are held up, and how many are.
     taking: Mutex<(bool, usize)>,
     changed: Condvar,
@@ -79,17 +79,30 @@ impl Gate {
     }
 }
 
-impl Shelf for Gate {
+impl Blobs for Gate {
     fn list(&self, folder: &str) -> StoreResult<Vec<(String, u64)>> {
-        self.shelf.list(folder)
+        self.blobs.list(folder)
+    }
+
+    fn list_below(
+        &self,
+        folder: &str,
+        wants: &dyn Fn(&str) -> bool,
+        visit: &mut dyn FnMut(&str, &str, u64),
+    ) -> StoreResult {
+        self.blobs.list_below(folder, wants, visit)
     }
 
     fn read(&self, path: &str, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        self.shelf.read(path, from, most)
+        self.blobs.read(path, from, most)
+    }
+
+    fn get(&self, path: &str) -> StoreResult<Vec<u8>> {
+        self.blobs.get(path)
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> StoreResult {
-        self.shelf.put(path, bytes)
+        self.blobs.put(path, bytes)
     }
 
     fn take(&self, local: &str, bytes: u64, path: &str) -> StoreResult {
@@ -99,10 +112,18 @@ impl Shelf for Gate {
         taking = self.changed.wait_while(taking, |taking| taking.0).expect("no panic");
         taking.1 -= 1;
         drop(taking);
-        self.shelf.take(local, bytes, path)
+        self.blobs.take(local, bytes, path)
     }
 
-    fn remove(&self, path: &str) -> StoreResult {
-        self.shelf.remove(path)
+    fn give_back(&self, path: &str, bytes: u64, local: &str) -> StoreResult {
+        self.blobs.give_back(path, bytes, local)
+    }
+
+    fn remove(&self, paths: &[String]) -> StoreResult {
+        self.blobs.remove(paths)
+    }
+
+    fn remove_folder(&self, folder: &str) -> StoreResult {
+        self.blobs.remove_folder(folder)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tests::s3;
 use vramscope::store::files::{DiskFiles, Files, MemoryFiles};
 use vramscope::store::{
-    Catalogue, Found, Hash, Marks, Purpose, Record, SegmentInfo, SegmentStore, StoreError, TraceStore, Uploads,
+    Catalogue, Found, Hash, Marks, Purpose, Record, SegmentInfo, SegmentStore, StoreError, Uploads,
 };
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
@@ -14,59 +14,59 @@ const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
 const GROWING: Found = Found { number: 1, bytes: 11, hash: None };
 
 /// Checks where a store keeps shared traces.
-fn shelf(store: &SegmentStore) {
-    let (files, shelf) = store.shared();
-    assert!(shelf.list("shares/links").unwrap().is_empty());
-    assert!(matches!(shelf.read("shares/links/a.json", 0, 9), Err(StoreError::Missing)));
-    shelf.put("shares/links/a.json", b"one").unwrap();
-    shelf.put("shares/links/a.json", b"another").unwrap();
-    shelf.put("shares/links/b.json", b"b").unwrap();
-    let mut found = shelf.list("shares/links").unwrap();
+fn shared_traces(store: &SegmentStore) {
+    let (files, blobs) = store.shared();
+    assert!(blobs.list("shares/links").unwrap().is_empty());
+    assert!(matches!(blobs.read("shares/links/a.json", 0, 9), Err(StoreError::Missing)));
+    blobs.put("shares/links/a.json", b"one").unwrap();
+    blobs.put("shares/links/a.json", b"another").unwrap();
+    blobs.put("shares/links/b.json", b"b").unwrap();
+    let mut found = blobs.list("shares/links").unwrap();
     found.sort();
     assert_eq!(found, [("a.json".to_owned(), 7), ("b.json".to_owned(), 1)]);
-    assert_eq!(shelf.read("shares/links/a.json", 0, 99).unwrap(), b"another");
+    assert_eq!(blobs.read("shares/links/a.json", 0, 99).unwrap(), b"another");
     // A file moves there from the local folder.
     let big: Vec<u8> = (0..10_000_000_u32).map(|n| (n / 7) as u8).collect();
     for _ in 0..2 {
         let mut file = files.create("shares/uploads/x/whole").unwrap();
         file.append(&big).unwrap();
         file.sync().unwrap();
-        shelf.take("shares/uploads/x/whole", big.len() as u64, "shares/traces/t.vramscope").unwrap();
+        blobs.take("shares/uploads/x/whole", big.len() as u64, "shares/traces/t.vramscope").unwrap();
         assert!(files.list("shares/uploads/x").unwrap().is_empty());
     }
-    assert_eq!(shelf.list("shares/traces").unwrap(), [("t.vramscope".to_owned(), big.len() as u64)]);
+    assert_eq!(blobs.list("shares/traces").unwrap(), [("t.vramscope".to_owned(), big.len() as u64)]);
     for (from, most) in [(0, 10), (9_999_990, 10), (9_999_990, 99), (1_234_567, 300_000)] {
         let to = (from + most).min(big.len());
-        assert!(shelf.read("shares/traces/t.vramscope", from as u64, most).unwrap() == big[from..to], "{from} {most}");
+        assert!(blobs.read("shares/traces/t.vramscope", from as u64, most).unwrap() == big[from..to], "{from} {most}");
     }
     for path in ["shares/traces/t.vramscope", "shares/links/a.json", "shares/links/a.json"] {
-        shelf.remove(path).unwrap();
+        blobs.remove(&[path.to_owned()]).unwrap();
     }
-    assert_eq!((shelf.list("shares/traces").unwrap().len(), shelf.list("shares/links").unwrap().len()), (0, 1));
+    assert_eq!((blobs.list("shares/traces").unwrap().len(), blobs.list("shares/links").unwrap().len()), (0, 1));
     assert!(store.list().unwrap().is_empty(), "shared traces are no sessions");
 }
 
 /// Checks an implementation; `open` creates an empty store with a quota in bytes.
-fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
-    names(&*open(1 << 20));
-    segments(&*open(1 << 20));
-    sealed_segments_are_found_by_looking(&*open(1 << 20));
-    unpublished_segments_leave_nothing(&*open(1 << 20));
-    a_sealed_segment_is_never_missing(&*open(1 << 20));
-    damage_is_set_aside(&*open(1 << 20));
-    quota(&*open(100));
-    marks(&*open(1 << 20));
-    cached_files(&*open(1 << 20));
+fn check(open: &dyn Fn(u64) -> SegmentStore) {
+    names(&open(1 << 20));
+    segments(&open(1 << 20));
+    sealed_segments_are_found_by_looking(&open(1 << 20));
+    unpublished_segments_leave_nothing(&open(1 << 20));
+    a_sealed_segment_is_never_missing(&open(1 << 20));
+    damage_is_set_aside(&open(1 << 20));
+    quota(&open(100));
+    marks(&open(1 << 20));
+    cached_files(&open(1 << 20));
 }
 
 /// Writes a segment and seals it.
-fn sealed(store: &dyn TraceStore, session: &str, number: u32, bytes: &[u8]) -> Hash {
+fn sealed(store: &SegmentStore, session: &str, number: u32, bytes: &[u8]) -> Hash {
     let mut writer = store.begin(session, number, Purpose::Grow).unwrap();
     writer.append(bytes).unwrap();
     writer.seal().unwrap()
 }
 
-fn names(store: &dyn TraceStore) {
+fn names(store: &SegmentStore) {
     for name in ["", "..", ".", "/etc", "../abcdefghijklmnopqrstuvwx", &"A".repeat(26), &"a".repeat(27)] {
         assert!(matches!(store.segments(name), Err(StoreError::Missing)), "{name}");
         assert!(matches!(store.begin(name, 1, Purpose::Grow), Err(StoreError::Missing)), "{name}");
@@ -82,7 +82,7 @@ fn names(store: &dyn TraceStore) {
     store.probe(4_096).unwrap();
 }
 
-fn segments(store: &dyn TraceStore) {
+fn segments(store: &SegmentStore) {
     assert!(store.segments(SESSION).unwrap().is_empty());
     let mut first = store.begin(SESSION, 1, Purpose::Grow).unwrap();
     first.append(b"hello ").unwrap();
@@ -114,7 +114,7 @@ fn segments(store: &dyn TraceStore) {
     }
 }
 
-fn sealed_segments_are_found_by_looking(store: &dyn TraceStore) {
+fn sealed_segments_are_found_by_looking(store: &SegmentStore) {
     let hashes = [sealed(store, SESSION, 1, b"one"), sealed(store, SESSION, 3, b"three")];
     sealed(store, OTHER, 1, b"other");
     let mut growing = store.begin(SESSION, 10, Purpose::Grow).unwrap();
@@ -131,7 +131,7 @@ fn sealed_segments_are_found_by_looking(store: &dyn TraceStore) {
     store.remove(SESSION).unwrap();
 }
 
-fn unpublished_segments_leave_nothing(store: &dyn TraceStore) {
+fn unpublished_segments_leave_nothing(store: &SegmentStore) {
     let mut writer = store.begin(SESSION, 1, Purpose::Grow).unwrap();
     writer.append(b"lost").unwrap();
     assert_eq!(store.usage(), 4);
@@ -143,7 +143,7 @@ fn unpublished_segments_leave_nothing(store: &dyn TraceStore) {
     growing.publish().unwrap();
     drop(growing);
     let hash = sealed(store, SESSION, 1, b"old");
-    let hashes = |store: &dyn TraceStore| -> Vec<_> {
+    let hashes = |store: &SegmentStore| -> Vec<_> {
         store.segments(SESSION).unwrap().into_iter().map(|found| (found.number, found.hash)).collect()
     };
     assert_eq!(hashes(store), [(1, Some(hash)), (1, None)]);
@@ -151,7 +151,7 @@ fn unpublished_segments_leave_nothing(store: &dyn TraceStore) {
     assert_eq!((hashes(store), store.usage()), (vec![(1, Some(hash))], 3));
 }
 
-fn a_sealed_segment_is_never_missing(store: &dyn TraceStore) {
+fn a_sealed_segment_is_never_missing(store: &SegmentStore) {
     let mut want = Vec::new();
     for number in 1..=50 {
         want.push((number, Some(sealed(store, SESSION, number, &[1; 100]))));
@@ -169,7 +169,7 @@ fn a_sealed_segment_is_never_missing(store: &dyn TraceStore) {
     }
 }
 
-fn damage_is_set_aside(store: &dyn TraceStore) {
+fn damage_is_set_aside(store: &SegmentStore) {
     let hash = sealed(store, SESSION, 1, b"sealed");
     let mut growing = store.begin(SESSION, 2, Purpose::Grow).unwrap();
     growing.append(b"growing").unwrap();
@@ -180,7 +180,7 @@ fn damage_is_set_aside(store: &dyn TraceStore) {
     assert_eq!((store.segments(SESSION).unwrap(), store.usage()), (vec![], 0));
 }
 
-fn quota(store: &dyn TraceStore) {
+fn quota(store: &SegmentStore) {
     let mut segment = store.begin(SESSION, 1, Purpose::Grow).unwrap();
     segment.publish().unwrap();
     segment.append(&[1; 90]).unwrap();
@@ -198,7 +198,7 @@ fn quota(store: &dyn TraceStore) {
     store.probe(100).unwrap();
 }
 
-fn marks(store: &dyn TraceStore) {
+fn marks(store: &SegmentStore) {
     assert_eq!(store.marks(SESSION).unwrap(), Marks::default());
     sealed(store, SESSION, 1, b"x");
     let marks = Marks { is_pinned: true, announced_us: Some(5), first_segment: 2 };
@@ -210,7 +210,7 @@ fn marks(store: &dyn TraceStore) {
     assert!(store.list().unwrap().is_empty());
 }
 
-fn cached_files(store: &dyn TraceStore) {
+fn cached_files(store: &SegmentStore) {
     assert_eq!((store.catalogue(), store.retention_us()), (Catalogue::default(), None));
     let mut catalogue = Catalogue::default();
     catalogue.records.insert(SESSION.to_owned(), Record { id: SESSION.to_owned(), ..Record::default() });
@@ -222,8 +222,8 @@ fn cached_files(store: &dyn TraceStore) {
 
 #[test]
 fn memory_is_a_store() {
-    check(&|quota| Box::new(SegmentStore::in_memory(quota)));
-    shelf(&SegmentStore::in_memory(1 << 20));
+    check(&|quota| SegmentStore::in_memory(quota));
+    shared_traces(&SegmentStore::in_memory(1 << 20));
 }
 
 #[test]
@@ -232,9 +232,9 @@ fn a_folder_is_a_store() {
     let next = std::cell::Cell::new(0);
     check(&|quota| {
         next.set(next.get() + 1);
-        Box::new(SegmentStore::open(&folders.path().join(next.get().to_string()), quota).unwrap())
+        SegmentStore::open(&folders.path().join(next.get().to_string()), quota).unwrap()
     });
-    shelf(&SegmentStore::open(&folders.path().join("shelf"), 1 << 20).unwrap());
+    shared_traces(&SegmentStore::open(&folders.path().join("shared"), 1 << 20).unwrap());
 }
 
 #[test]
@@ -263,8 +263,8 @@ fn a_linked_folder_at_the_top_is_a_store() {
         }
         SegmentStore::open(&folder, quota).unwrap()
     };
-    check(&|quota| Box::new(open(quota)));
-    shelf(&open(1 << 20));
+    check(&open);
+    shared_traces(&open(1 << 20));
 }
 
 /// What is written through a link must be found again, so a link either is read as it is written, or refused.
@@ -346,13 +346,13 @@ fn an_s3_server_is_a_store() {
     check(&|quota| {
         next.set(next.get() + 1);
         let (folder, url) = (folders.path().join(next.get().to_string()), format!("s3://traces/team/{}", next.get()));
-        Box::new(SegmentStore::open_with_objects(&folder, &url, variables.clone().into_iter(), quota).unwrap())
+        SegmentStore::open_with_objects(&folder, &url, variables.clone().into_iter(), quota).unwrap()
     });
     // What is sealed arrives there, and the local file goes.
     let folder = folders.path().join("arrives");
     let open = || SegmentStore::open_with_objects(&folder, "s3://traces/a", variables.clone().into_iter(), 1 << 30);
     let store = open().unwrap();
-    shelf(&store);
+    shared_traces(&store);
     let big: Vec<u8> = (0..20_000_000_u32).map(|n| (n / 7) as u8).collect();
     let hash = sealed(&store, SESSION, 1, &big);
     let object = folders.path().join(format!("s3/traces/a/segments/{SESSION}/00000001.{hash}.vramscope"));

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use vramscope::access::Caller;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Conversation, Retention, Sessions};
-use vramscope::store::{SegmentStore, TraceStore};
+use vramscope::store::SegmentStore;
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
@@ -30,7 +30,7 @@ fn limits() -> ServerLimits {
 }
 
 /// Returns a server's sessions over a store.
-fn open(store: &Arc<dyn TraceStore>) -> Arc<Sessions> {
+fn open(store: &Arc<SegmentStore>) -> Arc<Sessions> {
     let bus = Arc::new(LocalBus::new(1 << 16));
     let sessions = Sessions::open(Arc::clone(store), bus, limits(), Retention::default(), Arc::default());
     Arc::new(sessions.expect("a store in memory"))
@@ -67,7 +67,7 @@ fn body(mut rest: &[u8]) -> Vec<u8> {
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_first() else { return };
     let bytes = if choice % 8 == 0 { rest.to_vec() } else { body(rest) };
-    let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 22));
+    let store: Arc<SegmentStore> = Arc::new(SegmentStore::in_memory(1 << 22));
     let first = open(&store);
     RUNTIME.block_on(async {
         let mut conversation = Conversation::new(Arc::clone(&first), Caller::default());

@@ -13,7 +13,7 @@ use vramscope::access::{Access, Caller};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Conversation, Retention, Sessions};
 use vramscope::store::files::{Files, MemoryFiles};
-use vramscope::store::{Hash, Label, Record, SegmentInfo, SegmentStore, TraceStore};
+use vramscope::store::{Hash, Label, Record, SegmentInfo, SegmentStore};
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let files = MemoryFiles::default();
     files.create(&path).and_then(|mut file| file.append(&bytes)).expect("files in memory");
-    let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_folder(Arc::new(files.clone()), 1 << 22));
+    let store: Arc<SegmentStore> = Arc::new(SegmentStore::in_folder(Arc::new(files.clone()), 1 << 22));
     let bus = Arc::new(LocalBus::new(1 << 16));
     let access = Arc::<Access>::default();
     let limits = ServerLimits { state_bytes: 1 << 20, ..ServerLimits::default() };

@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use trace::limits::MODEL_CONFIG_BYTES;
 
-use super::shape::GPT;
 use crate::cli::read::bytes;
 
+/// The model that is planned by default: a GPT whose embedding is its output layer.
+pub(super) const GPT: Model = Model::gpt(32, 4_096, 32, 32_000, 2_048, 1);
 /// The model types that can be read.
 const TYPES: &str = "llama, mistral, mixtral, qwen2, gpt2, gpt_neox, falcon, phi";
 /// The most characters of a file's text that an error repeats.

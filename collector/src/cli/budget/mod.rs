@@ -64,7 +64,7 @@ enum AttentionName {
 
 /// The options of `budget`.
 #[derive(Args, Debug)]
-pub(super) struct Budget {
+pub(super) struct BudgetCommand {
     #[command(flatten)]
     shape: Shape,
     /// Tokens per sequence
@@ -147,7 +147,7 @@ impl FromFile {
     }
 }
 
-impl Budget {
+impl BudgetCommand {
     /// Prints the plan.
     pub(super) fn run(self) -> ExitCode {
         match self.plan() {

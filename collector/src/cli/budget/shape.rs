@@ -5,11 +5,8 @@ use std::path::PathBuf;
 use budget::{Biases, Block, Experts, Mlp, Model, Norm};
 use clap::{Args, ValueEnum};
 
-use super::config::ModelConfig;
+use super::config::{GPT, ModelConfig};
 use super::count;
-
-/// The model that is planned by default: a GPT whose embedding is its output layer.
-pub(super) const GPT: Model = Model::gpt(32, 4_096, 32, 32_000, 2_048, 1);
 
 /// Kinds of MLP as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -9,7 +9,7 @@ use crate::workloads::{Param, Values};
 
 /// How far apart the numbers of a range are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Spacing {
     /// Each is larger than the one before by this number.
     Add(u64),
     /// Each is this many times the one before.
@@ -88,16 +88,16 @@ impl Range {
         let step = match step {
             None => None,
             Some(step) => Some(match step.strip_prefix('x') {
-                Some(times) => Step::Times(number(times)?),
-                None => Step::Add(number(step)?),
+                Some(times) => Spacing::Times(number(times)?),
+                None => Spacing::Add(number(step)?),
             }),
         };
-        if matches!(step, Some(Step::Add(0) | Step::Times(0 | 1)))
-            || (from == 0 && matches!(step, Some(Step::Times(_))))
+        if matches!(step, Some(Spacing::Add(0) | Spacing::Times(0 | 1)))
+            || (from == 0 && matches!(step, Some(Spacing::Times(_))))
         {
             return Err(format!("{text:?} never gets to {}. Write a larger step.", Count(to)));
         }
-        let grid = Grid { first: from, step: if let Some(Step::Add(step)) = step { step } else { 1 } };
+        let grid = Grid { first: from, step: if let Some(Spacing::Add(step)) = step { step } else { 1 } };
         let numbers = match step {
             Some(step) => stepped(param, from, to, step)?,
             None => chosen(from, to),
@@ -108,13 +108,13 @@ impl Range {
 }
 
 /// Returns the numbers from one to another.
-fn stepped(param: &Param, from: u64, to: u64, step: Step) -> Result<Vec<u64>, String> {
-    if let Step::Add(step) = step {
+fn stepped(param: &Param, from: u64, to: u64, step: Spacing) -> Result<Vec<u64>, String> {
+    if let Spacing::Add(step) = step {
         within(param, ((to - from) / step).saturating_add(1))?;
     }
     let next = |number: &u64| match step {
-        Step::Add(step) => number.checked_add(step),
-        Step::Times(times) => number.checked_mul(times),
+        Spacing::Add(step) => number.checked_add(step),
+        Spacing::Times(times) => number.checked_mul(times),
     };
     Ok(std::iter::successors(Some(from), next).take_while(|number| *number <= to).collect())
 }

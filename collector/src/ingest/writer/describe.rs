@@ -7,9 +7,8 @@ use std::sync::Arc;
 use format::{ChunkScanner, Piece};
 use trace::units::Bytes;
 
-use super::recover::damage_note;
 use super::survey::label;
-use crate::store::{Found, Label, Record, SegmentInfo, StoreResult, TraceStore};
+use crate::store::{Found, Label, Record, SegmentInfo, SegmentStore, StoreResult};
 
 /// Bytes in which a label is searched first, and bytes in which it is searched if it isn't there: a label of many devices is
 /// long.
@@ -18,7 +17,7 @@ const WINDOWS: [u64; 2] = [64 << 10, 16 << 20];
 /// Returns the record of a session with these segments. Also returns whether it is complete: if the last label of the newest
 /// segment can't be read, only reading that segment tells the totals.
 pub(in crate::ingest) fn describe(
-    store: &Arc<dyn TraceStore>,
+    store: &Arc<SegmentStore>,
     session: &str,
     found: &[Found],
 ) -> StoreResult<(Record, bool)> {
@@ -100,7 +99,7 @@ fn named(numbers: &[u32]) -> String {
 }
 
 /// Returns the label at the end of a sealed segment.
-pub(in crate::ingest) fn last_label(store: &Arc<dyn TraceStore>, session: &str, segment: Found) -> Option<Label> {
+pub(in crate::ingest) fn last_label(store: &Arc<SegmentStore>, session: &str, segment: Found) -> Option<Label> {
     segment.hash?;
     WINDOWS.into_iter().find_map(|window| {
         let from = segment.bytes.saturating_sub(window);
@@ -109,14 +108,14 @@ pub(in crate::ingest) fn last_label(store: &Arc<dyn TraceStore>, session: &str, 
 }
 
 /// Returns the label at the start of a segment.
-fn first_label(store: &Arc<dyn TraceStore>, session: &str, segment: Found) -> Option<Label> {
+fn first_label(store: &Arc<SegmentStore>, session: &str, segment: Found) -> Option<Label> {
     WINDOWS
         .into_iter()
         .find_map(|window| search(store, session, segment, 0..window.min(segment.bytes)).filter(|label| !label.is_last))
 }
 
 /// Returns the last label in a range of bytes.
-fn search(store: &Arc<dyn TraceStore>, session: &str, segment: Found, range: Range<u64>) -> Option<Label> {
+fn search(store: &Arc<SegmentStore>, session: &str, segment: Found, range: Range<u64>) -> Option<Label> {
     let bytes = store.read(session, segment, range.start, (range.end - range.start) as usize).ok()?;
     let mut scanner = ChunkScanner::at_chunk(range.start);
     scanner.push(&bytes);
@@ -127,4 +126,13 @@ fn search(store: &Arc<dyn TraceStore>, session: &str, segment: Found, range: Ran
         }
     }
     found
+}
+
+/// Says that a segment was damaged and repaired.
+pub(super) fn damage_note(number: u32, bytes: u64) -> String {
+    format!(
+        "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and everything readable \
+         in it was kept. Events that were lost with it are counted as lost.",
+        Bytes(bytes).exact()
+    )
 }

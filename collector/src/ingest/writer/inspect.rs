@@ -9,7 +9,7 @@ use super::SessionWriter;
 use super::describe::describe;
 use super::survey::Survey;
 use crate::ingest::IngestError;
-use crate::store::{Found, Hasher, Record, StoreResult, TraceStore};
+use crate::store::{Found, Hasher, Record, SegmentStore, StoreResult};
 
 /// What was found out about one segment.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl SessionHealth {
 
 /// Reads all segments of a session and checks every byte of them. `before` is what the catalogue knows of it. Changes nothing.
 pub fn inspect(
-    store: &Arc<dyn TraceStore>,
+    store: &Arc<SegmentStore>,
     session: &str,
     found: &[Found],
     before: Option<&Record>,
@@ -90,7 +90,7 @@ fn missing_between(first: u32, last: u32, found: impl Iterator<Item = u32>) -> V
     missing
 }
 
-fn inspect_segment(store: &Arc<dyn TraceStore>, session: &str, found: Found) -> StoreResult<SegmentHealth> {
+fn inspect_segment(store: &Arc<SegmentStore>, session: &str, found: Found) -> StoreResult<SegmentHealth> {
     let mut hasher = Hasher::default();
     let mut hashed = 0;
     let seen = Survey::of(session, found.number, &mut |at, most| {
@@ -115,7 +115,7 @@ fn inspect_segment(store: &Arc<dyn TraceStore>, session: &str, found: Found) -> 
 /// Puts what is whole of each damaged segment in its place, sets the damaged files aside, and seals what was growing. Returns
 /// the numbers of the segments that were replaced or sealed, and whether they were damaged.
 pub fn repair(
-    store: &Arc<dyn TraceStore>,
+    store: &Arc<SegmentStore>,
     session: &str,
     health: &SessionHealth,
 ) -> Result<Vec<(u32, bool)>, IngestError> {

@@ -24,7 +24,7 @@ use super::IngestError;
 use super::gaps::DeviceGaps;
 use super::memory::{Memory, Usage};
 use crate::clock::now_us;
-use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
+use crate::store::{Record, SegmentInfo, SegmentStore, SegmentWriter, SessionTotals};
 
 pub(super) use describe::{describe, last_label};
 pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
@@ -45,13 +45,13 @@ pub(super) enum Appended {
 #[derive(Debug)]
 pub(super) struct Growing {
     number: u32,
-    log: Box<dyn SegmentWriter>,
+    log: SegmentWriter,
 }
 
 /// Writes one session to the store.
 #[derive(Debug)]
 pub(super) struct SessionWriter {
-    store: Arc<dyn TraceStore>,
+    store: Arc<SegmentStore>,
     limits: ServerLimits,
     record: Record,
     /// The totals at the position where the tracker began.
@@ -62,7 +62,7 @@ pub(super) struct SessionWriter {
     usage: Option<Usage>,
     chunks: ChunkReader,
     /// The last segment, while it grows; `None` before the first batch, and after the last segment was sealed.
-    log: Option<Box<dyn SegmentWriter>>,
+    log: Option<SegmentWriter>,
     /// The number of the last batch.
     last: u64,
     /// The number of the first batch of the segment that was read.
@@ -79,7 +79,7 @@ pub(super) struct SessionWriter {
 
 impl SessionWriter {
     /// Creates the writer of a session that has this record so far. Nothing is stored before its next batch.
-    pub(in crate::ingest) fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
+    pub(in crate::ingest) fn new(store: &Arc<SegmentStore>, record: Record, limits: ServerLimits) -> Self {
         let import = limits.import();
         let mut tracker = Tracker::new(import);
         for device in &record.totals.devices {
@@ -130,7 +130,7 @@ impl SessionWriter {
             return Err(IngestError::Order { wanted: self.last + 1, found: seq });
         }
         self.make_segment()?;
-        let from = self.log.as_ref().map_or(0, |log| log.length());
+        let from = self.log.as_ref().map_or(0, SegmentWriter::length);
         self.add_batch(chunks, from)?;
         // Together with its mark in one write: what stands between two marks is a whole batch.
         let length = chunks.len();
@@ -217,13 +217,13 @@ impl SessionWriter {
     /// Returns the last segment if it still grows and can be written on.
     pub(in crate::ingest) fn into_growing(self) -> Option<Growing> {
         let number = self.record.segments.last()?.number;
-        self.log.filter(|log| log.is_usable()).map(|log| Growing { number, log })
+        self.log.filter(SegmentWriter::is_usable).map(|log| Growing { number, log })
     }
 
     /// Returns where the last batch ends.
     fn place(&self) -> (u32, u64) {
         let number = self.record.segments.last().map_or(0, |segment| segment.number);
-        (number, self.log.as_ref().map_or(0, |log| log.length()))
+        (number, self.log.as_ref().map_or(0, SegmentWriter::length))
     }
 
     /// Returns the latest time of an event; without events, the time of the start.

@@ -11,13 +11,13 @@ use super::survey::{READ_BYTES, Read};
 use super::{Growing, SessionWriter};
 use crate::clock::now_us;
 use crate::ingest::IngestError;
-use crate::store::{Found, Label, SessionTotals, StoreError, TraceStore};
+use crate::store::{Found, Label, SegmentStore, SessionTotals, StoreError};
 
 impl SessionWriter {
     /// Opens a session; `None` if nothing is stored of it. Segments that were growing are sealed, except for `growing`, which
     /// is continued.
     pub(in crate::ingest) fn open(
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         session: &str,
         limits: ServerLimits,
         growing: Option<Growing>,

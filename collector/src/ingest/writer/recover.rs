@@ -11,17 +11,17 @@ use trace::limits::ServerLimits;
 use trace::units::Bytes;
 
 use super::SessionWriter;
-use super::describe::describe;
+use super::describe::{damage_note, describe};
 use super::survey::Survey;
 use crate::access::audit;
 use crate::ingest::IngestError;
-use crate::store::{Found, Purpose, SegmentInfo, StoreError, TraceStore};
+use crate::store::{Found, Purpose, SegmentInfo, SegmentStore, StoreError};
 
 impl SessionWriter {
     /// Seals the growing segment `found`. If a sealed segment has its number, a crash came between the two: it is removed.
     /// If `found` is sealed and damaged, puts what is whole of it in its place.
     pub(in crate::ingest) fn recover(
-        store: &Arc<dyn TraceStore>,
+        store: &Arc<SegmentStore>,
         session: &str,
         found: Found,
         limits: ServerLimits,
@@ -98,7 +98,7 @@ impl SessionWriter {
                 copy.append(&bytes)?;
             }
         }
-        writer.finish(&mut *copy)?;
+        writer.finish(&mut copy)?;
         copy.seal()?;
         if is_growing && seen.is_whole() {
             store.remove_open(session, number)?;
@@ -130,13 +130,4 @@ impl SessionWriter {
         };
         self.record.notes.push(note);
     }
-}
-
-/// Says that a segment was damaged and repaired.
-pub(super) fn damage_note(number: u32, bytes: u64) -> String {
-    format!(
-        "{} of part {number} of this recording were damaged on the server's disk. The file was set aside, and everything readable \
-         in it was kept. Events that were lost with it are counted as lost.",
-        Bytes(bytes).exact()
-    )
 }

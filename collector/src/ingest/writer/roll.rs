@@ -51,8 +51,8 @@ impl SessionWriter {
         let mut header = 0..0;
         let mut symbols = Vec::new();
         if let Some(before) = before {
-            header = self.copy(before, std::slice::from_ref(&self.header), &mut *log)?;
-            let copied = self.copy(before, &self.symbols, &mut *log)?;
+            header = self.copy(before, std::slice::from_ref(&self.header), &mut log)?;
+            let copied = self.copy(before, &self.symbols, &mut log)?;
             if !copied.is_empty() {
                 symbols.push(copied);
             }
@@ -84,7 +84,7 @@ impl SessionWriter {
         self.sync()?;
         let Some(mut log) = self.log.take() else { return Ok(()) };
         let latest_us = self.latest_us();
-        let sealed = self.finish(&mut *log);
+        let sealed = self.finish(&mut log);
         // Whatever fails from here on, these bytes are there.
         if let Some(last) = self.record.segments.last_mut() {
             (last.bytes, last.to_us) = (log.length(), latest_us);
@@ -101,7 +101,7 @@ impl SessionWriter {
     }
 
     /// Appends the last label to a segment. Returns what the segment is then.
-    pub(super) fn finish(&self, log: &mut dyn SegmentWriter) -> Result<SegmentInfo, IngestError> {
+    pub(super) fn finish(&self, log: &mut SegmentWriter) -> Result<SegmentInfo, IngestError> {
         let segment = self.record.segments.last().cloned().unwrap_or_default();
         let mut segment = SegmentInfo {
             last: if self.last >= segment.first { self.last } else { 0 },
@@ -140,7 +140,7 @@ impl SessionWriter {
         &self,
         from: Found,
         parts: &[Range<u64>],
-        to: &mut dyn SegmentWriter,
+        to: &mut SegmentWriter,
     ) -> Result<Range<u64>, IngestError> {
         let start = to.length();
         for part in parts {

@@ -18,8 +18,8 @@ use tracing::{Instrument, Span};
 use super::binary::Binary;
 use crate::access::Caller;
 use crate::ingest::{Conversation, IngestError};
+use crate::server::connection_slots::ConnectionSlot;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
 use crate::server::refusal::refuse;
 use crate::server::request_body::is_too_slow;
 use crate::server::{App, ingest_socket, socket};
@@ -44,7 +44,7 @@ const FULL: &str = "This server has as many collectors as it allows. Try again l
 )]
 pub(crate) async fn ingest_socket(
     State(app): State<App>,
-    place: Option<Extension<Arc<Place>>>,
+    slot: Option<Extension<Arc<ConnectionSlot>>>,
     Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -53,8 +53,8 @@ pub(crate) async fn ingest_socket(
     let span = Span::current();
     let has_shown_token = app.sessions.access().wants_token() && matches!(caller.grant, Ok(Some(_)));
     let upgrade = socket::bounded(upgrade, has_shown_token, app.limits().socket_bytes);
-    let place = place.map(|Extension(place)| place);
-    Ok(upgrade.on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, place).instrument(span)))
+    let slot = slot.map(|Extension(slot)| slot);
+    Ok(upgrade.on_upgrade(move |socket| ingest_socket::serve(socket, app, caller, slot).instrument(span)))
 }
 
 /// Fails if no collector could be admitted now. A place is taken when the hello is accepted.
@@ -86,7 +86,6 @@ fn check_free(app: &App) -> Result<(), ApiError> {
 )]
 pub(crate) async fn ingest_post(
     State(app): State<App>,
-    place: Option<Extension<Arc<Place>>>,
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -94,8 +93,7 @@ pub(crate) async fn ingest_post(
     let mut conversation = Conversation::new(app.sessions.clone(), caller).of_request();
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
-    let place = place.as_ref().map(|Extension(place)| &**place);
-    let read = timeout(time, read(body, &mut conversation, &mut answer, (&app, place))).await;
+    let read = timeout(time, read(body, &mut conversation, &mut answer, &app)).await;
     // Complete batches are stored, whatever followed them.
     answer.extend(conversation.finish().await);
     // A collector that exceeds its quota of events waits for the answer before it sends more.
@@ -127,12 +125,7 @@ enum ReadError {
     Refused(IngestError),
 }
 
-async fn read(
-    body: Body,
-    conversation: &mut Conversation,
-    answer: &mut Vec<u8>,
-    (app, place): (&App, Option<&Place>),
-) -> Result<(), ReadError> {
+async fn read(body: Body, conversation: &mut Conversation, answer: &mut Vec<u8>, app: &App) -> Result<(), ReadError> {
     let hello_end = Instant::now() + Duration::from_secs(app.limits().hello_seconds);
     let mut bytes = 0_usize;
     let mut stream = body.into_data_stream();
@@ -149,14 +142,7 @@ async fn read(
         if bytes > app.limits().body_bytes {
             return Err(ReadError::TooLong);
         }
-        let was_open = conversation.is_open();
         conversation.push(&data, answer).await.map_err(ReadError::Refused)?;
-        if !was_open
-            && conversation.is_open()
-            && let Some(place) = place
-        {
-            place.mark_authenticated();
-        }
     }
     if conversation.is_open() {
         Ok(())

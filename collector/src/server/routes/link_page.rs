@@ -16,8 +16,8 @@ use trace::limits::PREVIEW_PART_BYTES;
 use trace::text::shown;
 
 use super::blocking;
+use crate::assets;
 use crate::server::App;
-use crate::server::assets;
 use crate::server::proxies;
 use crate::shares::{Link, ShareError, ShareResult, Shares};
 

@@ -11,8 +11,8 @@ use tracing::{Instrument, Span};
 
 use super::find;
 use crate::access::Caller;
+use crate::server::connection_slots::ConnectionSlot;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
 use crate::server::{App, socket, viewer};
 
 /// Opens the WebSocket of a viewer.
@@ -36,7 +36,7 @@ use crate::server::{App, socket, viewer};
 pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,
-    place: Option<Extension<Arc<Place>>>,
+    slot: Option<Extension<Arc<ConnectionSlot>>>,
     Extension(caller): Extension<Caller>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -51,6 +51,6 @@ pub(crate) async fn live(
     let span = Span::current();
     // Viewers send nothing but the watch, which is as small as a hello.
     let upgrade = socket::bounded(upgrade, false, app.limits().hello_bytes);
-    let place = place.map(|Extension(place)| place);
-    Ok(upgrade.on_upgrade(move |socket| viewer::serve(socket, app, id, caller, place).instrument(span)))
+    let slot = slot.map(|Extension(slot)| slot);
+    Ok(upgrade.on_upgrade(move |socket| viewer::serve(socket, app, id, caller, slot).instrument(span)))
 }

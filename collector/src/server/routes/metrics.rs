@@ -7,9 +7,8 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
@@ -17,6 +16,7 @@ use trace::event::Action;
 use wire::SessionState;
 
 use super::blocking;
+use super::metrics_writer::{MetricsWriter, gauge};
 use super::session_gauges::SessionGauges;
 use crate::clock::now_us;
 use crate::ingest::{Sessions, word};
@@ -59,7 +59,7 @@ struct SessionMetrics(Arc<Sessions>);
 
 impl Collector for SessionMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (mut metrics, sums) = (Metrics(encoder), Sums::of(&self.0));
+        let (mut metrics, sums) = (MetricsWriter::new(encoder), Sums::of(&self.0));
         let counters = &self.0.counters;
         // OpenMetrics appends `_total` to the name of a counter.
         for (name, help, value) in [
@@ -108,34 +108,6 @@ impl Collector for SessionMetrics {
         metrics.family("events_lost", "Events lost by collectors, of the sessions kept, by action.", by_action)?;
         SessionGauges::of(&self.0).encode(&mut metrics)
     }
-}
-
-/// Writes metrics.
-pub(super) struct Metrics<'a>(DescriptorEncoder<'a>);
-
-impl Metrics<'_> {
-    pub(super) fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
-        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
-    }
-
-    pub(super) fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
-        &mut self,
-        name: &str,
-        help: &str,
-        metrics: impl IntoIterator<Item = (L, M)>,
-    ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, M::TYPE)?;
-        for (labels, metric) in metrics {
-            metric.encode(encoder.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns a gauge. Prometheus clients commonly keep gauges as signed integers, so the value is limited to those: beyond, it
-/// would turn negative there.
-pub(super) fn gauge(value: u64) -> ConstGauge<u64> {
-    ConstGauge::new(value.min(i64::MAX as u64))
 }
 
 /// Sums over all sessions.

@@ -10,6 +10,7 @@ pub(super) mod ingest;
 mod link_page;
 pub(super) mod live;
 pub(super) mod metrics;
+mod metrics_writer;
 mod offline;
 mod page;
 pub(super) mod pin;

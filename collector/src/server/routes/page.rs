@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use wire::is_link_token;
 
 use super::link_page::link_page;
+use crate::assets::{self, Asset};
 use crate::server::App;
 use crate::server::access_log::LINK;
-use crate::server::assets::{self, Asset};
 use crate::server::coding::{self, Coding};
 use crate::server::error::not_found;
 

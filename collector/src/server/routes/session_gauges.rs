@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use trace::limits::ServerLimits;
 use wire::SessionState;
 
-use super::metrics::{Metrics, gauge};
+use super::metrics_writer::{MetricsWriter, gauge};
 use crate::ingest::{DeviceGaps, Session, Sessions};
 
 /// The labels of a device's gauge.
@@ -35,7 +35,7 @@ const FAMILIES: [Family; 8] = [
     ("session_events_lost", "Events that the session's collector lost.", |device| Some(device.lost)),
 ];
 
-/// What the gauges of one device tell.
+/// The values of the gauges of one device.
 struct DeviceGauges {
     labels: DeviceLabels,
     /// Allocated, active and reserved bytes.
@@ -46,7 +46,7 @@ struct DeviceGauges {
     gaps: Option<DeviceGaps>,
 }
 
-/// What the gauges tell of all live sessions.
+/// The values of all gauges.
 #[derive(Default)]
 pub(super) struct SessionGauges {
     infos: Vec<[(&'static str, String); 5]>,
@@ -103,7 +103,7 @@ impl SessionGauges {
     }
 
     /// Writes all gauges.
-    pub(super) fn encode(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+    pub(super) fn encode(&self, metrics: &mut MetricsWriter<'_>) -> fmt::Result {
         let infos = self.infos.iter().map(|labels| (&labels[..], ConstGauge::new(1_u64)));
         metrics.family("session_info", "What is known of a live session; always 1.", infos)?;
         for (name, help, of) in FAMILIES {

@@ -24,9 +24,9 @@ use super::binary::Binary;
 use super::find;
 use crate::file_name::file_name;
 use crate::server::app::{App, in_kib};
+use crate::server::connection_slots::ConnectionSlot;
 use crate::server::download::Download;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
 use crate::server::stream::{self, BodyError, BodyWriter};
 use crate::server::timestamp::in_file_name;
 
@@ -100,14 +100,11 @@ enum TraceFormat {
 pub(crate) async fn trace(
     State(app): State<App>,
     Path(id): Path<String>,
-    place: Option<Extension<Arc<Place>>>,
+    slot: Option<Extension<Arc<ConnectionSlot>>>,
     query: Result<Query<TraceQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let session = find(&app, &id)?;
-    let place = place.map(|Extension(place)| place);
-    if let Some(place) = place.as_ref().filter(|_| app.sessions.access().wants_token()) {
-        place.mark_authenticated();
-    }
+    let slot = slot.map(|Extension(slot)| slot);
     let malformed = "format must be vramscope or pickle; from_us and to_us must be microseconds since the epoch.";
     let Query(query) = query.map_err(|_| ApiError::malformed(malformed))?;
     let store = Arc::clone(app.sessions.store());
@@ -125,7 +122,7 @@ pub(crate) async fn trace(
     let (from_us, to_us) = download.span();
     let (extension, body) = match query.format {
         TraceFormat::Vramscope => {
-            let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
+            let share = app.downloads.take(1, slot.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
             let body = stream::body(move |writer| {
                 let _share = share;
                 download.read(&mut |bytes| writer.send(bytes))
@@ -143,8 +140,8 @@ pub(crate) async fn trace(
                 );
                 return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
             }
-            let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
-            let memory = app.pickles.take(in_kib(download.bytes()), place.as_ref()).await;
+            let share = app.downloads.take(1, slot.as_ref()).await.ok_or_else(|| ApiError::busy(BUSY))?;
+            let memory = app.pickles.take(in_kib(download.bytes()), slot.as_ref()).await;
             let memory = memory.ok_or_else(|| ApiError::busy(PICKLES_BUSY))?;
             let body = stream::body(move |writer| {
                 let _shares = (share, memory);

@@ -1,38 +1,41 @@
-//! Uploads sealed segments, one after the other, whatever becomes of each of them.
+//! Uploads sealed segments one after the other.
 //!
-//! A segment that the object store refuses is tried again after a pause of its own, and the others go on meanwhile. The local
-//! file stays until something else on this machine tells that the session exists: the catalogue, or a later segment that is
-//! still growing. So a session whose object is gone is missed, whenever the server was killed.
+//! A failed upload is tried again after a pause, which doesn't hold up the others. The local file stays until the catalogue or
+//! a later, growing segment on this machine proves that the session exists. So the loss of an object is noticed even if the
+//! server was killed right after the upload.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use object_store::ObjectStoreExt;
-use trace::limits::ObjectLimits;
-
-use super::Sealed;
-use super::line::within;
-use super::objects::Objects;
-use super::parts::Stop;
+use super::cache::ObjectCache;
+use super::sealed::Sealed;
 use crate::brief_lock::BriefLock;
-use crate::store::layout::{LOG, parse_log, pending_path, sealed_path};
+use crate::store::blobs::{Blobs, ObjectBlobs};
+use crate::store::files::Files;
+use crate::store::layout::{LOG, parse_log, pending_path};
 use crate::store::{Catalogue, StoreError, StoreResult, Uploads};
 
-/// How often the thread looks whether it may upload, while it may not, and whether local files can go.
+/// The interval at which the thread checks whether it may upload, and whether local files can be removed.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A sealed segment in the local folder.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Upload {
-    pub(super) session: String,
-    pub(super) sealed: Sealed,
+    session: String,
+    sealed: Sealed,
 }
 
 impl Upload {
     /// Returns the path of its local file.
-    pub(super) fn path(&self) -> StoreResult<String> {
+    fn path(&self) -> StoreResult<String> {
         pending_path(&self.session, self.sealed.number, self.sealed.hash)
+    }
+
+    /// Whether it uploads this segment.
+    pub(super) fn is_of(&self, session: &str, sealed: Sealed) -> bool {
+        self.session == session && self.sealed == sealed
     }
 }
 
@@ -47,37 +50,59 @@ struct Waiting {
     is_left_over: bool,
 }
 
-/// What waits to be uploaded, and what was uploaded and still has its local file.
+/// Uploads sealed segments to an object store.
 #[derive(Debug)]
-pub(super) struct UploadQueue {
+pub(super) struct Uploader {
+    objects: Arc<ObjectBlobs>,
+    files: Arc<dyn Files>,
+    cache: Arc<ObjectCache>,
     waiting: BriefLock<Vec<Waiting>>,
-    /// What is being uploaded. If its local file is gone, it was removed meanwhile: its object doesn't count, and is deleted
-    /// when the upload is over.
+    /// The current upload. If its local file is gone, the segment was removed meanwhile: its object doesn't count, and is
+    /// deleted when the upload is over.
     current: BriefLock<Option<Upload>>,
+    /// Uploaded segments that still have their local files.
     copies: BriefLock<Vec<Upload>>,
-    /// Tells the thread, and what it sends, that the server ends.
-    pub(super) stop: Stop,
-    pauses: (Duration, Duration),
 }
 
-impl UploadQueue {
-    pub(super) fn new(limits: &ObjectLimits) -> Self {
+impl Uploader {
+    /// Creates an uploader with nothing to upload.
+    pub(super) fn new(objects: Arc<ObjectBlobs>, files: Arc<dyn Files>, cache: Arc<ObjectCache>) -> Self {
         Self {
+            objects,
+            files,
+            cache,
             waiting: BriefLock::default(),
             current: BriefLock::default(),
             copies: BriefLock::default(),
-            stop: Stop::default(),
-            pauses: limits.upload_pauses,
         }
     }
 
-    /// Adds a segment. The thread of [`Objects::run_uploads`] has to be woken then.
-    pub(super) fn add(&self, upload: Upload, is_left_over: bool) {
-        let now = Instant::now();
-        self.waiting.lock().push(Waiting { upload, since: now, due: now, pause: self.pauses.0, is_left_over });
+    /// Queues the sealed segments that an earlier server had not uploaded, or whose local files it had kept.
+    pub(super) fn find_left_over(&self) -> StoreResult {
+        for entry in self.files.list(LOG)? {
+            if let Some((session, number, Some(hash))) = parse_log(&entry.name) {
+                let sealed = Sealed { number, hash, bytes: entry.bytes };
+                self.add(Upload { session: session.to_owned(), sealed }, true);
+            }
+        }
+        Ok(())
     }
 
-    /// Returns what waits.
+    /// Moves a sealed segment from a path of the local folder to where it waits for its upload. The thread of [`Self::run`]
+    /// has to be woken then.
+    pub(super) fn take(&self, session: &str, sealed: Sealed, path: &str) -> StoreResult {
+        let upload = Upload { session: session.to_owned(), sealed };
+        self.files.rename(path, &upload.path()?)?;
+        self.add(upload, false);
+        Ok(())
+    }
+
+    fn add(&self, upload: Upload, is_left_over: bool) {
+        let (now, pause) = (Instant::now(), self.objects.limits().upload_pauses.0);
+        self.waiting.lock().push(Waiting { upload, since: now, due: now, pause, is_left_over });
+    }
+
+    /// Returns how much waits.
     pub(super) fn uploads(&self) -> Uploads {
         let copies = self.copies.lock().len() as u64;
         let waiting = self.waiting.lock();
@@ -89,12 +114,14 @@ impl UploadQueue {
         }
     }
 
-    /// Returns what is being uploaded.
-    pub(super) fn current(&self) -> Option<Upload> {
-        self.current.lock().clone()
+    /// Returns the current upload, if its segment was removed meanwhile.
+    pub(super) fn removed(&self) -> StoreResult<Option<Upload>> {
+        let Some(upload) = self.current.lock().clone() else { return Ok(None) };
+        let read = self.files.read(&upload.path()?, 0, 0).map_err(StoreError::from);
+        Ok(matches!(read, Err(StoreError::Missing)).then_some(upload))
     }
 
-    /// Returns the upload that is due first, and whether an earlier server may have made it; or how long nothing is due.
+    /// Returns the upload that is due, and whether an earlier server may have made it; or the time until one is due.
     fn next(&self) -> Result<(Upload, bool), Duration> {
         let (waiting, now) = (self.waiting.lock(), Instant::now());
         match waiting.iter().min_by_key(|waiting| waiting.due) {
@@ -104,7 +131,7 @@ impl UploadQueue {
         }
     }
 
-    /// Notes the outcome of an upload.
+    /// Removes a finished upload from the queue, or schedules a failed one again.
     fn note(&self, upload: &Upload, is_done: bool) {
         let mut waiting = self.waiting.lock();
         let Some(at) = waiting.iter().position(|waiting| waiting.upload == *upload) else { return };
@@ -112,21 +139,19 @@ impl UploadQueue {
             waiting.remove(at);
         } else if let Some(failed) = waiting.get_mut(at) {
             failed.due = Instant::now() + failed.pause;
-            failed.pause = (failed.pause * 2).min(self.pauses.1);
+            failed.pause = (failed.pause * 2).min(self.objects.limits().upload_pauses.1);
         }
     }
-}
 
-impl Objects {
-    /// Uploads what waits until the queue is stopped.
-    pub(super) fn run_uploads(&self) {
+    /// Uploads what waits until requests to the object store are cancelled.
+    pub(super) fn run(&self) {
         let mut settled = Instant::now();
-        while !self.queue.stop.is_set() {
-            if self.check().is_err() {
+        while !self.objects.is_stopped() {
+            if self.objects.check().is_err() {
                 thread::park_timeout(LOOK);
                 continue;
             }
-            let next = self.queue.next();
+            let next = self.next();
             if settled.elapsed() >= LOOK || next.is_err() {
                 self.settle(&Catalogue::default());
                 settled = Instant::now();
@@ -138,12 +163,12 @@ impl Objects {
                     continue;
                 }
             };
-            *self.queue.current.lock() = Some(upload.clone());
+            *self.current.lock() = Some(upload.clone());
             let done = self.upload(&upload, is_left_over);
-            *self.queue.current.lock() = None;
-            self.queue.note(&upload, done.is_ok());
+            *self.current.lock() = None;
+            self.note(&upload, done.is_ok());
             if let Err(error) = done
-                && !self.queue.stop.is_set()
+                && !self.objects.is_stopped()
             {
                 let Upload { session, sealed } = &upload;
                 tracing::error!(
@@ -157,44 +182,29 @@ impl Objects {
 
     fn upload(&self, upload: &Upload, is_left_over: bool) -> StoreResult {
         let Upload { session, sealed } = upload;
-        let (path, place) = (upload.path()?, self.place(&sealed_path(session, sealed.number, sealed.hash)?));
-        let is_there = is_left_over && self.length(place.clone())? == Some(sealed.bytes);
+        let (local, path) = (upload.path()?, sealed.path(session)?);
+        let is_there = is_left_over && self.objects.length(&path)? == Some(sealed.bytes);
         if !is_there {
-            let stored = match self.send(&path, sealed.bytes, place.clone()) {
+            match self.objects.send(&local, sealed.bytes, &path) {
                 // Deleted while it waited.
                 Err(StoreError::Missing) => return Ok(()),
-                stored => stored?,
-            };
-            if stored != sealed.bytes {
-                return Err(StoreError::Damaged(format!("{stored} of {} bytes arrived", sealed.bytes)));
+                sent => sent?,
             }
         }
-        if let Err(StoreError::Missing) = self.files.read(&path, 0, 0).map_err(StoreError::from) {
+        if let Err(StoreError::Missing) = self.files.read(&local, 0, 0).map_err(StoreError::from) {
             // Deleted while it was uploaded.
-            return self.delete(&[place], self.limits.request_seconds);
+            return self.objects.remove(&[path]);
         }
-        self.note_uploaded(session, *sealed);
+        self.cache.add(session, *sealed);
         // From here on its local file may be gone, and it still counts.
-        *self.queue.current.lock() = None;
-        self.queue.copies.lock().push(upload.clone());
+        *self.current.lock() = None;
+        self.copies.lock().push(upload.clone());
         Ok(())
     }
 
-    /// Returns the length of an object in bytes; `None` if there is none.
-    fn length(&self, place: object_store::path::Path) -> StoreResult<Option<u64>> {
-        let store = self.store();
-        let asked =
-            within(self.limits.request_seconds, async move { store.head(&place).await.map(|found| found.size) });
-        match self.wait(asked) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(StoreError::Missing) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Removes the local files of what was uploaded, where the catalogue or a later segment that grows tells of the session.
+    /// Removes the local files of uploaded segments whose sessions the catalogue or a later, growing segment proves to exist.
     pub(super) fn settle(&self, catalogue: &Catalogue) {
-        let copies = std::mem::take(&mut *self.queue.copies.lock());
+        let copies = std::mem::take(&mut *self.copies.lock());
         if copies.is_empty() {
             return;
         }
@@ -213,7 +223,7 @@ impl Objects {
                 kept.push(upload);
             }
         }
-        self.queue.copies.lock().extend(kept);
+        self.copies.lock().extend(kept);
     }
 
     /// Returns the number of the segment that grows, for each session that has one.

@@ -113,7 +113,7 @@ impl DiskFiles {
         Ok(self.path(folder))
     }
 
-    /// Says, once, that a link was met and not followed.
+    /// Logs, once for each link, that it is not followed.
     fn note_unfollowed(&self, link: &Path) {
         if self.unfollowed.lock().insert(link.to_owned()) {
             tracing::error!(

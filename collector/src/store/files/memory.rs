@@ -1,4 +1,4 @@
-//! Files in memory: for servers that leave nothing behind, and for tests of what a disk can do to a store.
+//! Files in memory: for servers that keep nothing, and for tests with failing disks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,7 +1,7 @@
 //! Files in one folder, as the store uses them.
 //!
-//! The store reaches the disk only through [`Files`], so that tests can put a disk beneath it that loses power, is full, or
-//! fails at any call ([`MemoryFiles`]). Paths are relative, are separated by `/`, and are built by [`super::layout`] from
+//! The store accesses the disk only through [`Files`], so that tests can simulate a power cut, a full disk, or a failure of any
+//! call ([`MemoryFiles`]). Paths are relative, are separated by `/`, and are built by [`super::layout`] from
 //! checked names only.
 
 mod disk;
@@ -60,7 +60,7 @@ pub trait OpenFile: Send + fmt::Debug {
 }
 
 /// Returns the folder of a path; empty for a path without one.
-fn folder_of(path: &str) -> &str {
+pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 

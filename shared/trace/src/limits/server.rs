@@ -8,10 +8,13 @@ pub(super) const STATE_BYTES: usize = 256 << 20;
 /// Limits of one server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Concurrent connections of clients that are not admitted collectors or viewers; a browser opens six. When all are in
-    /// use, one that waits for its client is closed. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024
-    /// files that a system lets a program open by default.
+    /// Concurrent connections of clients that are not admitted collectors or viewers; a browser opens six. Further ones are
+    /// refused. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024 files
+    /// that a system lets a program open by default.
     pub connections: usize,
+    /// Concurrent connections of those from one address, so that none takes all of them: as many as a job with 64 ranks and
+    /// some browsers need at once. Trusted proxies may have all.
+    pub connections_of_address: usize,
     /// Connections that the system holds until the server takes them, in tenths of a second if they all come at once.
     pub backlog: u32,
     /// Bytes of each connection that the system holds until the client reads them; Linux doubles the number. Without a limit
@@ -117,6 +120,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 256,
+            connections_of_address: 128,
             backlog: 512,
             send_buffer_bytes: 256 << 10,
             head_bytes: 16 << 10,

@@ -17,7 +17,7 @@ use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::shares::{Link, ShareError};
 
-/// What this server offers to those who share.
+/// The limits of sharing on this server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sharing)]
 pub(in crate::server) struct SharingJson {
@@ -34,7 +34,7 @@ pub(in crate::server) struct SharingJson {
     is_public_allowed: bool,
 }
 
-/// Returns what this server offers to those who share.
+/// Returns the limits of sharing on this server.
 #[utoipa::path(
     get,
     path = "/api/v1/traces/sharing",

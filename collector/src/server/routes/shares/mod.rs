@@ -5,6 +5,7 @@
 
 pub(in crate::server) mod links;
 pub(in crate::server) mod picture;
+mod receive;
 pub(in crate::server) mod trace;
 pub(in crate::server) mod upload;
 pub(in crate::server) mod uploads;

@@ -1,4 +1,4 @@
-//! `/api/v1/traces/{token}/picture.png`: what a link shows where it is pasted.
+//! `/api/v1/traces/{token}/picture.png`: the picture in the preview of a link.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ use super::{header, shares};
 use crate::access::Caller;
 use crate::file_name::file_name;
 use crate::server::App;
+use crate::server::connection_slots::ConnectionSlot;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
 use crate::server::stream;
 use crate::shares::{Link, ShareError, ShareResult, Shares};
 use crate::store::StoreError;
@@ -51,7 +51,7 @@ use crate::store::StoreError;
 pub(in crate::server) async fn shared_trace(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    place: Option<Extension<Arc<Place>>>,
+    slot: Option<Extension<Arc<ConnectionSlot>>>,
     Path(token): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -66,9 +66,9 @@ pub(in crate::server) async fn shared_trace(
             return Ok(([(CONTENT_RANGE, format!("bytes */{}", link.bytes))], error).into_response());
         }
     };
-    let place = place.map(|Extension(place)| place);
+    let slot = slot.map(|Extension(slot)| slot);
     let busy = || ApiError::busy("There are too many downloads. Try again later.");
-    let share = app.downloads.take(1, place.as_ref()).await.ok_or_else(busy)?;
+    let share = app.downloads.take(1, slot.as_ref()).await.ok_or_else(busy)?;
     let (name, hash, bytes) = (file_name(&link.name, "trace"), link.hash().to_owned(), link.bytes);
     // If the object store does not answer, the client gets an error instead of an empty body.
     let first = {
@@ -118,7 +118,7 @@ fn piece(shares: &Shares, link: &Link, range: &Range<u64>) -> ShareResult<Vec<u8
     Ok(piece)
 }
 
-/// What a client asks for.
+/// The bytes that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     /// All bytes: the header is none that this server understands.

@@ -2,30 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, BodyDataStream, Bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_LENGTH};
 use axum::{Extension, Json};
-use futures_util::StreamExt;
 use serde::Deserialize;
 use tracing::Instrument;
 
 use super::super::binary::Binary;
 use super::super::blocking;
+use super::receive::receive_up_to;
 use super::uploads::{begin, expiry, finish, follow, owner};
 use super::{LinkJson, grant, header, shares, take};
 use crate::access::{Caller, Grant, Role};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
-use crate::server::request_body::is_too_slow;
-use crate::shares::{Begun, Offer, PartWriter, Progress, Shares};
+use crate::shares::{Begun, Offer, Shares};
 
 /// The header with a link's password.
 const PASSWORD: HeaderName = HeaderName::from_static("x-vramscope-password");
-/// Bytes that are gathered before they are written.
-const GATHERED_BYTES: usize = 256 << 10;
 /// What stands for a link that does not expire.
 const NEVER: &str = "never";
 
@@ -41,58 +37,6 @@ pub(in crate::server) struct ShareQuery {
     /// Whether the link opens without a token of the server.
     #[serde(default)]
     is_public: bool,
-}
-
-/// Lets a connection keep its place, since its request showed a token.
-pub(super) fn known(app: &App, place: Option<&Extension<Arc<Place>>>) {
-    if let Some(Extension(place)) = place.filter(|_| app.sessions.access().wants_token()) {
-        place.mark_authenticated();
-    }
-}
-
-/// Receives a part of at most so many bytes to the end of the body, or as much of it as arrives. `rest` holds bytes of the
-/// body that were read before, and afterwards those that belong to the next part.
-pub(super) async fn receive_up_to(
-    mut part: PartWriter,
-    body: &mut BodyDataStream,
-    rest: &mut Bytes,
-    most: u64,
-) -> Result<Progress, ApiError> {
-    let (mut received, mut failed) = (0, None);
-    let mut gathered: Vec<u8> = Vec::new();
-    loop {
-        let bytes = if rest.is_empty() {
-            match body.next().await {
-                None => break,
-                Some(Ok(bytes)) => bytes,
-                Some(Err(error)) => {
-                    failed = Some(is_too_slow(&error));
-                    break;
-                }
-            }
-        } else {
-            std::mem::take(rest)
-        };
-        let room = usize::try_from(most - received).unwrap_or(usize::MAX);
-        let (now, later) = bytes.split_at(bytes.len().min(room));
-        gathered.extend_from_slice(now);
-        received += now.len() as u64;
-        *rest = bytes.slice_ref(later);
-        if gathered.len() >= GATHERED_BYTES {
-            let full = std::mem::take(&mut gathered);
-            part = blocking(move || part.write(&full).map(|()| part)).await??;
-        }
-        if !rest.is_empty() {
-            break;
-        }
-    }
-    // What arrived is kept, so that the sender can go on from there.
-    let progress = blocking(move || part.write(&gathered).and_then(|()| part.commit())).await??;
-    match failed {
-        None => Ok(progress),
-        Some(true) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "The body did not arrive in time.")),
-        Some(false) => Err(ApiError::new(StatusCode::BAD_REQUEST, "cut", "The body is incomplete.")),
-    }
 }
 
 /// Shares a recording that is sent in one request.
@@ -125,14 +69,12 @@ pub(super) async fn receive_up_to(
 pub(in crate::server) async fn share_trace(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    place: Option<Extension<Arc<Place>>>,
     query: Result<Query<ShareQuery>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<LinkJson>), ApiError> {
     let shares = shares(&app)?;
     take(&shares.begins, &caller, "uploads")?;
-    known(&app, place.as_ref());
     let malformed = || ApiError::malformed("expires_seconds is a number or never; is_public is true or false.");
     let Query(ShareQuery { name, expires_seconds, is_public }) = query.map_err(|_| malformed())?;
     let expires_seconds = match expires_seconds.as_deref() {

@@ -13,12 +13,11 @@ use utoipa::ToSchema;
 
 use super::super::binary::Binary;
 use super::super::blocking;
-use super::upload::{known, receive_up_to};
+use super::receive::receive_up_to;
 use super::{LinkJson, grant, shares, take};
 use crate::access::{Caller, Grant, Role, audit};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
-use crate::server::place::Place;
 use crate::shares::{Begun, Ending, Finished, Offer, Owner, Progress, Shares};
 use crate::store::Hash;
 
@@ -206,12 +205,10 @@ pub(in crate::server) async fn send_part(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    place: Option<Extension<Arc<Place>>>,
     query: Result<Query<PartQuery>, QueryRejection>,
     body: Body,
 ) -> Result<Json<ProgressJson>, ApiError> {
     let shares = shares(&app)?;
-    known(&app, place.as_ref());
     let Query(PartQuery { from }) = query.map_err(|_| ApiError::malformed("from is the offset of the first byte."))?;
     let grant = grant(&caller)?;
     let receive = async move {

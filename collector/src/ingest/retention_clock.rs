@@ -12,18 +12,18 @@ const START: i64 = 86_400_000_000;
 
 /// A clock that never jumps, in microseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeepClock {
+pub(super) struct RetentionClock {
     now_us: i64,
     /// The computer's clock at the last look.
     seen_us: i64,
 }
 
-impl KeepClock {
-    /// Starts the clock. `stored_us` is how far it had come, if that is known, and `witness_us` the latest time that the
-    /// stored sessions know of; `computer_us` is the computer's clock.
-    pub(super) fn start(stored_us: Option<i64>, witness_us: Option<i64>, computer_us: i64) -> Self {
-        // Without any witness nothing is stored, and nothing can be deleted.
-        let Some(known) = stored_us.max(witness_us) else { return Self { now_us: computer_us, seen_us: computer_us } };
+impl RetentionClock {
+    /// Starts the clock. `stored_us` is the time that it showed last, if that is known, and `session_us` the latest time in the
+    /// records of the stored sessions; `computer_us` is the computer's clock.
+    pub(super) fn start(stored_us: Option<i64>, session_us: Option<i64>, computer_us: i64) -> Self {
+        // Neither is known: nothing is stored, and nothing can be deleted.
+        let Some(known) = stored_us.max(session_us) else { return Self { now_us: computer_us, seen_us: computer_us } };
         let step = computer_us.saturating_sub(known).clamp(0, START);
         Self { now_us: known.saturating_add(step), seen_us: computer_us }
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_start_moves_the_clock_by_a_day_at_most() {
-        for (stored, witness, computer, want) in [
+        for (stored, session, computer, want) in [
             (None, None, 100 * DAY, 100 * DAY),
             (Some(100 * DAY), None, 100 * DAY + SECOND, 100 * DAY + SECOND),
             (Some(100 * DAY), None, 131 * DAY, 101 * DAY),
@@ -65,13 +65,17 @@ mod tests {
             // Set back: the clock stands still.
             (Some(100 * DAY), None, 3 * DAY, 100 * DAY),
         ] {
-            assert_eq!(KeepClock::start(stored, witness, computer).now_us(), want, "{stored:?} {witness:?} {computer}");
+            assert_eq!(
+                RetentionClock::start(stored, session, computer).now_us(),
+                want,
+                "{stored:?} {session:?} {computer}"
+            );
         }
     }
 
     #[test]
     fn a_jump_while_it_runs_moves_nothing() {
-        let mut clock = KeepClock::start(Some(100 * DAY), None, 100 * DAY);
+        let mut clock = RetentionClock::start(Some(100 * DAY), None, 100 * DAY);
         // The computer's clock, the time that passed, and what the clock shows.
         for (computer, passed, want, jumps) in [
             (100 * DAY + 30 * SECOND, 30 * SECOND, 100 * DAY + 30 * SECOND, false),

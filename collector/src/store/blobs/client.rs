@@ -1,11 +1,12 @@
-//! The way to an object store: its client, and how long what is sent may take.
+//! The client of an object store, and its time-outs.
 //!
-//! The client of `object_store` gives each request a fixed time. What fits into it depends on the line: several parts at once
-//! on a slow one never do. So a part has no deadline here. Its request ends when nothing moves: see [`Line`].
+//! The client of `object_store` gives each request a fixed time. What fits into it depends on the network: several parts at
+//! once on a slow one never do. So a part has no deadline here. Its request ends when nothing moves: see [`Transfer`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,11 +58,8 @@ pub(super) fn open(
     Ok((store, path))
 }
 
-/// Waits for a request that moves little.
-pub(in crate::store) async fn within<T>(
-    seconds: u64,
-    request: impl Future<Output = object_store::Result<T>>,
-) -> StoreResult<T> {
+/// Waits for a request with a small body and answer, up to a number of seconds.
+pub(super) async fn within<T>(seconds: u64, request: impl Future<Output = object_store::Result<T>>) -> StoreResult<T> {
     match timeout(Duration::from_secs(seconds), request).await {
         Ok(done) => done.map_err(error_of),
         Err(_) => {
@@ -71,9 +69,9 @@ pub(in crate::store) async fn within<T>(
     }
 }
 
-/// Returns an error of an object store as one of the store. One that does not answer, or can't be reached, has the kind
+/// Converts an error of an object store. If the store does not answer or can't be reached, the result has the kind
 /// [`io::ErrorKind::TimedOut`].
-pub(in crate::store) fn error_of(error: object_store::Error) -> StoreError {
+pub(super) fn error_of(error: object_store::Error) -> StoreError {
     if matches!(error, object_store::Error::NotFound { .. }) {
         return StoreError::Missing;
     }
@@ -86,6 +84,11 @@ pub(in crate::store) fn error_of(error: object_store::Error) -> StoreError {
         cause = next.source();
     }
     StoreError::Io(io::Error::other(error))
+}
+
+/// Returns the sentence for people that says that an object store can't be used.
+pub(in crate::store) fn failure(url: &str, error: &dyn fmt::Display) -> String {
+    format!("The object store {url} can't be used: {error}. Check its name and the credentials in the environment.")
 }
 
 /// Makes the client of an object store.
@@ -142,8 +145,8 @@ impl Service {
     async fn part(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (head, body) = request.into_parts();
         let drain = body.content_length() as u64 / self.limits.least_bytes_per_second.max(1);
-        let line = Arc::new(Line::new(Duration::from_secs(drain)));
-        let body = PartBody { left: frames(body), piece: self.limits.piece_bytes, line: Arc::clone(&line) };
+        let transfer = Arc::new(Transfer::new(Duration::from_secs(drain)));
+        let body = PartBody { left: frames(body), piece: self.limits.piece_bytes, transfer: Arc::clone(&transfer) };
         let request = self.parts.request(head.method, head.uri.to_string()).headers(head.headers);
         let answer = async move {
             let answer = request.body(reqwest::Body::wrap(body)).send().await?;
@@ -154,7 +157,7 @@ impl Service {
         };
         tokio::select! {
             answer = answer => answer.map_err(http_error),
-            stalled = line.stalled(Duration::from_secs(self.limits.stall_seconds)) => {
+            stalled = transfer.stalled(Duration::from_secs(self.limits.stall_seconds)) => {
                 Err(HttpError::new(HttpErrorKind::Timeout, stalled))
             }
         }
@@ -176,28 +179,28 @@ fn http_error(error: reqwest::Error) -> HttpError {
 #[error("nothing moved for {0} s")]
 struct Stalled(u64);
 
-/// What is known of a part on its way.
+/// The progress of a part that is being sent.
 #[derive(Debug)]
-struct Line(Mutex<Moved>);
+struct Transfer(Mutex<Progress>);
 
 #[derive(Debug)]
-struct Moved {
+struct Progress {
     begun: Instant,
     /// When the connection took a piece last.
     last: Instant,
     /// Whether it has taken the last one.
     is_sent: bool,
-    /// For how long what was taken may be on its way.
+    /// The time that the last bytes may take from the connection to the store.
     drain: Duration,
 }
 
-impl Line {
+impl Transfer {
     fn new(drain: Duration) -> Self {
         let now = Instant::now();
-        Self(Mutex::new(Moved { begun: now, last: now, is_sent: false, drain }))
+        Self(Mutex::new(Progress { begun: now, last: now, is_sent: false, drain }))
     }
 
-    fn moved(&self) -> MutexGuard<'_, Moved> {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
         // Every change is complete at every moment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -205,7 +208,7 @@ impl Line {
     /// Resolves when nothing has moved for a time.
     async fn stalled(&self, stall: Duration) -> Stalled {
         loop {
-            let due = self.moved().due(stall);
+            let due = self.progress().due(stall);
             if Instant::now() >= due {
                 return Stalled(stall.as_secs());
             }
@@ -214,9 +217,9 @@ impl Line {
     }
 }
 
-impl Moved {
-    /// Returns when the part is taken to have stalled. What the connection took last may still be in buffers on the way, which
-    /// are full for as long again as the part took, or as a line needs that is as slow as any.
+impl Progress {
+    /// Returns the time at which the part counts as stalled. The last bytes may still be in buffers on the way, which take as
+    /// long again to drain as the part took, or as the slowest network needs.
     fn due(&self, stall: Duration) -> Instant {
         let on_its_way = if self.is_sent { self.drain.max(self.last - self.begun) } else { Duration::ZERO };
         self.last + stall + on_its_way
@@ -228,7 +231,7 @@ struct PartBody {
     left: VecDeque<Bytes>,
     /// Bytes of a piece.
     piece: usize,
-    line: Arc<Line>,
+    transfer: Arc<Transfer>,
 }
 
 impl Body for PartBody {
@@ -236,13 +239,13 @@ impl Body for PartBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Self { left, piece, line } = &mut *self;
+        let Self { left, piece, transfer } = &mut *self;
         let Some(mut bytes) = left.pop_front() else { return Poll::Ready(None) };
         let rest = bytes.split_off(bytes.len().min(*piece));
         if !rest.is_empty() {
             left.push_front(rest);
         }
-        let piece = Piece { bytes, is_last: left.is_empty(), line: Arc::clone(line) };
+        let piece = Piece { bytes, is_last: left.is_empty(), transfer: Arc::clone(transfer) };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
@@ -259,7 +262,7 @@ impl Body for PartBody {
 struct Piece {
     bytes: Bytes,
     is_last: bool,
-    line: Arc<Line>,
+    transfer: Arc<Transfer>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -270,13 +273,13 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let mut moved = self.line.moved();
-        moved.last = Instant::now();
-        moved.is_sent |= self.is_last;
+        let mut progress = self.transfer.progress();
+        progress.last = Instant::now();
+        progress.is_sent |= self.is_last;
     }
 }
 
-/// Takes a body apart, which is in memory.
+/// Returns the frames of a body that is in memory.
 fn frames(mut body: HttpRequestBody) -> VecDeque<Bytes> {
     let mut context = Context::from_waker(Waker::noop());
     let mut frames = VecDeque::new();

@@ -10,7 +10,7 @@ use object_store::path::Path;
 use trace::limits::ObjectLimits;
 use url::Url;
 
-use super::line;
+use super::client;
 use super::parts::{Parts, Stop};
 use super::test_s3::{React, Reaction, S3};
 use crate::store::files::{Entry, Files, MemoryFiles, OpenFile, replace};
@@ -36,7 +36,7 @@ const LIMITS: ObjectLimits = ObjectLimits {
 };
 
 impl S3 {
-    /// Sends a file of so many bytes. Returns what came of it, and how much of the file was read.
+    /// Sends a file of so many bytes. Returns the result, and how much of the file was read.
     fn send(&self, bytes: usize, announced: u64, stop: Stop) -> (StoreResult<u64>, u64) {
         let files = Arc::new(Counted::default());
         replace(&files.files, "file", &contents(bytes)).unwrap();
@@ -46,7 +46,7 @@ impl S3 {
 
     fn send_file(&self, files: Arc<Counted>, bytes: u64, stop: Stop) -> StoreResult<u64> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (store, _) = line::open(&Url::parse("s3://b/p").unwrap(), self.variables(), LIMITS).unwrap();
+        let (store, _) = client::open(&Url::parse("s3://b/p").unwrap(), self.variables(), LIMITS).unwrap();
         let parts = Parts::new(store.into(), files, LIMITS);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let sent = runtime.block_on(parts.send("file".to_owned(), bytes, Path::from("p/file"), stop));

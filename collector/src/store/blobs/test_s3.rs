@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::store) enum Reaction {
+pub(super) enum Reaction {
     /// Reads it and answers.
     Answer,
     /// Reads so many bytes of it a second, then answers.
@@ -30,32 +30,32 @@ pub(in crate::store) enum Reaction {
 }
 
 /// Tells how to react to a request: its method, what it is about, and how often the same came before.
-pub(in crate::store) type React = fn(&str, &str, usize) -> Reaction;
+pub(super) type React = fn(&str, &str, usize) -> Reaction;
 
 #[derive(Debug, Default)]
-pub(in crate::store) struct Seen {
+pub(super) struct Seen {
     /// Each request: its method and what it is about.
-    pub(in crate::store) requests: Vec<String>,
+    pub(super) requests: Vec<String>,
     /// The parts of the upload, by their number.
-    pub(in crate::store) parts: BTreeMap<usize, Vec<u8>>,
-    pub(in crate::store) object: Option<Vec<u8>>,
+    pub(super) parts: BTreeMap<usize, Vec<u8>>,
+    pub(super) object: Option<Vec<u8>>,
     /// Whether the upload was aborted: parts that arrive later are refused.
     is_aborted: bool,
     /// Parts that are being received, and the most of them at once.
-    pub(in crate::store) receiving: usize,
-    pub(in crate::store) most: usize,
+    pub(super) receiving: usize,
+    pub(super) most: usize,
 }
 
 /// A server of one bucket. It runs until the process ends.
 #[derive(Clone)]
-pub(in crate::store) struct S3 {
+pub(super) struct S3 {
     url: String,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     react: React,
 }
 
 impl S3 {
-    pub(in crate::store) fn start(react: React) -> Self {
+    pub(super) fn start(react: React) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let listener: TcpListener = runtime.block_on(async {
             let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -76,23 +76,23 @@ impl S3 {
         s3
     }
 
-    pub(in crate::store) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.0.lock().unwrap()
     }
 
     /// Waits until something was seen.
-    pub(in crate::store) fn wait(&self, is_seen: impl Fn(&Seen) -> bool) {
+    pub(super) fn wait(&self, is_seen: impl Fn(&Seen) -> bool) {
         let waited = self.seen.1.wait_timeout_while(self.seen(), PATIENCE, |seen| !is_seen(seen)).unwrap();
         assert!(!waited.1.timed_out(), "{:?}", waited.0.requests);
     }
 
     /// Returns how many requests there were of a kind.
-    pub(in crate::store) fn count(&self, kind: &str) -> usize {
+    pub(super) fn count(&self, kind: &str) -> usize {
         self.seen().requests.iter().filter(|request| request.starts_with(kind)).count()
     }
 
     /// Returns the variables that a client needs.
-    pub(in crate::store) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let variables = [
             ("aws_access_key_id", "k"),
             ("aws_secret_access_key", "s"),

@@ -1,8 +1,8 @@
 //! Sends a local file to an object store in parts.
 //!
 //! A part is read only when it can be sent, and [few](ObjectLimits::parts) are in flight at once, of all uploads together. So an
-//! upload takes the same memory whatever its length, and on a slow line it only takes long. An upload that fails, or that the
-//! server's stop ends, is aborted: object stores keep the parts of others for ever, and nobody sees them.
+//! upload takes the same memory whatever its length, and on a slow line it only takes long. An upload that fails, or that
+//! is cancelled because the server stops, is aborted: otherwise the object store would keep its parts, invisibly.
 
 use std::io;
 use std::pin::Pin;
@@ -21,11 +21,11 @@ use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::sleep;
 use trace::limits::ObjectLimits;
 
-use super::line::{error_of, within};
+use super::client::{error_of, within};
 use crate::store::files::Files;
 use crate::store::{StoreError, StoreResult};
 
-/// How often it is looked whether the server stops.
+/// The interval at which [`Stop`] is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Sends files in parts. Clones share the number of parts in flight.
@@ -38,7 +38,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Creates what sends files of a folder to an object store.
+    /// Creates a sender of files of a folder to an object store.
     pub(super) fn new(store: Arc<dyn ObjectStore>, files: Arc<dyn Files>, limits: ObjectLimits) -> Self {
         Self { store, files, limits, free: Arc::new(Semaphore::new(limits.parts)) }
     }
@@ -46,7 +46,7 @@ impl Parts {
     /// Sends a local file of so many bytes, unless the server stops meanwhile. Returns the bytes that the object store has of
     /// it then.
     pub(super) async fn send(self, local: String, bytes: u64, to: Path, stop: Stop) -> StoreResult<u64> {
-        let options = PutMultipartOptions::default().with_retry_policy(Arc::new(Again(self.limits.attempts)));
+        let options = PutMultipartOptions::default().with_retry_policy(Arc::new(RetryAttempts(self.limits.attempts)));
         let seconds = self.limits.request_seconds;
         let mut upload = stop.unless(within(seconds, self.store.put_multipart_opts(&to, options))).await?;
         let mut tasks = JoinSet::new();
@@ -126,12 +126,12 @@ impl Parts {
     }
 }
 
-/// Tells that the server stops.
+/// A flag that is set when the server stops.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Tells it.
+    /// Sets the flag.
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -159,7 +159,7 @@ impl Stop {
     }
 }
 
-/// Sends a part, and gives its place free then.
+/// Sends a part, then releases its permit.
 fn put(
     upload: &mut dyn MultipartUpload,
     part: PutPayload,
@@ -176,11 +176,11 @@ fn sent(done: Result<ObjectResult<()>, JoinError>) -> StoreResult {
     done.map_err(io::Error::other)?.map_err(error_of)
 }
 
-/// Begins a part again for as many times.
+/// Retries a part up to a number of attempts.
 #[derive(Debug)]
-struct Again(usize);
+struct RetryAttempts(usize);
 
-impl RetryPolicy for Again {
+impl RetryPolicy for RetryAttempts {
     fn retry<'a, 'b>(&'a self, failed: RetryContext) -> Pin<Box<dyn Future<Output = bool> + Send + 'b>>
     where
         'a: 'b,

@@ -1,4 +1,4 @@
-//! Which server uses a prefix of an object store.
+//! The lease on a prefix of an object store: one server uses it at a time.
 //!
 //! Two servers with one prefix would each take the other's sessions for damaged or superfluous. So a server changes nothing
 //! before it holds the lease: an object that names it, and that it renews again and again. A server that finds the lease of
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use trace::limits::ObjectLimits;
 
+use super::client::failure;
 use crate::store::{StoreError, StoreResult};
 
 /// The pause between two attempts to take the lease, and between two looks at that of another server.
@@ -29,9 +30,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Holder {
-    /// What tells its local folder from all others.
+    /// The random name of its local folder.
     pub(super) folder: String,
-    /// What tells its process from all others.
+    /// A random name of its process.
     pub(super) run: String,
     /// Its host, for people.
     pub(super) host: String,
@@ -41,9 +42,9 @@ pub(super) struct Holder {
     pub(super) renewals: u64,
 }
 
-/// How a server stands to the object store.
+/// The state of a lease, as one server sees it.
 #[derive(Clone, Debug)]
-enum Standing {
+enum LeaseState {
     /// It doesn't hold the lease yet, for this reason.
     Waiting(String),
     /// It holds the lease, which it renewed at this time.
@@ -60,11 +61,11 @@ pub(super) struct Lease {
     url: String,
     own: Holder,
     limits: ObjectLimits,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LeaseState>,
 }
 
 /// Why an attempt failed.
-enum Failure {
+enum AttemptError {
     /// Another attempt may succeed.
     Temporary(String),
     /// No other attempt will.
@@ -74,36 +75,34 @@ enum Failure {
 impl Lease {
     /// Creates the lease of a prefix. It is not taken before [`Self::keep`].
     pub(super) fn new(store: Arc<dyn ObjectStore>, place: Path, url: &str, own: Holder, limits: ObjectLimits) -> Self {
-        let standing = watch::Sender::new(Standing::Waiting("the object store has not answered yet".to_owned()));
-        Self { store, place, url: url.to_owned(), own, limits, standing }
+        let state = watch::Sender::new(LeaseState::Waiting("the object store has not answered yet".to_owned()));
+        Self { store, place, url: url.to_owned(), own, limits, state }
     }
 
     /// Waits until the lease is held. Fails with a sentence for people if it can't be, or if nothing answers.
     pub(super) async fn held(&self) -> Result<(), String> {
-        let mut standing = self.standing.subscribe();
-        let is_decided = |standing: &Standing| !matches!(standing, Standing::Waiting(_));
+        let mut state = self.state.subscribe();
+        let is_decided = |state: &LeaseState| !matches!(state, LeaseState::Waiting(_));
         // That of another server, which is gone, ends first.
-        let _ = timeout(
-            Duration::from_secs(self.limits.request_seconds) + self.limits.lease,
-            standing.wait_for(is_decided),
-        )
-        .await;
-        match &*standing.borrow() {
-            Standing::Held(_) => Ok(()),
-            Standing::Refused(sentence) => Err(sentence.clone()),
-            Standing::Waiting(reason) => Err(super::objects::failure(&self.url, reason)),
+        let _ =
+            timeout(Duration::from_secs(self.limits.request_seconds) + self.limits.lease, state.wait_for(is_decided))
+                .await;
+        match &*state.borrow() {
+            LeaseState::Held(_) => Ok(()),
+            LeaseState::Refused(sentence) => Err(sentence.clone()),
+            LeaseState::Waiting(reason) => Err(failure(&self.url, reason)),
         }
     }
 
     /// Waits until this server can't hold the lease any more. Returns a sentence for people.
     pub(super) fn refused(&self) -> impl Future<Output = String> + Send + use<> {
-        let mut standing = self.standing.subscribe();
+        let mut state = self.state.subscribe();
         async move {
             loop {
-                if let Standing::Refused(sentence) = &*standing.borrow_and_update() {
+                if let LeaseState::Refused(sentence) = &*state.borrow_and_update() {
                     return sentence.clone();
                 }
-                if standing.changed().await.is_err() {
+                if state.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
             }
@@ -112,12 +111,12 @@ impl Lease {
 
     /// Fails with the reason unless this server may change objects now.
     pub(super) fn check(&self) -> StoreResult {
-        let reason = match &*self.standing.borrow() {
-            Standing::Held(renewed) if renewed.elapsed() < self.limits.lease => return Ok(()),
-            Standing::Held(renewed) => {
+        let reason = match &*self.state.borrow() {
+            LeaseState::Held(renewed) if renewed.elapsed() < self.limits.lease => return Ok(()),
+            LeaseState::Held(renewed) => {
                 format!("the object store has not answered for {} s", renewed.elapsed().as_secs())
             }
-            Standing::Waiting(reason) | Standing::Refused(reason) => reason.trim_end_matches('.').to_owned(),
+            LeaseState::Waiting(reason) | LeaseState::Refused(reason) => reason.trim_end_matches('.').to_owned(),
         };
         Err(StoreError::Io(io::Error::other(reason)))
     }
@@ -128,8 +127,8 @@ impl Lease {
         loop {
             match self.take().await {
                 Ok(()) => break,
-                Err(Failure::Permanent(sentence)) => return self.refuse(sentence),
-                Err(Failure::Temporary(reason)) => self.wait_for(reason),
+                Err(AttemptError::Permanent(sentence)) => return self.refuse(sentence),
+                Err(AttemptError::Temporary(reason)) => self.wait_for(reason),
             }
             sleep(PAUSE).await;
         }
@@ -139,16 +138,16 @@ impl Lease {
             sleep(pause).await;
             pause = self.limits.renewal;
             // The program ends.
-            if !matches!(&*self.standing.borrow(), Standing::Held(_)) {
+            if !matches!(&*self.state.borrow(), LeaseState::Held(_)) {
                 return;
             }
             match self.renew(renewals + 1).await {
                 Ok(()) => {
                     renewals += 1;
-                    self.standing.send_replace(Standing::Held(Instant::now()));
+                    self.state.send_replace(LeaseState::Held(Instant::now()));
                 }
-                Err(Failure::Permanent(sentence)) => return self.refuse(sentence),
-                Err(Failure::Temporary(reason)) => {
+                Err(AttemptError::Permanent(sentence)) => return self.refuse(sentence),
+                Err(AttemptError::Temporary(reason)) => {
                     tracing::warn!(url = self.url, "the lease of the object store can't be renewed: {reason}");
                     pause = PAUSE;
                 }
@@ -158,20 +157,20 @@ impl Lease {
 
     fn refuse(&self, sentence: String) {
         tracing::error!("{sentence}");
-        self.standing.send_replace(Standing::Refused(sentence));
+        self.state.send_replace(LeaseState::Refused(sentence));
     }
 
     /// Says why the server has to wait, once for each reason.
     fn wait_for(&self, reason: String) {
-        let is_new = !matches!(&*self.standing.borrow(), Standing::Waiting(known) if *known == reason);
+        let is_new = !matches!(&*self.state.borrow(), LeaseState::Waiting(known) if *known == reason);
         if is_new {
             tracing::warn!(url = self.url, "the object store can't be used yet: {reason}");
-            self.standing.send_replace(Standing::Waiting(reason));
+            self.state.send_replace(LeaseState::Waiting(reason));
         }
     }
 
     /// Takes the lease, which may belong to a server that is gone.
-    async fn take(&self) -> Result<(), Failure> {
+    async fn take(&self) -> Result<(), AttemptError> {
         let mut watched: Option<(Holder, Instant)> = None;
         loop {
             let begun = Instant::now();
@@ -184,7 +183,7 @@ impl Lease {
                 (Some(holder), _) if holder.folder == self.own.folder => true,
                 (Some(holder), Some((known, since))) if holder == *known => since.elapsed() >= self.limits.lease,
                 (Some(holder), Some((known, _))) if holder.run == known.run => {
-                    return Err(Failure::Permanent(self.sentence(&holder)));
+                    return Err(AttemptError::Permanent(self.sentence(&holder)));
                 }
                 (Some(holder), _) => {
                     let Holder { host, pid, .. } = &holder;
@@ -197,7 +196,7 @@ impl Lease {
                 }
             };
             if is_free && self.write(mode, 0).await? {
-                self.standing.send_replace(Standing::Held(begun));
+                self.state.send_replace(LeaseState::Held(begun));
                 return Ok(());
             }
             sleep(PAUSE).await;
@@ -213,23 +212,23 @@ impl Lease {
     }
 
     /// Renews the lease, unless another server has it by now.
-    async fn renew(&self, renewals: u64) -> Result<(), Failure> {
+    async fn renew(&self, renewals: u64) -> Result<(), AttemptError> {
         let mode = match self.read().await? {
             Some((holder, _)) if holder.run != self.own.run => {
-                return Err(Failure::Permanent(self.sentence(&holder)));
+                return Err(AttemptError::Permanent(self.sentence(&holder)));
             }
             Some((_, version)) => PutMode::Update(version),
             None => PutMode::Create,
         };
         match self.write(mode, renewals).await? {
             true => Ok(()),
-            false => Err(Failure::Temporary("another server writes it".to_owned())),
+            false => Err(AttemptError::Temporary("another server writes it".to_owned())),
         }
     }
 
     /// Deletes the lease if this server has it. Nothing may be changed any more.
     pub(super) async fn release(&self) {
-        self.standing.send_replace(Standing::Waiting("the server stops".to_owned()));
+        self.state.send_replace(LeaseState::Waiting("the server stops".to_owned()));
         if let Ok(Some((holder, _))) = self.read().await
             && holder.run == self.own.run
         {
@@ -238,7 +237,7 @@ impl Lease {
         }
     }
 
-    async fn read(&self) -> Result<Option<(Holder, UpdateVersion)>, Failure> {
+    async fn read(&self) -> Result<Option<(Holder, UpdateVersion)>, AttemptError> {
         let read = async {
             let object = self.store.get(&self.place).await?;
             let version = UpdateVersion { e_tag: object.meta.e_tag.clone(), version: object.meta.version.clone() };
@@ -253,7 +252,7 @@ impl Lease {
     }
 
     /// Writes the lease, unless another server has done so since it was read. Returns whether it was written.
-    async fn write(&self, mode: PutMode, renewals: u64) -> Result<bool, Failure> {
+    async fn write(&self, mode: PutMode, renewals: u64) -> Result<bool, AttemptError> {
         let holder = Holder { renewals, ..self.own.clone() };
         // A holder has nothing that JSON can't represent.
         let bytes = serde_json::to_vec(&holder).unwrap_or_default();
@@ -273,21 +272,21 @@ impl Lease {
     }
 
     /// Waits for a request, but not for ever.
-    async fn within<T>(&self, request: impl Future<Output = T>) -> Result<T, Failure> {
+    async fn within<T>(&self, request: impl Future<Output = T>) -> Result<T, AttemptError> {
         let seconds = self.limits.request_seconds;
         timeout(Duration::from_secs(seconds), request)
             .await
-            .map_err(|_| Failure::Temporary(format!("it has not answered for {seconds} s")))
+            .map_err(|_| AttemptError::Temporary(format!("it has not answered for {seconds} s")))
     }
 
-    fn failure(&self, error: &Error) -> Failure {
+    fn failure(&self, error: &Error) -> AttemptError {
         match error {
             Error::NotFound { .. }
             | Error::PermissionDenied { .. }
             | Error::Unauthenticated { .. }
             | Error::InvalidPath { .. }
-            | Error::UnknownConfigurationKey { .. } => Failure::Permanent(super::objects::failure(&self.url, error)),
-            error => Failure::Temporary(error.to_string()),
+            | Error::UnknownConfigurationKey { .. } => AttemptError::Permanent(failure(&self.url, error)),
+            error => AttemptError::Temporary(error.to_string()),
         }
     }
 }
@@ -363,7 +362,7 @@ mod tests {
         let lease = lease(&store, "a", "1");
         lease.take().await.ok().unwrap();
         let past = Instant::now().checked_sub(LIMITS().lease).unwrap();
-        lease.standing.send_replace(Standing::Held(past));
+        lease.state.send_replace(LeaseState::Held(past));
         assert!(lease.check().unwrap_err().to_string().contains("has not answered for 35 s"));
     }
 }
