@@ -8,7 +8,7 @@ use yew::Callback;
 
 use crate::browser;
 use crate::hooks::{ModelHandle, ask, window_between};
-use crate::model::{Action, Listing, Selection, Side, Split};
+use crate::model::{Action, Listing, Selection, Setting, Side, Split};
 use crate::views::details::{go_to_pin, pin_of_allocation, pin_of_moment, window_of};
 use crate::views::heatmap::{at_cursor, open_cell};
 use crate::views::{first_side, panel_id};
@@ -191,11 +191,11 @@ pub fn extend_range(model: &ModelHandle, forward: bool) {
 
 /// Lists the memory of the next moment: the cursor's, the peak's, growth.
 pub fn next_listing(model: &ModelHandle) {
-    model.dispatch(Action::SetListing(match model.now().view.listing {
+    model.dispatch(Action::Set(Setting::Listing(match model.now().view.settings.listing {
         Listing::AtCursor => Listing::AtPeak,
         Listing::AtPeak => Listing::Growth,
         Listing::Growth => Listing::AtCursor,
-    }));
+    })));
 }
 
 /// Moves the cursor to the peak of requested bytes.

@@ -8,7 +8,7 @@ use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, find_remedy, to_hit, zoom_to_range};
-use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Side, Subject, steps_to_undo};
+use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Setting, Side, Subject, steps_to_undo};
 use crate::views::details::select_here;
 use crate::views::events::{copy_event, to_partner};
 use crate::views::flame::transforms;
@@ -105,7 +105,7 @@ fn in_tab(model: &Model, tab: Tab) -> bool {
 
 /// Whether the heatmap shows addresses.
 fn has_rows(model: &Model) -> bool {
-    has_events(model) && in_tab(model, Tab::Heatmap) && !model.view.heatmap_sizes
+    has_events(model) && in_tab(model, Tab::Heatmap) && !model.view.settings.heatmap_sizes
 }
 
 fn pan(model: &ModelHandle, sign: f64, is_faster: bool) {
@@ -197,22 +197,22 @@ pub static COMMANDS: &[Command] = &[
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
     command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),
     command(View, "details", "Show or hide the details", &[Chord::code("KeyI")], is_ready, |m, _| m.dispatch(Action::SetDetailsOpen(!m.now().is_details_open))),
-    command(View, "color-site", "Colour by call site", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Site))),
-    command(View, "color-size", "Colour by size", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Size))),
-    command(View, "color-stream", "Colour by stream", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Stream))),
-    command(View, "color-pool", "Colour by pool", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Pool))),
-    command(View, "color-lifetime", "Colour by lifetime", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Lifetime))),
-    command(View, "color-category", "Colour by category", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Category))),
-    command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
-    command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
-    command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
-    command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
+    command(View, "color-site", "Colour by call site", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Site)))),
+    command(View, "color-size", "Colour by size", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Size)))),
+    command(View, "color-stream", "Colour by stream", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Stream)))),
+    command(View, "color-pool", "Colour by pool", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Pool)))),
+    command(View, "color-lifetime", "Colour by lifetime", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Lifetime)))),
+    command(View, "color-category", "Colour by category", &[], is_ready, |m, _| m.dispatch(Action::Set(Setting::ColorBy(ColorBy::Category)))),
+    command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.settings.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::Set(Setting::SegmentLayout(SegmentLayout::ToScale)))),
+    command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.settings.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::Set(Setting::SegmentLayout(SegmentLayout::Packed)))),
+    command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::Set(Setting::FlameBottomUp(!m.now().view.settings.flame_bottom_up)))),
+    command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::Set(Setting::HeatmapSizes(!m.now().view.settings.heatmap_sizes)))),
     command(View, "rows-in", "Show fewer addresses", &[Chord::char("+")], has_rows, |m, _| zoom_rows(m, ROW_ZOOM)),
     command(View, "rows-out", "Show more addresses", &[Chord::char("-")], has_rows, |m, _| zoom_rows(m, 1.0 / ROW_ZOOM)),
     command(View, "rows-up", "Move to lower addresses", &[Chord::code("PageUp")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, -PAN.1)),
     command(View, "rows-down", "Move to higher addresses", &[Chord::code("PageDown")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, PAN.1)),
     command(View, "heatmap-segment", "Show the segment with the largest unusable gap at the cursor", &[Chord::code("KeyV")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
-    command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
+    command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::Set(Setting::Folds(!m.now().view.settings.folds)))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
     command(View, "category-rules", "Edit category rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Categories))),
     command(View, "flame-focus-function", "Focus the flame graph on the function", &[Chord::code("KeyF")], |m| transforms::can_apply(m, 0), |m, _| transforms::apply(m, 0)),
@@ -225,16 +225,16 @@ pub static COMMANDS: &[Command] = &[
     command(View, "flame-collapse-library", "Collapse the library", &[Chord::shift("KeyC")], |m| transforms::can_apply(m, 7), |m, _| transforms::apply(m, 7)),
     command(View, "flame-sandwich", "Show callers and callees of the function", &[Chord::code("KeyS")], transforms::is_function, |m, _| transforms::sandwich(m, false)),
     command(View, "flame-sandwich-line", "Show callers and callees of the line", &[Chord::shift("KeyS")], transforms::is_function, |m, _| transforms::sandwich(m, true)),
-    command(View, "flame-differs", "Show or hide what shrank in the flame graph", &[], |m| in_tab(m, Tab::Flame) && m.view.listing == Listing::Growth, |m, _| m.dispatch(Action::SetFlameDiffers(!m.now().view.flame_differs))),
-    command(View, "segment-by-address", "Sort segments by address", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Address))),
-    command(View, "segment-by-size", "Sort segments by size", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Size))),
-    command(View, "segment-by-stream", "Sort segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Stream))),
-    command(View, "segment-by-free", "Sort segments by free share", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentOrder(SegmentOrder::Free))),
-    command(View, "segment-ungrouped", "Don't group segments", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_group != SegmentGroup::None, |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::None))),
-    command(View, "segment-by-pool", "Group segments by pool", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::Pool))),
-    command(View, "segment-by-streams", "Group segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::Stream))),
-    command(View, "segment-by-both", "Group segments by pool and stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::SetSegmentGroup(SegmentGroup::PoolAndStream))),
-    command(View, "flame-by-category", "Group the flame graph by category", &[], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameByCategory(!m.now().view.flame_by_category))),
+    command(View, "flame-differs", "Show or hide what shrank in the flame graph", &[], |m| in_tab(m, Tab::Flame) && m.view.settings.listing == Listing::Growth, |m, _| m.dispatch(Action::Set(Setting::FlameDiffers(!m.now().view.settings.flame_differs)))),
+    command(View, "segment-by-address", "Sort segments by address", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentOrder(SegmentOrder::Address)))),
+    command(View, "segment-by-size", "Sort segments by size", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentOrder(SegmentOrder::Size)))),
+    command(View, "segment-by-stream", "Sort segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentOrder(SegmentOrder::Stream)))),
+    command(View, "segment-by-free", "Sort segments by free share", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentOrder(SegmentOrder::Free)))),
+    command(View, "segment-ungrouped", "Don't group segments", &[], |m| in_tab(m, Tab::Segments) && m.view.settings.segment_group != SegmentGroup::None, |m, _| m.dispatch(Action::Set(Setting::SegmentGroup(SegmentGroup::None)))),
+    command(View, "segment-by-pool", "Group segments by pool", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentGroup(SegmentGroup::Pool)))),
+    command(View, "segment-by-streams", "Group segments by stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentGroup(SegmentGroup::Stream)))),
+    command(View, "segment-by-both", "Group segments by pool and stream", &[], |m| in_tab(m, Tab::Segments), |m, _| m.dispatch(Action::Set(Setting::SegmentGroup(SegmentGroup::PoolAndStream)))),
+    command(View, "flame-by-category", "Group the flame graph by category", &[], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::Set(Setting::FlameByCategory(!m.now().view.settings.flame_by_category)))),
     command(View, "menu", "Open the menu of the selection or the event at the cursor", &[Chord::shift("F10"), Chord::code("ContextMenu")], has_subject, |m, _| open_menu_here(m)),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
@@ -288,15 +288,15 @@ mod tests {
                     added(1, "b"),
                     read(0, &[1000]),
                     Action::SetTab(tab),
-                    Action::SetSegmentLayout(layout),
+                    Action::Set(Setting::SegmentLayout(layout)),
                     Action::SetHighlight(Some("x".to_owned())),
                     Action::AddFilter("y".to_owned()),
                     Action::SetRange(Some((3, 9))),
                     Action::SetHeatmapOffsets(Some(query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
                     Action::TogglePin(crate::model::Pin::new(3, None, "p")),
-                    Action::SetListing(Listing::Growth),
-                    Action::SetSegmentGroup(SegmentGroup::Pool),
+                    Action::Set(Setting::Listing(Listing::Growth)),
+                    Action::Set(Setting::SegmentGroup(SegmentGroup::Pool)),
                 ]);
                 models.push(model.clone());
                 let split = Action::SetSplit(Some(model.preferences.second(model.view.tab, Side::Below)));

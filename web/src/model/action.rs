@@ -6,10 +6,7 @@ use std::rc::Rc;
 use query::link::{FileHash, Read};
 use query::own_rules::OwnRules;
 use query::sweep::Shown;
-use query::{
-    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
-    SegmentOrder, Summary, Transform, Window,
-};
+use query::{Axis, EventColumn, EventOrder, HeatmapPart, Measure, Summary, Transform, Window};
 use trace::units::Address;
 
 use super::menu::OpenMenu;
@@ -17,7 +14,7 @@ use super::offer::Offer;
 use super::recent::{Again, Recent};
 use super::shared_link::{SharedLink, Trouble};
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Listing, Pin, Selection, Split, Tab};
+use super::view::{Pin, Selection, Setting, Split, Tab};
 use super::whatif::WhatIfStep;
 use crate::worker::message::{Detail, LiveStatus, Stage, Update};
 
@@ -232,8 +229,6 @@ pub enum Action {
     FitAll,
     /// Sets the visible part of the timeline's height in bytes; `None` fits the height to the data.
     SetBytes(Option<Window>),
-    /// Fits the timeline's height to the requested memory, or to the reserved memory.
-    SetFitsRequested(bool),
     /// Moves the cursor. If it leaves the window, the window follows.
     SetCursor(u32),
     /// Shows a position on the timeline, with the events that led to it.
@@ -276,16 +271,10 @@ pub enum Action {
     OpenMenu(OpenMenu),
     /// Closes the menu.
     CloseMenu,
-    /// Sets what the lines of the range are ordered by.
-    SetRangeOrder(RangeOrder),
-    /// Sets whether steps are compared at their peaks, not at their ends.
-    SetComparesPeaks(bool),
-    /// Sets the moment whose memory is listed by line or class.
-    SetListing(Listing),
+    /// Sets a setting of the views.
+    Set(Setting),
     /// Sets the step from whose end on growth counts.
     SetBaseline(Option<(u64, u32)>),
-    /// Sets what colours stand for.
-    SetColorBy(ColorBy),
     /// Adds a filter.
     AddFilter(String),
     /// Removes a filter by its index.
@@ -298,30 +287,16 @@ pub enum Action {
     ToggleCurve(Measure),
     /// Shows the first curves below the timeline, or hides all.
     ToggleCurves,
-    /// Sets the layout of the segment map.
-    SetSegmentLayout(SegmentLayout),
     /// Sets the magnification of the segment map; 1 fits the view.
     SetSegmentZoom(f32),
-    /// Sets whether the segment map has the colours of the timeline, not those of states.
-    SetSegmentsByClass(bool),
-    /// Sets whether the flame graph grows from the innermost frame.
-    SetFlameBottomUp(bool),
-    /// Sets whether the first level of the flame graph are categories.
-    SetFlameByCategory(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
-    /// Sets whether the flame graph is shown as a table.
-    SetFlameAsTable(bool),
-    /// Sets whether runs of library frames are folded.
-    SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
     /// Sets the order of the event list.
     SetEventOrder(EventOrder),
     /// Shows a column of the event list, or hides it unless it is the last one.
     ToggleEventColumn(EventColumn),
-    /// Sets whether the heatmap shows request sizes, not addresses.
-    SetHeatmapSizes(bool),
     /// Sets the part of the memory that the heatmap shows.
     SetHeatmapPart(HeatmapPart),
     /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
@@ -332,14 +307,8 @@ pub enum Action {
     RemoveTransform(usize),
     /// Sets the frame whose callers and callees the flame graph shows, and whether only its line counts.
     SetSandwich(Option<(u32, bool)>),
-    /// Sets whether the flame graph of a growth shows what shrank too.
-    SetFlameDiffers(bool),
     /// Chooses a box of the flame graph, by its path from the root; empty for none.
     SetFlameBox(Vec<u32>),
-    /// Sets the order of the segments.
-    SetSegmentOrder(SegmentOrder),
-    /// Sets what the segments are grouped by.
-    SetSegmentGroup(SegmentGroup),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),

@@ -301,7 +301,9 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
 /// Returns the view of a step with the current settings.
 pub(super) fn with_settings(step: View, now: &View) -> View {
     // A path of boxes leads nowhere in another graph.
-    let graph = |view: &View| (view.flame_bottom_up, view.flame_by_category, view.folds, view.flame_sandwich);
+    let graph = |view: &View| {
+        (view.settings.flame_bottom_up, view.settings.flame_by_category, view.settings.folds, view.flame_sandwich)
+    };
     let is_same_flame = graph(&step) == graph(now) && step.flame_transforms == now.flame_transforms;
     View {
         device: step.device,
@@ -312,7 +314,7 @@ pub(super) fn with_settings(step: View, now: &View) -> View {
         cursor: step.cursor,
         // The index of a class depends on the colouring.
         selection: match step.selection {
-            super::Selection::Class(_) if step.color_by != now.color_by => super::Selection::None,
+            super::Selection::Class(_) if step.settings.color_by != now.settings.color_by => super::Selection::None,
             other => other,
         },
         range: step.range,

@@ -1,7 +1,7 @@
 //! Tests of what adds a step, what continues one, and where steps lead.
 
 use query::ColorBy;
-use query::link::Link;
+use query::link::{Link, Setting};
 
 use super::*;
 use crate::model::testing::{added, after, read, watched};
@@ -66,12 +66,12 @@ fn undo_stays_in_the_file_and_back_leaves_it() {
 
 #[test]
 fn what_is_no_step_changes_the_present_and_stays_as_it_was_left() {
-    let model = then(&opened(), [Action::SetCursor(7), Action::SetColorBy(ColorBy::Size)]);
+    let model = then(&opened(), [Action::SetCursor(7), Action::Set(Setting::ColorBy(ColorBy::Size))]);
     assert_eq!(numbers(&model), [0, 1]);
-    let model = then(&model, [zoom(), Action::SetCursor(9), Action::SetColorBy(ColorBy::Stream)]);
+    let model = then(&model, [zoom(), Action::SetCursor(9), Action::Set(Setting::ColorBy(ColorBy::Stream))]);
     let back = travel(&model, false);
     assert_eq!(back.view.cursor, 7, "where it was before the zoom");
-    assert_eq!(back.view.color_by, ColorBy::Stream, "a setting is not taken back");
+    assert_eq!(back.view.settings.color_by, ColorBy::Stream, "a setting is not taken back");
     let on = travel(&back, true);
     assert_eq!((on.view.cursor, on.view.window), (9, model.view.window));
     assert_eq!(steps_to_go(&on, true), 0);

@@ -1,6 +1,6 @@
 //! Tests of links that wait for a file.
 
-use query::link::{FileHash, Link, Parsed, Read};
+use query::link::{FileHash, Link, Parsed, Read, Setting};
 use query::{Axis, Window};
 
 use crate::model::testing::{added, after, read, watched};
@@ -167,22 +167,22 @@ fn zooms_and_choices_of_a_view_survive_its_link() {
         read(0, &[1000]),
         Action::SetAxis(Axis::Event),
         Action::SetSegmentZoom(2.5),
-        Action::SetSegmentsByClass(true),
-        Action::SetFlameAsTable(true),
+        Action::Set(Setting::SegmentsByClass(true)),
+        Action::Set(Setting::FlameAsTable(true)),
         Action::SetFlameZoom(vec![4, 17]),
-        Action::SetFitsRequested(true),
+        Action::Set(Setting::FitsRequested(true)),
         Action::SetBytes(Some(Window { start: 1.0, end: 9.0 })),
         Action::SetRange(Some((5, 9))),
-        Action::SetRangeOrder(RangeOrder::Churn),
-        Action::SetComparesPeaks(true),
+        Action::Set(Setting::RangeOrder(RangeOrder::Churn)),
+        Action::Set(Setting::ComparesPeaks(true)),
         Action::Select(Selection::Site(3)),
     ]);
     let Parsed::Link(link) = Link::parse(&model.view_link().unwrap().to_string()) else { panic!("no link") };
     assert_eq!(*link, Read::from(model.view_link().unwrap()));
     let other = after([Action::LinkRead(link), added(0, "b"), read(0, &[1000])]);
     assert_eq!(other.view, model.view);
-    let refitted = update(&model, Action::SetFitsRequested(false));
-    assert_eq!((refitted.view.bytes, refitted.view.fits_requested), (None, false));
+    let refitted = update(&model, Action::Set(Setting::FitsRequested(false)));
+    assert_eq!((refitted.view.bytes, refitted.view.settings.fits_requested), (None, false));
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn transforms_and_orders_survive_their_link() {
         Action::AddTransform(Transform::Merge(7)),
         Action::AddTransform(Transform::FocusSubtree(vec![3, 4, 12])),
         Action::SetSandwich(Some((9, true))),
-        Action::SetFlameDiffers(true),
-        Action::SetSegmentOrder(SegmentOrder::Free),
-        Action::SetSegmentGroup(SegmentGroup::PoolAndStream),
+        Action::Set(Setting::FlameDiffers(true)),
+        Action::Set(Setting::SegmentOrder(SegmentOrder::Free)),
+        Action::Set(Setting::SegmentGroup(SegmentGroup::PoolAndStream)),
     ]);
     let Parsed::Link(link) = Link::parse(&model.view_link().unwrap().to_string()) else { panic!("no link") };
     let other = after([Action::LinkRead(link), added(0, "b"), read(0, &[1000])]);

@@ -34,7 +34,7 @@ pub use recent::{Again, Recent, recent_closed, recent_of};
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Listing, Pin, Selection, Side, Split, Tab, View, extent};
+pub use view::{Listing, Pin, Selection, Setting, Side, Split, Tab, View, extent};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
 };

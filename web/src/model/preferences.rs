@@ -6,7 +6,7 @@
 //! ```
 //! The parts of the view are written as in a link.
 
-use query::link::{Link, Parsed};
+use query::link::{Link, Parsed, Settings};
 use query::{Axis, Summary};
 
 use super::action::Action;
@@ -79,13 +79,11 @@ impl Preferences {
             // The what-if tab starts computing when it is opened, which must not happen unasked.
             Action::SetTab(tab) if *tab != Tab::WhatIf => view.tab = *tab,
             Action::SetAxis(axis) => view.axis = *axis,
-            Action::SetColorBy(color_by) => view.color_by = *color_by,
-            Action::SetFolds(folds) => view.show_internal = !folds,
-            Action::SetSegmentLayout(layout) => view.segment_layout = *layout,
-            Action::SetSegmentsByClass(by_class) => view.segments_by_class = *by_class,
-            Action::SetFlameBottomUp(bottom_up) => view.bottom_up = *bottom_up,
-            Action::SetFlameByCategory(by_category) => view.by_category = *by_category,
-            Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = *by_size,
+            Action::Set(setting) => {
+                let mut settings = view.settings.clone();
+                settings.set(*setting);
+                view.settings.remember(&settings);
+            }
             Action::SetSplit(Some(split)) => view.split = Some(*split),
             _ => {}
         }
@@ -111,13 +109,7 @@ impl Preferences {
     pub(super) fn apply(&self, view: &mut View) {
         let from = &self.view;
         view.tab = from.tab;
-        view.color_by = from.color_by;
-        view.folds = !from.show_internal;
-        view.segment_layout = from.segment_layout;
-        view.segments_by_class = from.segments_by_class;
-        view.flame_bottom_up = from.bottom_up;
-        view.flame_by_category = from.by_category;
-        view.heatmap_sizes = from.heatmap_sizes;
+        view.settings.remember(&from.settings);
     }
 
     /// Returns the view of a file that was opened without a link. It shows the events before the failure if the device
@@ -157,18 +149,14 @@ impl Preferences {
     }
 }
 
-/// Returns a link with only the settings of another.
+/// Returns a link with only what is remembered of another.
 fn settings(link: &Link) -> Link {
+    let mut settings = Settings::default();
+    settings.remember(&link.settings);
     Link {
         tab: if link.tab == Tab::WhatIf { Tab::Timeline } else { link.tab },
         axis: link.axis,
-        color_by: link.color_by,
-        show_internal: link.show_internal,
-        segment_layout: link.segment_layout,
-        segments_by_class: link.segments_by_class,
-        bottom_up: link.bottom_up,
-        by_category: link.by_category,
-        heatmap_sizes: link.heatmap_sizes,
+        settings,
         split: link.split,
         ..Preferences::default().view
     }
@@ -177,6 +165,7 @@ fn settings(link: &Link) -> Link {
 #[cfg(test)]
 mod tests {
     use query::ColorBy;
+    use query::link::Setting;
 
     use super::*;
     use crate::model::testing::{added, after, read, summary, watched};
@@ -210,9 +199,9 @@ mod tests {
             Action::SetDetailsOpen(false),
             Action::SetTab(Tab::Flame),
             Action::SetAxis(Axis::Event),
-            Action::SetColorBy(ColorBy::Stream),
-            Action::SetFolds(false),
-            Action::SetFlameBottomUp(true),
+            Action::Set(Setting::ColorBy(ColorBy::Stream)),
+            Action::Set(Setting::Folds(false)),
+            Action::Set(Setting::FlameBottomUp(true)),
         ];
         let model = after(set);
         let text = model.preferences.text();
@@ -228,16 +217,17 @@ mod tests {
 
     #[test]
     fn the_next_file_opens_as_the_last_was_left_but_for_what_a_link_says() {
-        let set = [Action::SetTab(Tab::Events), Action::SetColorBy(ColorBy::Size), Action::SetAxis(Axis::Event)];
+        let set =
+            [Action::SetTab(Tab::Events), Action::Set(Setting::ColorBy(ColorBy::Size)), Action::SetAxis(Axis::Event)];
         let begun = [added(0, "a"), read(0, &[1000])].into_iter().chain(set);
         let model = after(begun.chain([added(1, "b"), read(1, &[10]), Action::SelectFile(super::super::FileKey(1))]));
         let view = &model.view;
-        assert_eq!((view.tab, view.color_by, view.axis), (Tab::Events, ColorBy::Size, Axis::Event));
+        assert_eq!((view.tab, view.settings.color_by, view.axis), (Tab::Events, ColorBy::Size, Axis::Event));
         assert_eq!(view.window, model.extent());
         let linked = View::restore(&Link { tab: Tab::Flame, ..Link::default() }, &summary(&[10]));
-        assert_eq!((linked.tab, linked.color_by), (Tab::Flame, ColorBy::Site));
-        let live = after([Action::SetColorBy(ColorBy::Pool)].into_iter().chain(watched(0, 100)));
-        assert_eq!(live.view.color_by, ColorBy::Pool);
+        assert_eq!((linked.tab, linked.settings.color_by), (Tab::Flame, ColorBy::Site));
+        let live = after([Action::Set(Setting::ColorBy(ColorBy::Pool))].into_iter().chain(watched(0, 100)));
+        assert_eq!(live.view.settings.color_by, ColorBy::Pool);
     }
 
     #[test]

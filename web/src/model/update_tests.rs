@@ -1,6 +1,6 @@
 //! Tests of `update`.
 
-use query::link::{FileHash, Link};
+use query::link::{FileHash, Link, Setting};
 use query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
 use trace::totals::Totals;
 
@@ -205,7 +205,7 @@ fn esc_clears_from_the_inside_out() {
 
 #[test]
 fn a_class_is_no_longer_selected_when_colours_mean_something_else() {
-    let model = open([Action::Select(Selection::Class(3)), Action::SetColorBy(ColorBy::Size)]);
+    let model = open([Action::Select(Selection::Class(3)), Action::Set(Setting::ColorBy(ColorBy::Size))]);
     assert_eq!(model.view.selection, Selection::None);
 }
 
@@ -256,12 +256,12 @@ fn a_view_survives_its_link() {
         Action::SetWindow(window(10.0, 90.5)),
         Action::SetCursor(48),
         Action::SetRange(Some((7, 900))),
-        Action::SetListing(Listing::Growth),
+        Action::Set(Setting::Listing(Listing::Growth)),
         Action::Select(Selection::Allocation(12)),
         Action::AddFilter(">1MiB".to_owned()),
         Action::SetHighlight(Some("attn".to_owned())),
-        Action::SetColorBy(ColorBy::Stream),
-        Action::SetFolds(false),
+        Action::Set(Setting::ColorBy(ColorBy::Stream)),
+        Action::Set(Setting::Folds(false)),
         Action::SetTab(Tab::Flame),
     ]);
     let link = model.view_link().unwrap();
@@ -332,10 +332,10 @@ fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
         let Moments { at, since } = open(actions).view.moments(500);
         (since, at)
     };
-    let growth = || Action::SetListing(Listing::Growth);
+    let growth = || Action::Set(Setting::Listing(Listing::Growth));
     assert_eq!(moments(vec![]), (None, 500), "a file opens at its peak");
     assert_eq!(moments(vec![Action::SetCursor(7)]), (None, 7));
-    assert_eq!(moments(vec![Action::SetCursor(7), Action::SetListing(Listing::AtPeak)]), (None, 500));
+    assert_eq!(moments(vec![Action::SetCursor(7), Action::Set(Setting::Listing(Listing::AtPeak))]), (None, 500));
     assert_eq!(moments(vec![Action::SetCursor(7), growth()]), (Some(0), 7));
     assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth()]), (Some(20), 30));
     // Behind the first finished step, set-up is no growth.

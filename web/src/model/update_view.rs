@@ -1,5 +1,6 @@
 //! Updates of the view of the current file: window, cursor, selection, range, filters, and what each tab shows.
 
+use query::link::Setting;
 use query::{Axis, EventColumn, FlameBox, Transform, Window};
 use trace::limits::{FLAME_TRANSFORMS, LINK_PINS};
 use trace::order::Within;
@@ -59,10 +60,6 @@ pub(super) fn update(model: &mut Model, action: Action) {
             view.heatmap_offsets = None;
         }
         Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
-        Action::SetFitsRequested(requested) => {
-            view.fits_requested = requested;
-            view.bytes = None;
-        }
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::ShowPositions(first, last) => {
@@ -104,17 +101,8 @@ pub(super) fn update(model: &mut Model, action: Action) {
                 *pin = Pin::new(pin.position, pin.allocation, &name);
             }
         }
-        Action::SetRangeOrder(order) => view.range_order = order,
-        Action::SetComparesPeaks(peaks) => view.compares_peaks = peaks,
-        Action::SetListing(listing) => view.listing = listing,
         Action::SetBaseline(baseline) => view.baseline = baseline,
-        Action::SetColorBy(color_by) => {
-            view.color_by = color_by;
-            // The index of a class depends on the colouring.
-            if matches!(view.selection, Selection::Class(_)) {
-                view.selection = Selection::None;
-            }
-        }
+        Action::Set(setting) => set(view, setting),
         Action::AddFilter(term) => {
             let term = term.trim();
             if !term.is_empty() && view.filter.len() < CHIPS && !view.filter.iter().any(|other| other == term) {
@@ -132,30 +120,14 @@ pub(super) fn update(model: &mut Model, action: Action) {
         },
         Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
         Action::ToggleCurves => view.curves.clear(),
-        Action::SetSegmentLayout(layout) => view.segment_layout = layout,
         Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, MOST_SEGMENT_ZOOM),
-        Action::SetSegmentsByClass(by_class) => view.segments_by_class = by_class,
-        Action::SetFlameBottomUp(bottom_up) => {
-            view.flame_bottom_up = bottom_up;
-            unfocus(view);
-        }
-        Action::SetFlameByCategory(by_category) => {
-            view.flame_by_category = by_category;
-            unfocus(view);
-        }
-        Action::SetFlameAsTable(as_table) => view.flame_as_table = as_table,
         Action::SetFlameZoom(zoom) => {
             view.flame_box.clone_from(&zoom);
             view.flame_zoom = zoom;
         }
-        Action::SetFolds(folds) => {
-            view.folds = folds;
-            unfocus(view);
-        }
         Action::SetEventActions(actions) => view.event_actions = actions,
         Action::SetEventOrder(order) => view.event_order = order,
         Action::ToggleEventColumn(column) => toggle_column(view, column),
-        Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
         Action::SetHeatmapPart(part) => {
             view.heatmap_part = part;
             // Offsets are those of a part.
@@ -173,12 +145,21 @@ pub(super) fn update(model: &mut Model, action: Action) {
             view.flame_sandwich = sandwich;
             reroot(view);
         }
-        Action::SetFlameDiffers(differs) => view.flame_differs = differs,
         Action::SetFlameBox(path) => view.flame_box = path,
-        Action::SetSegmentOrder(order) => view.segment_order = order,
-        Action::SetSegmentGroup(group) => view.segment_group = group,
         Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
+        _ => {}
+    }
+}
+
+fn set(view: &mut View, setting: Setting) {
+    view.settings.set(setting);
+    match setting {
+        Setting::FitsRequested(_) => view.bytes = None,
+        // The index of a class depends on the colouring.
+        Setting::ColorBy(_) if matches!(view.selection, Selection::Class(_)) => view.selection = Selection::None,
+        // The boxes of the flame graph are others now.
+        Setting::FlameBottomUp(_) | Setting::FlameByCategory(_) | Setting::Folds(_) => unfocus(view),
         _ => {}
     }
 }

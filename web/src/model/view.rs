@@ -1,11 +1,8 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use query::link::Link;
-pub use query::link::{Listing, Pin, Selection, Side, Split, Tab};
-use query::{
-    Axis, ColorBy, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, RangeOrder, SegmentGroup,
-    SegmentLayout, SegmentOrder, Summary, Transform, Window,
-};
+pub use query::link::{Listing, Pin, Selection, Setting, Settings, Side, Split, Tab};
+use query::{Axis, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, Summary, Transform, Window};
 use trace::order::Within;
 
 /// The curves that are shown first.
@@ -27,50 +24,28 @@ pub struct View {
     pub window: Window,
     /// The visible part of the timeline's height in bytes; `None` fits the window's contents.
     pub bytes: Option<Window>,
-    /// Whether the timeline's height fits the requested memory, not the reserved memory.
-    pub fits_requested: bool,
     /// The cursor: a position, `0..=events`.
     pub cursor: u32,
     /// The selection.
     pub selection: Selection,
+    /// The settings.
+    pub settings: Settings,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
-    /// What the lines of the range are ordered by.
-    pub range_order: RangeOrder,
     /// Two steps that are compared, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
-    /// Whether the steps are compared at their peaks, not at their ends.
-    pub compares_peaks: bool,
-    /// The moment whose memory is listed by line or class.
-    pub listing: Listing,
-    /// What colours stand for.
-    pub color_by: ColorBy,
     /// The filters: search terms.
     pub filter: Vec<String>,
     /// The highlighted search term: everything else is painted faint.
     pub highlight: Option<String>,
     /// The curves below the timeline.
     pub curves: Vec<Measure>,
-    /// The layout of the segment map.
-    pub segment_layout: SegmentLayout,
     /// The magnification of the segment map; 1 fits the view.
     pub segment_zoom: f32,
-    /// Whether the segment map has the colours of the timeline, not those of states.
-    pub segments_by_class: bool,
-    /// Whether the flame graph grows from the innermost frame.
-    pub flame_bottom_up: bool,
-    /// Whether the first level of the flame graph are categories.
-    pub flame_by_category: bool,
-    /// Whether runs of library frames are folded in the flame graph and in stacks.
-    pub folds: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
-    /// Whether the flame graph is shown as a table.
-    pub flame_as_table: bool,
     /// The event actions that the event list shows; empty for all.
     pub event_actions: Vec<String>,
-    /// Whether the heatmap shows request sizes, not addresses.
-    pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
@@ -87,16 +62,10 @@ pub struct View {
     pub flame_transforms: Vec<Transform>,
     /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
     pub flame_sandwich: Option<(u32, bool)>,
-    /// Whether the flame graph of a growth shows what shrank too.
-    pub flame_differs: bool,
     /// The path from the root to the chosen box of the flame graph, to which transforms apply. It is not in the link.
     pub flame_box: Vec<u32>,
     /// The first finished step, by its number, and the position of its end: growth counts from there. It is not in the link.
     pub baseline: Option<(u64, u32)>,
-    /// The order of the segments.
-    pub segment_order: SegmentOrder,
-    /// What the segments are grouped by.
-    pub segment_group: SegmentGroup,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -111,28 +80,17 @@ impl Default for View {
             axis: Axis::default(),
             window: Window::default(),
             bytes: None,
-            fits_requested: false,
             cursor: 0,
             selection: Selection::None,
+            settings: Settings::default(),
             range: None,
-            range_order: RangeOrder::default(),
             compared: None,
-            compares_peaks: false,
-            listing: Listing::AtCursor,
-            color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
             curves: Vec::new(),
-            segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
-            segments_by_class: false,
-            flame_bottom_up: false,
-            flame_by_category: false,
-            folds: true,
             flame_zoom: Vec::new(),
-            flame_as_table: false,
             event_actions: Vec::new(),
-            heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
             heatmap_offsets: None,
             pins: Vec::new(),
@@ -141,11 +99,8 @@ impl Default for View {
             hidden_columns: Vec::new(),
             flame_transforms: Vec::new(),
             flame_sandwich: None,
-            flame_differs: false,
             flame_box: Vec::new(),
             baseline: None,
-            segment_order: SegmentOrder::Address,
-            segment_group: SegmentGroup::None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -225,7 +180,7 @@ impl View {
     /// Returns the moment that lists are of, or the two moments between which they show the growth. `peak` is the
     /// position of the peak.
     pub fn moments(&self, peak: u32) -> Moments {
-        let (since, at) = match self.listing {
+        let (since, at) = match self.settings.listing {
             Listing::AtCursor => (None, self.cursor),
             Listing::AtPeak => (None, peak),
             Listing::Growth => {
@@ -332,7 +287,7 @@ impl View {
         }
         let whole = extent(device, view.axis);
         view.window = link.window.filter(|_| view.axis == link.axis).map_or(whole, |window| clamp(window, whole));
-        (view.bytes, view.fits_requested) = (link.bytes, link.fits_requested);
+        view.bytes = link.bytes;
         view.cursor = link.cursor.map_or(view.cursor, |cursor| cursor.min(device.events));
         view.selection = match link.selection {
             Selection::Allocation(id) if id >= device.allocations => Selection::None,
@@ -340,24 +295,16 @@ impl View {
             other => other,
         };
         view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
-        view.range_order = link.range_order;
-        (view.compared, view.compares_peaks) = (link.compared, link.compares_peaks);
-        view.listing = link.listing;
+        view.compared = link.compared;
+        view.settings = link.settings.clone();
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
-        view.color_by = link.color_by;
         view.curves.clone_from(&link.curves);
-        view.segment_layout = link.segment_layout;
         view.segment_zoom = link.segment_zoom.unwrap_or(1.0).within(1.0, MOST_SEGMENT_ZOOM);
-        view.segments_by_class = link.segments_by_class;
-        view.flame_bottom_up = link.bottom_up;
-        view.flame_by_category = link.by_category;
-        view.folds = !link.show_internal;
         view.flame_zoom.clone_from(&link.flame_zoom);
         view.flame_box.clone_from(&link.flame_zoom);
-        view.flame_as_table = link.flame_as_table;
         view.event_actions.clone_from(&link.actions);
-        (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
+        view.heatmap_part = link.heatmap_part;
         view.heatmap_offsets = link.heatmap_offsets;
         let is_here =
             |pin: &&Pin| pin.position <= device.events && pin.allocation.is_none_or(|id| id < device.allocations);
@@ -367,8 +314,7 @@ impl View {
         view.event_order = link.event_order;
         view.hidden_columns.clone_from(&link.hidden_columns);
         view.flame_transforms.clone_from(&link.flame_transforms);
-        (view.flame_sandwich, view.flame_differs) = (link.flame_sandwich, link.flame_differs);
-        (view.segment_order, view.segment_group) = (link.segment_order, link.segment_group);
+        view.flame_sandwich = link.flame_sandwich;
         view
     }
 
@@ -384,28 +330,17 @@ impl View {
             axis: self.axis,
             window: Some(self.window).filter(|window| Some(*window) != whole && window.length() > 0.0),
             bytes: self.bytes,
-            fits_requested: self.fits_requested,
             cursor: Some(self.cursor),
             selection: self.selection,
+            settings: self.settings.clone(),
             range: self.range,
-            range_order: self.range_order,
             compared: self.compared,
-            compares_peaks: self.compares_peaks,
-            listing: self.listing,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
-            color_by: self.color_by,
             curves: self.curves.clone(),
-            segment_layout: self.segment_layout,
             segment_zoom: Some(self.segment_zoom).filter(|zoom| *zoom > 1.0),
-            segments_by_class: self.segments_by_class,
-            bottom_up: self.flame_bottom_up,
-            by_category: self.flame_by_category,
-            show_internal: !self.folds,
             flame_zoom: self.flame_zoom.clone(),
-            flame_as_table: self.flame_as_table,
             actions: self.event_actions.clone(),
-            heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
             heatmap_offsets: self.heatmap_offsets,
             pins: self.pins.clone(),
@@ -414,9 +349,6 @@ impl View {
             hidden_columns: self.hidden_columns.clone(),
             flame_transforms: self.flame_transforms.clone(),
             flame_sandwich: self.flame_sandwich,
-            flame_differs: self.flame_differs,
-            segment_order: self.segment_order,
-            segment_group: self.segment_group,
         }
     }
 }

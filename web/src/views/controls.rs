@@ -8,7 +8,7 @@ use yew::prelude::*;
 
 use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::Action;
+use crate::model::{Action, Setting};
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
 
@@ -40,7 +40,7 @@ pub fn ColorMenu(props: &ColorMenuProps) -> Html {
             let chosen = select.cast::<HtmlSelectElement>().map(|select| select.selected_index());
             let color = chosen.and_then(|i| usize::try_from(i).ok()).and_then(|i| COLORS.get(i));
             if let Some((color, _)) = color {
-                model.dispatch(Action::SetColorBy(*color));
+                model.dispatch(Action::Set(Setting::ColorBy(*color)));
             }
         })
     };
@@ -49,7 +49,7 @@ pub fn ColorMenu(props: &ColorMenuProps) -> Html {
             <span>{ "Colour by" }</span>
             <select ref={select} class="toolbar-select" data-testid={props.testid} {onchange}>
                 { for COLORS.iter().map(|(color, name)| html! {
-                    <option selected={model.view.color_by == *color}>{ *name }</option>
+                    <option selected={model.view.settings.color_by == *color}>{ *name }</option>
                 }) }
             </select>
         </label>

@@ -30,7 +30,7 @@ pub fn stack_settings(model: &ModelHandle) -> StackSettings {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::OpenDialog(Dialog::Folding)))
     };
-    StackSettings { folds: model.view.folds, on_rule, on_rules }
+    StackSettings { folds: model.view.settings.folds, on_rule, on_rules }
 }
 
 /// The dialog in which the rules are edited.

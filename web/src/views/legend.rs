@@ -15,7 +15,7 @@ pub fn classes_query(model: &Model) -> Option<Query> {
     let device = model.device().filter(|device| device.events > 0)?;
     Some(Query::Classes(ClassesQuery {
         moments: view.moments(device.peak_position),
-        color_by: view.color_by,
+        color_by: view.settings.color_by,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
     }))
@@ -46,7 +46,7 @@ pub fn Legend() -> Html {
         let is_open = is_open.clone();
         Callback::from(move |_| is_open.set(!*is_open))
     };
-    let title = match model.view.color_by {
+    let title = match model.view.settings.color_by {
         _ if model.is_preview() => "Call sites",
         ColorBy::Site => "Call sites",
         ColorBy::Size => "Sizes",
@@ -67,14 +67,14 @@ pub fn Legend() -> Html {
             </button>
             if *is_open {
                 { listing_control(&model) }
-                if model.view.color_by == ColorBy::Category { { category_rules_button(&model) } }
+                if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 <ul class="legend-list">
                     { for listed(classes).into_iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
                         let own = class.stack.map_or(Selection::Class(i), Selection::Line);
                         let is_selected = model.view.selection == own;
                         let model = model.clone();
-                        let listing = model.view.listing;
+                        let listing = model.view.settings.listing;
                         let onclick = Callback::from(move |_| {
                             model.dispatch(Action::Select(if is_selected { Selection::None } else { own }));
                         });

@@ -6,13 +6,13 @@ use yew::prelude::*;
 
 use super::controls::{choice, sends};
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Listing, View};
+use crate::model::{Action, Listing, Setting, View};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 
 /// Renders the control: the cursor, the peak, or growth.
 pub fn listing_control(model: &ModelHandle) -> Html {
-    let is = |listing| model.view.listing == listing;
-    let choose = |listing| sends(model, Action::SetListing(listing));
+    let is = |listing| model.view.settings.listing == listing;
+    let choose = |listing| sends(model, Action::Set(Setting::Listing(listing)));
     let growth = if model.view.extended_range().is_some() {
         "List by how much lines grew over the range"
     } else {
@@ -30,7 +30,7 @@ pub fn listing_control(model: &ModelHandle) -> Html {
 /// Describes the moment: `at the peak, event 48,113`.
 pub fn moment_text(view: &View, device: &DeviceSummary) -> String {
     let event = |position: u32| format!("event {}", Count(position.into()));
-    match view.listing {
+    match view.settings.listing {
         Listing::Growth => match view.extended_range() {
             Some((from, to)) => format!("over the range, {} to {}", event(from), Count(to.into())),
             None => match view.finished_step() {
@@ -59,6 +59,8 @@ pub fn memory_text(listing: Listing, memory: &Memory) -> Html {
 
 #[cfg(test)]
 mod tests {
+    use query::link::Settings;
+
     use super::*;
 
     #[test]
@@ -69,7 +71,11 @@ mod tests {
             ooms: vec![(45_000, 1)],
             ..DeviceSummary::default()
         };
-        let text = |listing, cursor, range| moment_text(&View { listing, cursor, range, ..View::default() }, &device);
+        let view = |listing, cursor| {
+            let settings = Settings { listing, ..Settings::default() };
+            View { settings, cursor, ..View::default() }
+        };
+        let text = |listing, cursor, range| moment_text(&View { range, ..view(listing, cursor) }, &device);
         use Listing::{AtCursor, AtPeak, Growth};
         for (listing, cursor, range, want) in [
             (AtCursor, 7, None, "at the cursor, event 7"),
@@ -82,7 +88,7 @@ mod tests {
         ] {
             assert_eq!(text(listing, cursor, range), want);
         }
-        let view = View { listing: Growth, cursor: 7_000, baseline: Some((3, 900)), ..View::default() };
+        let view = View { baseline: Some((3, 900)), ..view(Growth, 7_000) };
         assert_eq!(moment_text(&view, &device), "since step 3 ended, event 900 to 7,000");
         assert_eq!(moment_text(&View { cursor: 900, ..view }, &device), "from the start to event 900");
     }

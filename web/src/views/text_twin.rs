@@ -148,9 +148,9 @@ fn question(model: &Model, tab: Tab, axis: Axis, window: Window, position: u32) 
         // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
-            bottom_up: view.flame_bottom_up,
-            folds: view.folds,
-            by_category: view.flame_by_category,
+            bottom_up: view.settings.flame_bottom_up,
+            folds: view.settings.folds,
+            by_category: view.settings.flame_by_category,
             width: ROWS as f32,
             filter,
             ..FlameQuery::default()
@@ -216,7 +216,7 @@ fn subject(model: &ModelHandle, tab: Tab, answer: Option<&Answer>, totals: Optio
         ),
         (Tab::Heatmap, Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))), _) => {
             let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
-            let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.heatmap_sizes);
+            let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.settings.heatmap_sizes);
             let part = shown.map_or_else(String::new, |(shown, rows)| {
                 format!(
                     "Showing {} of {} of addresses. ",
@@ -272,7 +272,7 @@ fn frames(flame: &Flame) -> Html {
 /// Renders the largest classes as a table.
 fn largest(model: &ModelHandle, classes: &Classes) -> Html {
     let Some(device) = model.device() else { return html! {} };
-    let listing = model.view.listing;
+    let listing = model.view.settings.listing;
     html! {
         <table>
             <caption>{ format!("Largest groups {}", moment_text(&model.view, device)) }</caption>

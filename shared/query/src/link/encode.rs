@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::names::{
-    AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, column_name, measure_name, name_of,
-};
+use super::names::{AXES, column_name, measure_name, name_of};
 use super::percent::Encoded;
 use super::{Link, Selection, VERSION};
 use crate::Window;
@@ -82,24 +80,7 @@ impl fmt::Display for Link {
         if let Some((frame, is_line)) = self.flame_sandwich {
             write!(f, "&sandwich={}{frame}", if is_line { "l" } else { "f" })?;
         }
-        let named = [
-            (self.listing != start.listing, "list", name_of(&LISTINGS, &self.listing)),
-            (self.color_by != start.color_by, "color", name_of(&COLORS, &self.color_by)),
-            (self.segment_layout != start.segment_layout, "seg", name_of(&LAYOUTS, &self.segment_layout)),
-            (self.range_order != start.range_order, "order", name_of(&ORDERS, &self.range_order)),
-            (self.fits_requested, "fit", "requested"),
-            (self.compares_peaks, "peaks", "1"),
-            (self.segments_by_class, "segcolor", "class"),
-            (self.bottom_up, "flame", "up"),
-            (self.by_category, "group", "category"),
-            (self.show_internal, "internal", "1"),
-            (self.flame_as_table, "table", "1"),
-            (self.heatmap_sizes, "heat", "sizes"),
-            (self.flame_differs, "differs", "1"),
-            (self.segment_order != start.segment_order, "segsort", name_of(&SEGMENT_ORDERS, &self.segment_order)),
-            (self.segment_group != start.segment_group, "seggroup", name_of(&SEGMENT_GROUPS, &self.segment_group)),
-        ];
-        for (_, key, value) in named.into_iter().filter(|(is_set, ..)| *is_set) {
+        for (key, value) in self.settings.parts() {
             write!(f, "&{key}={value}")?;
         }
         if self.heatmap_part != start.heatmap_part {

@@ -22,6 +22,7 @@ mod names;
 mod parse;
 mod percent;
 mod pin;
+mod settings;
 mod split;
 mod upgrade;
 
@@ -30,12 +31,10 @@ pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
+pub use settings::{Setting, Settings};
 pub use split::{Side, Split};
 
-use crate::{
-    Axis, ColorBy, EventColumn, EventOrder, HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout,
-    SegmentOrder, Transform, Window,
-};
+use crate::{Axis, EventColumn, EventOrder, HeatmapPart, Measure, Transform, Window};
 use trace::units::Address;
 
 /// The version that [`Link`]'s `Display` writes. To make version N + 1, append to [`upgrade::STEPS`] the function that
@@ -130,50 +129,28 @@ pub struct Link {
     pub window: Option<Window>,
     /// The visible part of the timeline's height, in bytes; `None` to fit.
     pub bytes: Option<Window>,
-    /// Whether the timeline's height fits the requested memory, not the reserved memory.
-    pub fits_requested: bool,
     /// The cursor, as a position.
     pub cursor: Option<u32>,
     /// The selection.
     pub selection: Selection,
+    /// The settings of the views.
+    pub settings: Settings,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
-    /// What the lines of the range are ordered by.
-    pub range_order: RangeOrder,
     /// Two steps that are compared, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
-    /// Whether the steps are compared at their peaks, not at their ends.
-    pub compares_peaks: bool,
-    /// The moment whose memory is listed.
-    pub listing: Listing,
     /// The terms of the filter.
     pub filter: Vec<String>,
     /// The highlighted term.
     pub highlight: Option<String>,
-    /// What colours represent.
-    pub color_by: ColorBy,
     /// The curves below the timeline.
     pub curves: Vec<Measure>,
-    /// The layout of the segment map.
-    pub segment_layout: SegmentLayout,
     /// The magnification of the segment map; `None` to fit.
     pub segment_zoom: Option<f32>,
-    /// Whether the segment map has the colours of the timeline, not those of states.
-    pub segments_by_class: bool,
-    /// Whether the flame graph begins with the innermost frame.
-    pub bottom_up: bool,
-    /// Whether the first level of the flame graph are categories.
-    pub by_category: bool,
-    /// Whether frames of the interpreter are shown in the flame graph.
-    pub show_internal: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
-    /// Whether the flame graph is shown as a table.
-    pub flame_as_table: bool,
     /// The actions that the event list shows.
     pub actions: Vec<String>,
-    /// Whether the heatmap shows request sizes, not addresses.
-    pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
     /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
@@ -190,12 +167,6 @@ pub struct Link {
     pub flame_transforms: Vec<Transform>,
     /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
     pub flame_sandwich: Option<(u32, bool)>,
-    /// Whether the flame graph of growth also shows what shrank.
-    pub flame_differs: bool,
-    /// The order of the segments.
-    pub segment_order: SegmentOrder,
-    /// What the segments are grouped by.
-    pub segment_group: SegmentGroup,
 }
 
 impl Link {

@@ -1,6 +1,6 @@
 //! The names of values in links.
 
-use super::Listing;
+use super::{Listing, settings};
 use crate::{Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
@@ -77,8 +77,8 @@ pub fn column_name(column: EventColumn) -> &'static str {
     name_of(&COLUMNS, &column)
 }
 
-/// Each key of a link with what it restores, in words for people.
-const WORDS: [(&str, &str); 43] = [
+/// Each key of a link that is no setting with what it restores, in words for people.
+const WORDS: [(&str, &str); 28] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -89,28 +89,16 @@ const WORDS: [(&str, &str); 43] = [
     ("x", "the x axis"),
     ("w", "the visible part"),
     ("y", "the height"),
-    ("fit", "the height"),
     ("cur", "the cursor"),
     ("sel", "the selection"),
     ("r", "the range"),
-    ("order", "the order of the lines"),
     ("steps", "the compared steps"),
-    ("peaks", "the compared steps"),
-    ("list", "the moment of the lists"),
     ("f", "a filter"),
     ("q", "the search"),
-    ("color", "the colours"),
     ("curve", "a curve"),
-    ("seg", "the layout of the segments"),
     ("segzoom", "the zoom of the segments"),
-    ("segcolor", "the colours of the segments"),
-    ("flame", "the direction of the flame graph"),
-    ("group", "the categories of the flame graph"),
-    ("internal", "the folding of library frames"),
     ("zoom", "the zoom of the flame graph"),
-    ("table", "the flame table"),
     ("act", "the filter of the event list"),
-    ("heat", "the mode of the heatmap"),
     ("part", "the part of the heatmap"),
     ("rows", "the zoom of the heatmap"),
     ("pin", "a pin"),
@@ -119,14 +107,11 @@ const WORDS: [(&str, &str); 43] = [
     ("hide", "the columns of the event list"),
     ("flameops", "a transform of the flame graph"),
     ("sandwich", "the callers and callees"),
-    ("differs", "the differences of the flame graph"),
-    ("segsort", "the order of the segments"),
-    ("seggroup", "the groups of the segments"),
 ];
 
 /// Returns what a key restores; `None` for an unknown key.
 pub(super) fn word(key: &str) -> Option<&'static str> {
-    WORDS.iter().find(|(known, _)| *known == key).map(|(_, word)| *word)
+    WORDS.iter().chain(settings::WORDS).find(|(known, _)| *known == key).map(|(_, word)| *word)
 }
 
 /// Returns a measure's name in links and test ids, which is that of its column in `vramscope curves`.

@@ -2,9 +2,7 @@
 
 use std::ops::Deref;
 
-use super::names::{
-    AXES, COLORS, COLUMNS, LAYOUTS, LISTINGS, MEASURES, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, word,
-};
+use super::names::{AXES, COLUMNS, MEASURES, by_name, word};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, upgrade};
 use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
@@ -117,33 +115,21 @@ impl Link {
             "x" => self.axis = by_name(&AXES, value)?,
             "w" => self.window = Some(window(value)?),
             "y" => self.bytes = Some(window(value)?),
-            "fit" => self.fits_requested = is(value, "requested")?,
             "cur" => self.cursor = Some(value.parse().ok()?),
             "sel" => self.selection = selection(value)?,
             "r" => self.range = Some(range(value)?),
-            "order" => self.range_order = by_name(&ORDERS, value)?,
             "steps" => self.compared = Some(range(value).filter(|(earlier, later)| earlier < later)?),
-            "peaks" => self.compares_peaks = is(value, "1")?,
-            "list" => self.listing = by_name(&LISTINGS, value)?,
             "f" => push(&mut self.filter, value)?,
             "q" => self.highlight = Some((!value.is_empty()).then(|| value.to_owned())?),
-            "color" => self.color_by = by_name(&COLORS, value)?,
             "curve" => {
                 let measure = by_name(&MEASURES, value)?;
                 if !self.curves.contains(&measure) {
                     self.curves.push(measure);
                 }
             }
-            "seg" => self.segment_layout = by_name(&LAYOUTS, value)?,
             "segzoom" => self.segment_zoom = Some(value.parse().ok().filter(|zoom: &f32| zoom.is_finite())?),
-            "segcolor" => self.segments_by_class = is(value, "class")?,
-            "flame" => self.bottom_up = is(value, "up")?,
-            "group" => self.by_category = is(value, "category")?,
-            "internal" => self.show_internal = is(value, "1")?,
             "zoom" => self.flame_zoom = numbers(value)?,
-            "table" => self.flame_as_table = is(value, "1")?,
             "act" => push(&mut self.actions, value)?,
-            "heat" => self.heatmap_sizes = is(value, "sizes")?,
             "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
             "rows" => self.heatmap_offsets = Some(window(value)?),
             "pin" => {
@@ -172,10 +158,7 @@ impl Link {
                 (self.flame_transforms.len() < FLAME_TRANSFORMS).then(|| self.flame_transforms.push(transform))?;
             }
             "sandwich" => self.flame_sandwich = Some(sandwich(value)?),
-            "differs" => self.flame_differs = is(value, "1")?,
-            "segsort" => self.segment_order = by_name(&SEGMENT_ORDERS, value)?,
-            "seggroup" => self.segment_group = by_name(&SEGMENT_GROUPS, value)?,
-            _ => return None,
+            _ => return self.settings.take(key, value),
         }
         Some(())
     }
@@ -189,11 +172,6 @@ fn bounded(fragment: &str) -> (&str, bool) {
     let start = fragment.as_bytes().get(..LINK_BYTES).unwrap_or_default();
     let end = start.iter().rposition(|byte| *byte == b'&').unwrap_or(0);
     (fragment.get(..end).unwrap_or_default(), true)
-}
-
-/// Returns true if the value is the one that switches something on.
-fn is(value: &str, on: &str) -> Option<bool> {
-    (value == on).then_some(true)
 }
 
 /// Adds a term unless it is there already. Returns `None` for one that is empty or one too many.

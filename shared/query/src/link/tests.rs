@@ -51,7 +51,7 @@ fn a_link_is_read_field_by_field() {
     assert_eq!(link.window, Some(Window { start: 10.0, end: 20.5 }));
     assert_eq!((link.cursor, link.selection), (Some(48113), Selection::Allocation(123)));
     assert_eq!((link.filter, link.highlight), (vec![">100MiB".to_owned()], Some("attn".to_owned())));
-    assert_eq!(link.color_by, ColorBy::Size);
+    assert_eq!(link.settings.color_by, crate::ColorBy::Size);
 }
 
 #[test]
@@ -234,8 +234,33 @@ fn links() -> impl Strategy<Value = Link> {
     let all = (whose, place, marked, named, typed, zooms, flags, flame);
     all.prop_map(|(whose, place, marked, named, typed, zooms, flags, flame)| {
         let (zooms, split, event_order, hidden_columns) = zooms;
-        let [fits_requested, compares_peaks, segments_by_class, bottom_up, by_category, show_internal, table, sizes] =
-            flags;
+        let [
+            fits_requested,
+            compares_peaks,
+            segments_by_class,
+            flame_bottom_up,
+            flame_by_category,
+            folds,
+            table,
+            sizes,
+        ] = flags;
+        let settings = Settings {
+            fits_requested,
+            range_order: named.0.0,
+            compares_peaks,
+            listing: named.1.0,
+            color_by: named.2.0,
+            segment_layout: named.3.0,
+            segments_by_class,
+            flame_bottom_up,
+            flame_by_category,
+            folds,
+            flame_as_table: table,
+            heatmap_sizes: sizes,
+            flame_differs: flame.2,
+            segment_order: flame.3.0,
+            segment_group: flame.4.0,
+        };
         Link {
             file: whose.0,
             hash: whose.1,
@@ -245,28 +270,17 @@ fn links() -> impl Strategy<Value = Link> {
             axis: place.2.0,
             window: place.3,
             bytes: place.4,
-            fits_requested,
             cursor: marked.0,
             selection: marked.1,
+            settings,
             range: marked.2,
-            range_order: named.0.0,
             compared: marked.3,
-            compares_peaks,
-            listing: named.1.0,
             filter: typed.0,
             highlight: typed.1,
-            color_by: named.2.0,
             curves: named.4,
-            segment_layout: named.3.0,
             segment_zoom: zooms.0,
-            segments_by_class,
-            bottom_up,
-            by_category,
-            show_internal,
             flame_zoom: zooms.1,
-            flame_as_table: table,
             actions: typed.2,
-            heatmap_sizes: sizes,
             heatmap_part: zooms.2,
             heatmap_offsets: zooms.3,
             pins: zooms.4,
@@ -275,9 +289,6 @@ fn links() -> impl Strategy<Value = Link> {
             hidden_columns,
             flame_transforms: flame.0,
             flame_sandwich: flame.1,
-            flame_differs: flame.2,
-            segment_order: flame.3.0,
-            segment_group: flame.4.0,
         }
     })
 }

@@ -78,7 +78,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                <CopyButton text={as_text(detail, &life, model.view.folds)} label="Copy" />
+                <CopyButton text={as_text(detail, &life, model.view.settings.folds)} label="Copy" />
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>

@@ -32,7 +32,7 @@ pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let Some((class, memory)) = classes.classes.get(place).zip(classes.memory.get(place)) else {
         return html! { <p class="quiet">{ "This group is no longer shown." }</p> };
     };
-    let listing = model.view.listing;
+    let listing = model.view.settings.listing;
     let name = if listing == Listing::Growth { "Growth" } else { "Requested" };
     let all: u64 = classes.memory.iter().fold(0, |sum, memory| sum.saturating_add(memory.now.bytes));
     html! {

@@ -8,7 +8,7 @@ use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Setting};
 use crate::views::controls::{choice, sends};
 use crate::widgets::bytes_text::change_text;
 use crate::widgets::chips::paint_chip;
@@ -35,7 +35,7 @@ pub struct ComparePaneProps {
 pub fn ComparePane(props: &ComparePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let by_peak = model.view.compares_peaks;
+    let by_peak = model.view.settings.compares_peaks;
     let answer = use_answer(Some(steps_query(props.steps, by_peak)));
     let list = use_answer(Some(Query::Steps(StepsQuery { axis: Axis::Event })));
     let found = match answer.as_deref() {
@@ -93,7 +93,7 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
             <h3>{ "By line" }</h3>
             <div class="choices range-orders" role="group" aria-label="What is compared">
                 { for [(false, "compare-ends", "At the end", "Compare what is live where the steps end"), (true, "compare-peaks", "Peak", "Compare the most that each line holds at once in the steps")].into_iter().map(|(peak, testid, name, title)| {
-                    choice(testid, name, title, by_peak == peak, sends(&model, Action::SetComparesPeaks(peak)))
+                    choice(testid, name, title, by_peak == peak, sends(&model, Action::Set(Setting::ComparesPeaks(peak))))
                 }) }
             </div>
             <ul class="legend-list compare-list">

@@ -55,7 +55,7 @@ pub fn LinePane(props: &LinePaneProps) -> Html {
         _ => return html! {},
     };
     let Some(device) = model.device() else { return html! {} };
-    let listing = view.listing;
+    let listing = view.settings.listing;
     let send = |action: Action| sends(&model, action);
     let term = best_frame(&line.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
     let name = if listing == Listing::Growth { "Growth" } else { "Requested" };

@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette, zoom_to_range};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Setting};
 use crate::views::controls::{choice, sends};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::chips::paint_chip;
@@ -38,7 +38,7 @@ pub struct RangePaneProps {
 pub fn RangePane(props: &RangePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let order = model.view.range_order;
+    let order = model.view.settings.range_order;
     let (from, to) = props.range;
     let answer = use_answer(Some(Query::Range(RangeQuery { from, to, order, rows: LINES })));
     let Some(Answer::Range(sums)) = answer.as_deref() else { return html! {} };
@@ -59,7 +59,7 @@ pub fn RangePane(props: &RangePaneProps) -> Html {
             <h3>{ "By line" }</h3>
             <div class="choices range-orders" role="group" aria-label="Order of the lines">
                 { for ORDERS.iter().filter(|(of, ..)| *of != RangeOrder::Waiting || has_times && sums.waits.blocks > 0).map(|&(of, testid, name, title)| {
-                    choice(testid, name, title, order == of, sends(&model, Action::SetRangeOrder(of)))
+                    choice(testid, name, title, order == of, sends(&model, Action::Set(Setting::RangeOrder(of))))
                 }) }
             </div>
             if sums.lines.is_empty() {

@@ -31,7 +31,7 @@ pub fn LineList() -> Html {
     let (Some(Answer::Lines(lines)), Some(device)) = (answer.as_deref(), model.device()) else {
         return html! {};
     };
-    let listing = view.listing;
+    let listing = view.settings.listing;
     let is_growth = listing == Listing::Growth;
     // The moment of the answer, which is that of the view but for the time until the next one arrives.
     let at = lines.query.moments.at;

@@ -22,7 +22,7 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model};
-use crate::model::{Action, Dialog, Listing, Selection};
+use crate::model::{Action, Dialog, Listing, Selection, Setting};
 use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
 use crate::views::moment::listing_control;
@@ -48,11 +48,11 @@ pub fn Flame() -> Html {
     let question = FlameQuery {
         position: at,
         since,
-        differs: view.flame_differs && since.is_some(),
+        differs: view.settings.flame_differs && since.is_some(),
         // Callees are below the function, whatever the direction.
-        bottom_up: view.flame_bottom_up && view.flame_sandwich.is_none(),
-        folds: view.folds,
-        by_category: view.flame_by_category && view.flame_sandwich.is_none(),
+        bottom_up: view.settings.flame_bottom_up && view.flame_sandwich.is_none(),
+        folds: view.settings.folds,
+        by_category: view.settings.flame_by_category && view.flame_sandwich.is_none(),
         transforms: view.flame_transforms.clone(),
         sandwich: half(false),
         zoom: view.flame_zoom.clone(),
@@ -164,7 +164,7 @@ pub fn Flame() -> Html {
                     true => (on_caller.clone(), on_choose_caller.clone(), chosen_caller, Vec::new()),
                     false => (on_pick.clone(), on_choose.clone(), chosen_box, marked.clone()),
                 };
-                if view.flame_as_table {
+                if view.settings.flame_as_table {
                     html! { <FlameTable {answer} {tree} {on_pick} {on_choose} /> }
                 } else {
                     html! { <FlameCanvas {answer} {tree} {marked} {chosen} {upwards} {on_pick} {on_choose} {on_width} /> }
@@ -338,9 +338,9 @@ fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
 
 /// Renders the toolbar above the graph. `chosen` is the name of the chosen box.
 fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
-    let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
-    let differs = model.view.flame_differs;
-    let (by_category, as_table) = (model.view.flame_by_category, model.view.flame_as_table);
+    let (bottom_up, folds) = (model.view.settings.flame_bottom_up, model.view.settings.folds);
+    let differs = model.view.settings.flame_differs;
+    let (by_category, as_table) = (model.view.settings.flame_by_category, model.view.settings.flame_as_table);
     let send = |action: Action| {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(action.clone()))
@@ -348,26 +348,26 @@ fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
     html! {
         <div class="bar">
             <div class="segmented" role="group" aria-label="Direction">
-                { toggle(!bottom_up, &send(Action::SetFlameBottomUp(false)), "flame-top-down",
+                { toggle(!bottom_up, &send(Action::Set(Setting::FlameBottomUp(false))), "flame-top-down",
                     Some("From the program's entry point down to the allocating frame"), html! { "Top-down" }) }
-                { toggle(bottom_up, &send(Action::SetFlameBottomUp(true)), "flame-bottom-up",
+                { toggle(bottom_up, &send(Action::Set(Setting::FlameBottomUp(true))), "flame-bottom-up",
                     Some("From the allocating frame up to the program's entry point"), html! { "Bottom-up" }) }
             </div>
             <div class="segmented" role="group" aria-label="Show as">
-                { toggle(!as_table, &send(Action::SetFlameAsTable(false)), "flame-as-graph", None, html! { "Graph" }) }
-                { toggle(as_table, &send(Action::SetFlameAsTable(true)), "flame-as-table", None, html! { "Table" }) }
+                { toggle(!as_table, &send(Action::Set(Setting::FlameAsTable(false))), "flame-as-graph", None, html! { "Graph" }) }
+                { toggle(as_table, &send(Action::Set(Setting::FlameAsTable(true))), "flame-as-table", None, html! { "Table" }) }
             </div>
-            { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
+            { toggle(folds, &send(Action::Set(Setting::Folds(!folds))), "flame-fold",
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
-            { toggle(by_category, &send(Action::SetFlameByCategory(!by_category)), "flame-by-category",
+            { toggle(by_category, &send(Action::Set(Setting::FlameByCategory(!by_category))), "flame-by-category",
                     Some("Show what memory is used for as the first level"), html! { "By category" }) }
             if by_category { { category_rules_button(model) } }
             <button type="button" class="quiet-button" onclick={sends(model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
                 { "Folding rules…" }
             </button>
             { listing_control(model) }
-            if model.view.listing == Listing::Growth {
-                { toggle(differs, &send(Action::SetFlameDiffers(!differs)), "flame-differs",
+            if model.view.settings.listing == Listing::Growth {
+                { toggle(differs, &send(Action::Set(Setting::FlameDiffers(!differs))), "flame-differs",
                     Some("Also show what shrank, coloured by change"), html! { "Differences" }) }
             }
             { transforms::menu(model, chosen) }

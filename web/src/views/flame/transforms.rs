@@ -138,6 +138,7 @@ pub fn list(model: &ModelHandle, names: &[String]) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Setting;
     use crate::model::testing::{added, after, read};
 
     #[test]
@@ -169,7 +170,7 @@ mod tests {
         let merged = steps(std::slice::from_ref(&merge));
         assert_eq!((merged.flame_transforms.len(), merged.flame_zoom.len(), merged.flame_box.len()), (1, 0, 0));
         // The boxes of a path are others when frames unfold.
-        let unfolded = steps(&[merge.clone(), focus.clone(), Action::SetFolds(false)]);
+        let unfolded = steps(&[merge.clone(), focus.clone(), Action::Set(Setting::Folds(false))]);
         assert_eq!(unfolded.flame_transforms, [Transform::Merge(7)]);
         assert!(
             steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)]).flame_transforms.is_empty()

@@ -54,7 +54,7 @@ pub fn HeatmapView() -> Html {
     let view = &model.view;
     let marks = use_marks(&model);
     let plot = marks::plot(canvas.size(), marks.row_count());
-    let rows = match view.heatmap_sizes {
+    let rows = match view.settings.heatmap_sizes {
         true => LensRows::Sizes,
         false => {
             let rows = (plot.height / ROW).floor().max(1.0) as u32;
@@ -96,7 +96,7 @@ pub fn HeatmapView() -> Html {
     let place = use_answer(wanted.map(Query::HeatmapFailure));
     let ghost = match (place.as_deref(), failure) {
         (Some(Answer::HeatmapFailure(Some(place))), Some((x, failure))) if Some(place.query) == wanted => {
-            Some(Ghost::new(x, failure, *place, view.heatmap_sizes))
+            Some(Ghost::new(x, failure, *place, view.settings.heatmap_sizes))
         }
         _ => None,
     };

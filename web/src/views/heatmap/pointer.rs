@@ -59,7 +59,7 @@ impl Gestures for PointerHandler {
         match *effect {
             Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
             // All sizes are always shown.
-            Effect::Bytes(_) if self.model.now().view.heatmap_sizes => {}
+            Effect::Bytes(_) if self.model.now().view.settings.heatmap_sizes => {}
             Effect::Bytes(offsets) => self.model.dispatch(Action::SetHeatmapOffsets(offsets)),
             Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
             Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),

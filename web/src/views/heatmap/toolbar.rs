@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::pointer::zoom_rows;
 use crate::hooks::{ModelHandle, use_model, use_palette};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Selection, Setting};
 use crate::render::palette::Palette;
 use crate::views::controls::{choice, sends};
 use crate::widgets::chips::paint_chip;
@@ -29,7 +29,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     let select = use_node_ref();
     let view = &model.view;
     let (axis, has_times, by_size) =
-        (view.axis, model.device().is_some_and(|device| device.has_times), view.heatmap_sizes);
+        (view.axis, model.device().is_some_and(|device| device.has_times), view.settings.heatmap_sizes);
     let parts = parts(&model);
     let onchange = {
         let (model, select, parts) = (model.clone(), select.clone(), parts.clone());
@@ -45,8 +45,8 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Heatmap">
             <div class="choices" role="group" aria-label="Rows">
-                { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::SetHeatmapSizes(false))) }
-                { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::SetHeatmapSizes(true))) }
+                { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::Set(Setting::HeatmapSizes(false)))) }
+                { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::Set(Setting::HeatmapSizes(true)))) }
             </div>
             <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
                 { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }

@@ -27,7 +27,7 @@ use self::walk::Toward;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection, Subject};
+use crate::model::{Action, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
@@ -71,16 +71,16 @@ pub fn Segments() -> Html {
     let question = (room > 0.0 && width > 0.0).then(|| {
         Query::Segments(SegmentsQuery {
             position: model.view.cursor,
-            layout: model.view.segment_layout,
-            order: model.view.segment_order,
-            group: model.view.segment_group,
+            layout: model.view.settings.segment_layout,
+            order: model.view.settings.segment_order,
+            group: model.view.settings.segment_group,
             width: width as f32,
             height: room as f32,
             // More than the view on both sides, in steps, so that scrolling shows something at once and rarely requests
             // more.
             visible: around(*scroll, room),
             zoom: model.view.segment_zoom,
-            color_by: model.view.color_by,
+            color_by: model.view.settings.color_by,
             filter: model.view.filter.clone(),
             highlight: model.view.highlight.clone(),
             line: line_of(model.view.selection),
@@ -99,7 +99,7 @@ pub fn Segments() -> Html {
             answer,
             palette: Rc::clone(&palette),
             scroll: *scroll,
-            by_state: !model.view.segments_by_class,
+            by_state: !model.view.settings.segments_by_class,
             selection: model.view.selection,
             ghost: model.failure_at_cursor().and_then(Ghost::new),
         });
@@ -150,24 +150,24 @@ pub fn Segments() -> Html {
 }
 
 fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
-    let layout = model.view.segment_layout;
-    let by_class = model.view.segments_by_class;
-    let paint = |by_class: bool| sends(model, Action::SetSegmentsByClass(by_class));
+    let layout = model.view.settings.segment_layout;
+    let by_class = model.view.settings.segments_by_class;
+    let paint = |by_class: bool| sends(model, Action::Set(Setting::SegmentsByClass(by_class)));
     let zoom = model.view.segment_zoom;
     let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).within(1.0, MOST_ZOOM)));
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
-                { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
-                { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
+                { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::Set(Setting::SegmentLayout(SegmentLayout::ToScale)))) }
+                { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::Set(Setting::SegmentLayout(SegmentLayout::Packed)))) }
             </div>
-            { menu("segment-order", "Sort by", &ORDERS, model.view.segment_order, {
+            { menu("segment-order", "Sort by", &ORDERS, model.view.settings.segment_order, {
                 let model = model.clone();
-                Callback::from(move |order| model.dispatch(Action::SetSegmentOrder(order)))
+                Callback::from(move |order| model.dispatch(Action::Set(Setting::SegmentOrder(order))))
             }) }
-            { menu("segment-group", "Group by", &GROUPS, model.view.segment_group, {
+            { menu("segment-group", "Group by", &GROUPS, model.view.settings.segment_group, {
                 let model = model.clone();
-                Callback::from(move |group| model.dispatch(Action::SetSegmentGroup(group)))
+                Callback::from(move |group| model.dispatch(Action::Set(Setting::SegmentGroup(group))))
             }) }
             <div class="choices" role="group" aria-label="Colours">
                 { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", !by_class, paint(false)) }

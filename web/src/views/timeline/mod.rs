@@ -59,7 +59,7 @@ pub fn Timeline() -> Html {
     let last_question = use_mut_ref(|| None::<TimelineQuery>);
     let last_fit = use_mut_ref(|| None::<Window>);
     let hovered = use_state_eq(|| None::<Hover>);
-    let fits_requested = model.view.fits_requested;
+    let fits_requested = model.view.settings.fits_requested;
     let fitted_requested = use_mut_ref(|| fits_requested);
     if fitted_requested.replace(fits_requested) != fits_requested {
         *last_fit.borrow_mut() = None;
@@ -106,7 +106,7 @@ pub fn Timeline() -> Html {
         bytes,
         top: view.bytes.map_or_else(|| fitting_height(whole_height).end, |bytes| bytes.end),
         rows: (plot.height * ratio).round() as u32,
-        color_by: if is_preview { ColorBy::Site } else { view.color_by },
+        color_by: if is_preview { ColorBy::Site } else { view.settings.color_by },
         filter: if is_preview { Vec::new() } else { view.filter.clone() },
         highlight: view.highlight.clone().filter(|_| !is_preview),
     };
@@ -182,7 +182,7 @@ pub fn Timeline() -> Html {
     // The picture is of more than what is in view, by as much as the screen is wide.
     let exact = use_answer((window.length() > 0.0).then(|| Query::Timeline(summary_query(view, view.axis, window))));
     let note = match (exact.as_deref(), timeline) {
-        _ if is_preview && view.color_by != ColorBy::Site => SITES_FOR_NOW.to_owned(),
+        _ if is_preview && view.settings.color_by != ColorBy::Site => SITES_FOR_NOW.to_owned(),
         // A preview's answer may be of more than what was asked for.
         (Some(Answer::Timeline(exact)), Some(drawn)) if !is_preview || exact.query.window == window => {
             toolbar::note(exact.allocations, drawn.detail)

@@ -116,7 +116,7 @@ pub fn summary_query(view: &View, axis: Axis, window: Window) -> TimelineQuery {
         bytes: Window { start: 0.0, end: 1.0 },
         rows: 1,
         // The colours, filter and highlight of the picture, whose classes the worker has at hand.
-        color_by: view.color_by,
+        color_by: view.settings.color_by,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
     }

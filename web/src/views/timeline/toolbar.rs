@@ -5,7 +5,7 @@ use trace::units::counted;
 use yew::prelude::*;
 
 use crate::hooks::{compare_steps, use_model, zoom_to_range};
-use crate::model::Action;
+use crate::model::{Action, Setting};
 use crate::views::controls::{ColorMenu, choice, sends};
 
 /// Properties of [`Toolbar`].
@@ -23,7 +23,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
-    let fit = |requested: bool| sends(&model, Action::SetFitsRequested(requested));
+    let fit = |requested: bool| sends(&model, Action::Set(Setting::FitsRequested(requested)));
     let zoom = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| zoom_to_range(&model))
@@ -35,7 +35,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             None => compare_steps(&model),
         })
     };
-    let (reserved, requested) = (!model.view.fits_requested, model.view.fits_requested);
+    let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
             <ColorMenu testid="timeline-color" />

@@ -1,0 +1,176 @@
+//! The settings of the views: what a person chooses about a picture, whatever the file.
+//!
+//! A row of the table is all that a setting needs to be set, restored by Back, carried by links and, if it says
+//! `remembered`, kept for the next file and the next visit.
+
+use super::Listing;
+use super::names::{COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of};
+use crate::{ColorBy, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
+
+/// Defines the settings. Each row has the setting's field and variant with its type and default; in links its key with the
+/// names of its values, of which a default may have none; and in words for people what it restores.
+macro_rules! settings {
+    ($(
+        $(#[$doc:meta])*
+        $field:ident: $variant:ident($type:ty) = $default:expr,
+        $key:literal = $names:expr, $words:literal $(, $remembered:ident)?;
+    )*) => {
+        /// The settings of the views.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        /// One setting with its value.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum Setting {
+            $($(#[$doc])* $variant($type),)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl Settings {
+            /// Sets one of them.
+            pub fn set(&mut self, setting: Setting) {
+                match setting {
+                    $(Setting::$variant(value) => self.$field = value,)*
+                }
+            }
+
+            /// Takes over those of others that are remembered.
+            pub fn remember(&mut self, others: &Self) {
+                $($(
+                    let $remembered = others.$field;
+                    self.$field = $remembered;
+                )?)*
+            }
+
+            /// Returns the parts of a link for those that differ from their defaults: key and value.
+            pub(super) fn parts(&self) -> Vec<(&'static str, &'static str)> {
+                let mut parts = Vec::new();
+                $(
+                    if self.$field != $default {
+                        parts.push(($key, name_of(&$names, &self.$field)));
+                    }
+                )*
+                parts
+            }
+
+            /// Sets the one with a key. Returns `None` and changes nothing if there is none, or the value is invalid.
+            pub(super) fn take(&mut self, key: &str, value: &str) -> Option<()> {
+                match key {
+                    $($key => self.$field = by_name(&$names, value)?,)*
+                    _ => return None,
+                }
+                Some(())
+            }
+        }
+
+        /// Each key with what it restores, in words for people.
+        pub(super) const WORDS: &[(&str, &str)] = &[$(($key, $words),)*];
+    };
+}
+
+settings! {
+    /// The moment whose memory is listed by line or class.
+    listing: Listing(Listing) = Listing::AtCursor,
+    "list" = LISTINGS, "the moment of the lists";
+
+    /// What colours represent.
+    color_by: ColorBy(ColorBy) = ColorBy::Site,
+    "color" = COLORS, "the colours", remembered;
+
+    /// The layout of the segment map.
+    segment_layout: SegmentLayout(SegmentLayout) = SegmentLayout::ToScale,
+    "seg" = LAYOUTS, "the layout of the segments", remembered;
+
+    /// What the lines of the range are ordered by.
+    range_order: RangeOrder(RangeOrder) = RangeOrder::Kept,
+    "order" = ORDERS, "the order of the lines";
+
+    /// Whether the timeline's height fits the requested memory, not the reserved memory.
+    fits_requested: FitsRequested(bool) = false,
+    "fit" = [(true, "requested")], "the height";
+
+    /// Whether steps are compared at their peaks, not at their ends.
+    compares_peaks: ComparesPeaks(bool) = false,
+    "peaks" = [(true, "1")], "the compared steps";
+
+    /// Whether the segment map has the colours of the timeline, not those of states.
+    segments_by_class: SegmentsByClass(bool) = false,
+    "segcolor" = [(true, "class")], "the colours of the segments", remembered;
+
+    /// Whether the flame graph grows from the innermost frame.
+    flame_bottom_up: FlameBottomUp(bool) = false,
+    "flame" = [(true, "up")], "the direction of the flame graph", remembered;
+
+    /// Whether the first level of the flame graph are categories.
+    flame_by_category: FlameByCategory(bool) = false,
+    "group" = [(true, "category")], "the categories of the flame graph", remembered;
+
+    /// Whether runs of library frames are folded in the flame graph and in stacks.
+    folds: Folds(bool) = true,
+    "internal" = [(false, "1")], "the folding of library frames", remembered;
+
+    /// Whether the flame graph is shown as a table.
+    flame_as_table: FlameAsTable(bool) = false,
+    "table" = [(true, "1")], "the flame table";
+
+    /// Whether the heatmap shows request sizes, not addresses.
+    heatmap_sizes: HeatmapSizes(bool) = false,
+    "heat" = [(true, "sizes")], "the mode of the heatmap", remembered;
+
+    /// Whether the flame graph of a growth shows what shrank too.
+    flame_differs: FlameDiffers(bool) = false,
+    "differs" = [(true, "1")], "the differences of the flame graph";
+
+    /// The order of the segments.
+    segment_order: SegmentOrder(SegmentOrder) = SegmentOrder::Address,
+    "segsort" = SEGMENT_ORDERS, "the order of the segments";
+
+    /// What the segments are grouped by.
+    segment_group: SegmentGroup(SegmentGroup) = SegmentGroup::None,
+    "seggroup" = SEGMENT_GROUPS, "the groups of the segments";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_are_written_and_read_again() {
+        assert_eq!(Settings::default().parts(), []);
+        let mut set = Settings::default();
+        for setting in [
+            Setting::ColorBy(ColorBy::Size),
+            Setting::Folds(false),
+            Setting::HeatmapSizes(true),
+            Setting::SegmentOrder(SegmentOrder::Free),
+        ] {
+            set.set(setting);
+        }
+        let parts = set.parts();
+        assert_eq!(parts, [("color", "size"), ("internal", "1"), ("heat", "sizes"), ("segsort", "free")]);
+        let mut read = Settings::default();
+        parts.iter().for_each(|(key, value)| read.take(key, value).unwrap());
+        assert_eq!(read, set);
+        for (key, value) in [("color", "mud"), ("internal", "0"), ("heat", ""), ("fog", "1")] {
+            assert_eq!(read.take(key, value), None, "{key}={value}");
+        }
+        assert_eq!(read, set, "what is invalid changes nothing");
+    }
+
+    #[test]
+    fn only_some_settings_are_remembered() {
+        let mut set = Settings::default();
+        set.set(Setting::ColorBy(ColorBy::Pool));
+        set.set(Setting::Listing(Listing::AtPeak));
+        let mut next = Settings::default();
+        next.remember(&set);
+        assert_eq!(next, Settings { color_by: ColorBy::Pool, ..Settings::default() });
+    }
+}
