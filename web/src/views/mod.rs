@@ -3,6 +3,7 @@
 pub mod category_rules;
 pub mod context_menu;
 pub mod controls;
+mod description;
 pub mod details;
 pub mod events;
 mod failed;
@@ -31,6 +32,7 @@ pub mod whatif;
 use query::link::{Side, Tab};
 use yew::prelude::*;
 
+use self::description::Description;
 use crate::browser::window;
 
 /// A view that fills the page.
@@ -41,17 +43,49 @@ pub struct TabView {
     pub title: &'static str,
     /// Renders the view.
     pub render: fn() -> Html,
+    /// What a screen reader hears of it.
+    description: Description,
 }
 
 /// All views, in the order of the tab bar.
 pub const TABS: [TabView; Tab::ALL.len()] = [
-    TabView { tab: Tab::Timeline, title: "Timeline", render: || html! { <timeline::Timeline /> } },
-    TabView { tab: Tab::Segments, title: "Segments", render: || html! { <segments::Segments /> } },
-    TabView { tab: Tab::Flame, title: "Flame", render: || html! { <flame::Flame /> } },
-    TabView { tab: Tab::Events, title: "Events", render: || html! { <events::Events /> } },
-    TabView { tab: Tab::Findings, title: "Findings", render: || html! { <findings::Findings /> } },
-    TabView { tab: Tab::Heatmap, title: "Heatmap", render: || html! { <heatmap::HeatmapView /> } },
-    TabView { tab: Tab::WhatIf, title: "What-if", render: || html! { <whatif::WhatIfView /> } },
+    TabView {
+        tab: Tab::Timeline,
+        title: "Timeline",
+        render: || html! { <timeline::Timeline /> },
+        description: timeline::DESCRIPTION,
+    },
+    TabView {
+        tab: Tab::Segments,
+        title: "Segments",
+        render: || html! { <segments::Segments /> },
+        description: segments::DESCRIPTION,
+    },
+    TabView { tab: Tab::Flame, title: "Flame", render: || html! { <flame::Flame /> }, description: flame::DESCRIPTION },
+    TabView {
+        tab: Tab::Events,
+        title: "Events",
+        render: || html! { <events::Events /> },
+        description: events::DESCRIPTION,
+    },
+    TabView {
+        tab: Tab::Findings,
+        title: "Findings",
+        render: || html! { <findings::Findings /> },
+        description: findings::DESCRIPTION,
+    },
+    TabView {
+        tab: Tab::Heatmap,
+        title: "Heatmap",
+        render: || html! { <heatmap::HeatmapView /> },
+        description: heatmap::DESCRIPTION,
+    },
+    TabView {
+        tab: Tab::WhatIf,
+        title: "What-if",
+        render: || html! { <whatif::WhatIfView /> },
+        description: Description::NONE,
+    },
 ];
 
 /// Returns the id of a view's panel.

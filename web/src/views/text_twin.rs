@@ -2,24 +2,20 @@
 
 use std::cmp::Reverse;
 
-use query::{
-    Answer, Axis, Classes, DeviceSummary, EventFilter, EventOrder, EventsQuery, Flame, FlameBox, FlameQuery,
-    HeatmapCell, HeatmapCellQuery, Query, StateQuery, Window,
-};
-use trace::totals::Totals;
-use trace::units::{Bytes, Count, Micros};
+use query::{Answer, Axis, Classes, DeviceSummary, Flame, FlameBox, Query, StateQuery, Window};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
+use super::TABS;
+use super::description::{Description, Known, Moment, ROWS};
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
-use crate::model::{Listing, Model, Selection, Tab, View};
+use crate::model::{Listing, Selection, Tab, View};
 use crate::views::details::{steps_query, steps_text};
-use crate::views::findings::ordered;
-use crate::views::heatmap::at_cursor;
 use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
-use crate::views::timeline::{summary_query, values_at, values_text};
+use crate::views::timeline::{values_at, values_text};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::counted;
 
@@ -27,9 +23,6 @@ use crate::widgets::format::counted;
 const REST_MS: i32 = 500;
 /// Milliseconds between updates of a followed session, which never rests.
 const FOLLOWED_MS: i32 = 5_000;
-/// Maximum number of rows of the table.
-const ROWS: usize = 12;
-
 /// The summary and the table.
 #[component]
 pub fn TextTwin() -> Html {
@@ -61,10 +54,12 @@ pub fn TextTwin() -> Html {
     let (axis, window, cursor) = *rested;
     let has_rested = window.length() > 0.0;
     let (tab, other) = (model.view.tab, model.view.split.map(|split| split.tab));
-    let asked = question(&model, tab, axis, window, cursor).filter(|_| has_rested);
+    let moment = Moment { axis, window, position: cursor };
+    let question = |tab: Tab| (description(tab).question)(&model, moment).filter(|_| has_rested);
+    let asked = question(tab);
     let is_asked = asked.is_some();
     let answer = use_exact_answer(asked);
-    let beside = other.and_then(|tab| question(&model, tab, axis, window, cursor)).filter(|_| has_rested);
+    let beside = other.and_then(question);
     let is_beside_asked = beside.is_some();
     let beside = use_exact_answer(beside);
     let state = use_exact_answer(has_rested.then_some(Query::State(StateQuery { position: cursor })));
@@ -79,8 +74,10 @@ pub fn TextTwin() -> Html {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
     };
-    let mut said = subject(&model, tab, answer.as_deref(), totals.as_ref());
-    said += &other.map(|tab| beside_text(subject(&model, tab, beside.as_deref(), totals.as_ref()))).unwrap_or_default();
+    let text =
+        |tab: Tab, answer: Option<&Answer>| (description(tab).text)(&model, Known { answer, totals: totals.as_ref() });
+    let mut said = text(tab, answer.as_deref());
+    said += &other.map(|tab| beside_text(text(tab, beside.as_deref()))).unwrap_or_default();
     said += &model.device().map(|device| whole(device, model.is_cut_off())).unwrap_or_default();
     if let Some(totals) = totals {
         said += &format!(
@@ -139,101 +136,14 @@ pub fn TextTwin() -> Html {
     }
 }
 
-/// Returns the question for the description of a tab; the totals at the cursor are asked for separately.
-fn question(model: &Model, tab: Tab, axis: Axis, window: Window, position: u32) -> Option<Query> {
-    let view = &model.view;
-    let filter = view.filter.clone();
-    match tab {
-        Tab::Timeline => Some(Query::Timeline(summary_query(view, axis, window))),
-        // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
-        Tab::Flame => Some(Query::Flame(FlameQuery {
-            position,
-            bottom_up: view.settings.flame_bottom_up,
-            folds: view.settings.folds,
-            by_category: view.settings.flame_by_category,
-            width: ROWS as f32,
-            filter,
-            ..FlameQuery::default()
-        })),
-        Tab::Events => Some(Query::Events(EventsQuery {
-            order: EventOrder::default(),
-            filter: EventFilter { actions: view.event_actions.clone(), terms: filter },
-            first: 0,
-            count: 0,
-            locate: position,
-        })),
-        // All addresses at the cursor.
-        Tab::Heatmap => Some(Query::HeatmapCell(HeatmapCellQuery {
-            window: Window { start: position.into(), end: f64::from(position) + 1.0 },
-            ..at_cursor(model)
-        })),
-        Tab::Segments | Tab::Findings | Tab::WhatIf => None,
-    }
+/// Returns the description of a tab.
+fn description(tab: Tab) -> Description {
+    TABS.iter().find(|view| view.tab == tab).map_or(Description::NONE, |view| view.description)
 }
 
 /// Introduces what the other one of two views shows; empty if there is nothing to say of it.
 fn beside_text(subject: String) -> String {
     if subject.is_empty() { subject } else { format!("Beside it: {subject}") }
-}
-
-/// Describes what the tab shows; empty until its answer arrives.
-fn subject(model: &ModelHandle, tab: Tab, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
-    match (tab, answer, totals) {
-        (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
-            let peak = timeline.position.first().zip(timeline.top.first());
-            peak.map(|(position, top)| {
-                format!(
-                    "Showing {}, {}. Peak: {} requested at event {}. ",
-                    span(timeline.query.axis, timeline.query.window),
-                    counted(timeline.allocations.into(), "allocation"),
-                    Bytes(*top),
-                    Count((*position).into()),
-                )
-            })
-            .unwrap_or_default()
-        }
-        (Tab::Segments, _, Some(totals)) => format!(
-            "Segment map: {}, {} cached in {}, largest contiguous block {}. ",
-            counted(totals.segments.into(), "segment"),
-            Bytes(totals.cached),
-            counted(totals.gaps.into(), "gap"),
-            Bytes(totals.largest_gap),
-        ),
-        (Tab::Flame, Some(Answer::Flame(flame)), _) => format!(
-            "Flame graph: {} in {} live at event {}. ",
-            Bytes(flame.total),
-            counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
-            Count(flame.query.position.into()),
-        ),
-        // The cursor of a job that is followed is at the newest event, whose row is the last one. More rows have come since.
-        (Tab::Events, Some(Answer::Events(events)), _) if model.live().is_some_and(|live| live.is_following) => {
-            format!("Events: row {}, the last. ", Count(events.located.map_or(0, |row| u64::from(row) + 1)))
-        }
-        (Tab::Events, Some(Answer::Events(events)), _) => format!(
-            "Events: row {} of {}. ",
-            Count(events.located.map_or(0, |row| u64::from(row) + 1)),
-            Count(events.total.into()),
-        ),
-        (Tab::Heatmap, Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))), _) => {
-            let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
-            let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.settings.heatmap_sizes);
-            let part = shown.map_or_else(String::new, |(shown, rows)| {
-                format!(
-                    "Showing {} of {} of addresses. ",
-                    Bytes(shown.length() as u64),
-                    Bytes(rows.all.length() as u64)
-                )
-            });
-            format!(
-                "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
-            )
-        }
-        (Tab::Findings, ..) => {
-            let count = ordered(model).len();
-            format!("{}. ", counted(count as u64, "finding"))
-        }
-        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap | Tab::WhatIf, ..) => String::new(),
-    }
 }
 
 /// Describes the overview: the whole trace, or what could be read of it, whatever part is shown.
@@ -331,21 +241,6 @@ fn range_text(range: (u32, u32), answer: Option<&Answer>) -> String {
     }
 }
 
-/// Describes a window.
-fn span(axis: Axis, window: Window) -> String {
-    match axis {
-        Axis::Time => {
-            let at = |us: f64| Micros(us.round() as i64).to_string();
-            format!("{} to {}", at(window.start), at(window.end))
-        }
-        Axis::Event => {
-            // An event is drawn from its own number on; before the first there is only the start of the trace.
-            let at = |event: f64| Count(event.max(0.0) as u64).to_string();
-            format!("events {} to {}", at(window.start.max(1.0)), at(window.end.ceil() - 1.0))
-        }
-    }
-}
-
 fn selection(model: &ModelHandle) -> String {
     match model.view.selection {
         Selection::None => String::new(),
@@ -354,16 +249,5 @@ fn selection(model: &ModelHandle) -> String {
         Selection::Line(_) => "Selected: call site.".to_owned(),
         Selection::Segment(address) => format!("Selected: segment at {address}."),
         Selection::Class(_) => "Selected: a group of the timeline.".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_in_words() {
-        assert_eq!(span(Axis::Time, Window { start: 0.0, end: 12_482_000.0 }), "0 µs to 12.482 s");
-        assert_eq!(span(Axis::Event, Window { start: 0.0, end: 1_004_222.0 }), "events 1 to 1,004,221");
     }
 }

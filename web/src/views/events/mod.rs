@@ -20,6 +20,7 @@ use row::{Row, Wish};
 use trace::units::{Count, counted};
 use yew::prelude::*;
 
+use super::description::Description;
 use crate::browser::{has_selected_text, use_size};
 use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
@@ -52,6 +53,30 @@ fn rows_of(filter: &EventFilter, order: EventOrder, first: u32, count: u32, loca
     }
     Query::Events(EventsQuery { filter, order, first, count, locate })
 }
+
+/// What a screen reader hears of the event list.
+pub const DESCRIPTION: Description = Description {
+    question: |model, moment| {
+        let (actions, terms) = (model.view.event_actions.clone(), model.view.filter.clone());
+        Some(Query::Events(EventsQuery {
+            filter: EventFilter { actions, terms },
+            order: EventOrder::default(),
+            first: 0,
+            count: 0,
+            locate: moment.position,
+        }))
+    },
+    text: |model, known| {
+        let Some(Answer::Events(events)) = known.answer else { return String::new() };
+        let row = Count(events.located.map_or(0, |row| u64::from(row) + 1));
+        // The cursor of a job that is followed is at the newest event, whose row is the last one. More rows have come since.
+        if model.live().is_some_and(|live| live.is_following) {
+            format!("Events: row {row}, the last. ")
+        } else {
+            format!("Events: row {row} of {}. ", Count(events.total.into()))
+        }
+    },
+};
 
 /// The events tab.
 #[component]

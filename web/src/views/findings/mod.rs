@@ -8,13 +8,14 @@ use query::finding::{Evidence, Finding, FindingCode, Severity};
 use sites::LineList;
 use yew::prelude::*;
 
+use super::description::Description;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Model, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::brief::Brief;
 use crate::widgets::empty::empty;
-use crate::widgets::format::unbroken;
+use crate::widgets::format::{counted, unbroken};
 
 /// Returns the class, the name and the picture of a severity.
 const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) {
@@ -94,6 +95,12 @@ fn show(model: &ModelHandle, finding: &Finding) -> Callback<MouseEvent> {
 
 const FILE_QUIET: &str = "No problems found: history is complete and consistent.";
 const LIVE_QUIET: &str = "No problems so far: no events were lost and no request failed.";
+
+/// What a screen reader hears of the findings.
+pub const DESCRIPTION: Description = Description {
+    question: |_, _| None,
+    text: |model, _| format!("{}. ", counted(ordered(model).len() as u64, "finding")),
+};
 
 /// The findings tab.
 #[component]

@@ -21,6 +21,7 @@ use table::FlameTable;
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
+use super::description::{Description, ROWS};
 use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model};
 use crate::model::{Action, Dialog, Listing, Selection, Setting};
 use crate::views::category_rules::category_rules_button;
@@ -33,6 +34,32 @@ use crate::widgets::stack_list::all;
 
 /// The width requested until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
+
+/// What a screen reader hears of the flame graph.
+pub const DESCRIPTION: Description = Description {
+    // As many pixels wide as the table has rows: boxes narrower than a pixel are left out.
+    question: |model, moment| {
+        let view = &model.view;
+        Some(Query::Flame(FlameQuery {
+            position: moment.position,
+            bottom_up: view.settings.flame_bottom_up,
+            folds: view.settings.folds,
+            by_category: view.settings.flame_by_category,
+            width: ROWS as f32,
+            filter: view.filter.clone(),
+            ..FlameQuery::default()
+        }))
+    },
+    text: |_, known| {
+        let Some(Answer::Flame(flame)) = known.answer else { return String::new() };
+        format!(
+            "Flame graph: {} in {} live at event {}. ",
+            Bytes(flame.total),
+            counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
+            Count(flame.query.position.into()),
+        )
+    },
+};
 
 /// The flame tab.
 #[component]

@@ -11,18 +11,21 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use query::{Answer, Axis, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
+use query::{Answer, Axis, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapQuery, HeatmapRows, Query, Window};
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use self::ghost::Ghost;
 use self::lens::{Lens, LensRows};
 use self::picture::{HeatmapPicture, Scene};
 use self::pointer::PointerHandler;
+
 pub use self::pointer::{at_cursor, move_rows, open_cell, zoom_rows};
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
+use super::description::Description;
 use super::range_button::{self, RangeButton};
 use super::status::no_history;
 use super::timeline::gesture::{Gesture, PlotArea};
@@ -37,6 +40,26 @@ use crate::render::scale::pan;
 
 /// The height of a row of addresses in pixels.
 const ROW: f64 = 2.0;
+
+/// What a screen reader hears of the heatmap.
+pub const DESCRIPTION: Description = Description {
+    // All addresses at the cursor.
+    question: |model, moment| {
+        let window = Window { start: moment.position.into(), end: f64::from(moment.position) + 1.0 };
+        Some(Query::HeatmapCell(HeatmapCellQuery { window, ..at_cursor(model) }))
+    },
+    text: |model, known| {
+        let Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))) = known.answer else { return String::new() };
+        let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
+        let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.settings.heatmap_sizes);
+        let part = shown.map_or_else(String::new, |(shown, rows)| {
+            format!("Showing {} of {} of addresses. ", Bytes(shown.length() as u64), Bytes(rows.all.length() as u64))
+        });
+        format!(
+            "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
+        )
+    },
+};
 
 /// The heatmap tab.
 #[component]

@@ -25,6 +25,7 @@ use self::strip::Strip;
 use self::tooltip::Tooltip;
 use self::walk::Toward;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
+use super::description::Description;
 use crate::browser::Listener;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Setting, Subject};
@@ -54,6 +55,21 @@ fn around(scroll: f64, height: f64) -> Window {
     let first = (scroll / step).floor();
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
+
+/// What a screen reader hears of the segment map.
+pub const DESCRIPTION: Description = Description {
+    question: |_, _| None,
+    text: |_, known| {
+        let Some(totals) = known.totals else { return String::new() };
+        format!(
+            "Segment map: {}, {} cached in {}, largest contiguous block {}. ",
+            counted(totals.segments.into(), "segment"),
+            Bytes(totals.cached),
+            counted(totals.gaps.into(), "gap"),
+            Bytes(totals.largest_gap),
+        )
+    },
+};
 
 /// The segment map.
 #[component]

@@ -24,6 +24,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use query::{Answer, ColorBy, Query, TimelineQuery, Window};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use self::curves::CurvePanel;
@@ -36,11 +37,11 @@ pub use self::listen::{drag_kind, is_on_button, wheel_of};
 use self::marked::{drawn_failure, failures, use_marks};
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
-pub use self::question::summary_query;
-use self::question::{Lens, fitting_height, largest_in_view, on_grid};
+use self::question::{Lens, fitting_height, largest_in_view, on_grid, summary_query};
 use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
+use super::description::{Description, window_text};
 use super::losses;
 use super::range_button::{self, RangeButton};
 use super::status::no_history;
@@ -48,6 +49,26 @@ use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
 use crate::views::whatif::{RunLines, use_lines_over};
+use crate::widgets::format::counted;
+
+/// What a screen reader hears of the timeline.
+pub const DESCRIPTION: Description = Description {
+    question: |model, moment| Some(Query::Timeline(summary_query(&model.view, moment.axis, moment.window))),
+    text: |_, known| {
+        let Some(Answer::Timeline(timeline)) = known.answer else { return String::new() };
+        let peak = timeline.position.first().zip(timeline.top.first());
+        peak.map(|(position, top)| {
+            format!(
+                "Showing {}, {}. Peak: {} requested at event {}. ",
+                window_text(timeline.query.axis, timeline.query.window),
+                counted(timeline.allocations.into(), "allocation"),
+                Bytes(*top),
+                Count((*position).into()),
+            )
+        })
+        .unwrap_or_default()
+    },
+};
 
 /// The timeline tab.
 #[component]
