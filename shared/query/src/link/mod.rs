@@ -31,7 +31,7 @@ pub use names::{column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
-pub use settings::{Setting, Settings};
+pub use settings::{Setting, Settings, Tab};
 pub use split::{Side, Split};
 
 use crate::{Axis, EventColumn, EventOrder, HeatmapPart, Measure, Transform, Window};
@@ -40,45 +40,6 @@ use trace::units::Address;
 /// The version that [`Link`]'s `Display` writes. To make version N + 1, append to [`upgrade::STEPS`] the function that
 /// turns the parts of a link of version N into those of the next one, and keep links of N in the golden file.
 pub const VERSION: u32 = 1;
-
-/// The view that fills the page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Tab {
-    /// The stacked allocations over time.
-    #[default]
-    Timeline,
-    /// The segments and their blocks at the cursor.
-    Segments,
-    /// The active allocations at the cursor, by stack.
-    Flame,
-    /// The list of events.
-    Events,
-    /// The findings.
-    Findings,
-    /// The fragmentation over time.
-    Heatmap,
-    /// The requests under other settings.
-    WhatIf,
-}
-
-impl Tab {
-    /// The tabs in the order of the page.
-    pub const ALL: [Self; 7] =
-        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap, Self::WhatIf];
-
-    /// Returns the tab's name in links and test ids.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeline => "timeline",
-            Self::Segments => "segments",
-            Self::Flame => "flame",
-            Self::Events => "events",
-            Self::Findings => "findings",
-            Self::Heatmap => "heatmap",
-            Self::WhatIf => "whatif",
-        }
-    }
-}
 
 /// The selection, which all views share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

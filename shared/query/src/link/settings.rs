@@ -1,4 +1,4 @@
-//! The settings of the views: what a person chooses about a picture, whatever the file.
+//! The tabs of the page and the settings of its views: what a person chooses, whatever the file.
 //!
 //! A row of the table is all that a setting needs to be set, restored by Back, carried by links and, if it says
 //! `remembered`, kept for the next file and the next visit.
@@ -6,6 +6,45 @@
 use super::Listing;
 use super::names::{COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of};
 use crate::{ColorBy, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
+
+/// The view that fills the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tab {
+    /// The stacked allocations over time.
+    #[default]
+    Timeline,
+    /// The segments and their blocks at the cursor.
+    Segments,
+    /// The active allocations at the cursor, by stack.
+    Flame,
+    /// The list of events.
+    Events,
+    /// The findings.
+    Findings,
+    /// The fragmentation over time.
+    Heatmap,
+    /// The requests under other settings.
+    WhatIf,
+}
+
+impl Tab {
+    /// The tabs in the order of the page.
+    pub const ALL: [Self; 7] =
+        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap, Self::WhatIf];
+
+    /// Returns the tab's name in links and test ids.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Segments => "segments",
+            Self::Flame => "flame",
+            Self::Events => "events",
+            Self::Findings => "findings",
+            Self::Heatmap => "heatmap",
+            Self::WhatIf => "whatif",
+        }
+    }
+}
 
 /// Defines the settings. Each row has the setting's field and variant with its type and default; in links its key with the
 /// names of its values, of which a default may have none; and in words for people what it restores.
