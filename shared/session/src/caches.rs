@@ -9,7 +9,9 @@ use std::fmt;
 use rustc_hash::FxHashMap;
 
 /// Something that was built for a question, and can be built again.
-pub(super) trait Cache: Any + fmt::Debug {
+///
+/// It is no `Debug`: the table of this trait would keep the formatting of every index in the page's engine.
+pub(super) trait Cache: Any {
     /// Returns the approximate memory use in bytes; 0 for what is small whatever the trace.
     fn bytes(&self) -> usize;
 
@@ -18,9 +20,15 @@ pub(super) trait Cache: Any + fmt::Debug {
 }
 
 /// The caches of one device.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Caches {
     kept: FxHashMap<TypeId, Box<dyn Cache>>,
+}
+
+impl fmt::Debug for Caches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caches").field("kept", &self.kept.len()).finish()
+    }
 }
 
 impl Caches {

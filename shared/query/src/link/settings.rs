@@ -109,6 +109,16 @@ macro_rules! settings {
             }
         }
 
+        #[cfg(test)]
+        impl Setting {
+            /// Returns every setting with each of its values that has a name.
+            pub(super) fn all() -> Vec<Self> {
+                let mut all = Vec::new();
+                $(all.extend($names.iter().map(|(value, _)| Self::$variant(*value)));)*
+                all
+            }
+        }
+
         /// Each key with what it restores, in words for people.
         pub(super) const WORDS: &[(&str, &str)] = &[$(($key, $words),)*];
     };

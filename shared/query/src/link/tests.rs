@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::names::{AXES, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS};
+use super::names::AXES;
 use super::parse::{UNKNOWN, window};
 use super::*;
 use trace::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
@@ -205,17 +205,11 @@ fn links() -> impl Strategy<Value = Link> {
     let whose = (prop::option::of(".{0,20}"), prop::option::of(hash), prop::option::of("[a-z2-7]{26}"));
     let place = (any::<u32>(), prop::sample::select(&Tab::ALL), prop::sample::select(&AXES), windows(), windows());
     let marked = (prop::option::of(any::<u32>()), selections(), prop::option::of(range()), prop::option::of(steps));
-    let named = (
-        prop::sample::select(&ORDERS),
-        prop::sample::select(&LISTINGS),
-        prop::sample::select(&COLORS),
-        prop::sample::select(&LAYOUTS),
-        prop::sample::subsequence(&Measure::ALL, 0..5),
-    );
+    let set = prop::sample::subsequence(Setting::all(), 0..Setting::all().len());
+    let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
     let typed = (terms(), prop::option::of("\\PC{1,12}"), terms());
     let segment_zoom = prop::option::of((1_000_u32..=4_096_000).prop_map(|zoom| zoom as f32 / 1e3));
     let zooms = (segment_zoom, prop::collection::vec(any::<u32>(), 0..6), parts(), windows(), pins());
-    let flags = prop::array::uniform8(any::<bool>());
     let split = (prop::sample::select(&Tab::ALL), prop::sample::select(&Side::ALL), Split::LEAST..=Split::MOST)
         .prop_map(|(tab, side, percent)| Split { tab, side, percent });
     let order = (prop::sample::select(&EventColumn::ALL), any::<bool>())
@@ -224,43 +218,12 @@ fn links() -> impl Strategy<Value = Link> {
     let zooms = (zooms, prop::option::of(split), order, hidden);
     let transform = (0..8_usize, prop::collection::vec(any::<u32>(), 1..4))
         .prop_map(|(kind, path)| Transform::of(kind, &path).expect("a transform"));
-    let flame = (
-        prop::collection::vec(transform, 0..4),
-        prop::option::of(any::<(u32, bool)>()),
-        any::<bool>(),
-        prop::sample::select(&SEGMENT_ORDERS),
-        prop::sample::select(&SEGMENT_GROUPS),
-    );
-    let all = (whose, place, marked, named, typed, zooms, flags, flame);
-    all.prop_map(|(whose, place, marked, named, typed, zooms, flags, flame)| {
+    let flame = (prop::collection::vec(transform, 0..4), prop::option::of(any::<(u32, bool)>()));
+    let all = (whose, place, marked, set, curves, typed, zooms, flame);
+    all.prop_map(|(whose, place, marked, set, curves, typed, zooms, flame)| {
         let (zooms, split, event_order, hidden_columns) = zooms;
-        let [
-            fits_requested,
-            compares_peaks,
-            segments_by_class,
-            flame_bottom_up,
-            flame_by_category,
-            folds,
-            table,
-            sizes,
-        ] = flags;
-        let settings = Settings {
-            fits_requested,
-            range_order: named.0.0,
-            compares_peaks,
-            listing: named.1.0,
-            color_by: named.2.0,
-            segment_layout: named.3.0,
-            segments_by_class,
-            flame_bottom_up,
-            flame_by_category,
-            folds,
-            flame_as_table: table,
-            heatmap_sizes: sizes,
-            flame_differs: flame.2,
-            segment_order: flame.3.0,
-            segment_group: flame.4.0,
-        };
+        let mut settings = Settings::default();
+        set.into_iter().for_each(|setting| settings.set(setting));
         Link {
             file: whose.0,
             hash: whose.1,
@@ -277,7 +240,7 @@ fn links() -> impl Strategy<Value = Link> {
             compared: marked.3,
             filter: typed.0,
             highlight: typed.1,
-            curves: named.4,
+            curves,
             segment_zoom: zooms.0,
             flame_zoom: zooms.1,
             actions: typed.2,
