@@ -7,9 +7,8 @@ import { violations } from './axe.mjs';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
 import { share, sharedRecording, startFront } from './sharing.mjs';
-import { at, goTo, movesFrom, openSample, press, says, status, text, until } from './workbench.mjs';
+import { at, goTo, movesFrom, openSample, press, says, status, tabs, text, until } from './workbench.mjs';
 
-const TABS = ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'Heatmap', 'What-if'];
 const WIDE = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844, touch: true };
 
@@ -32,7 +31,7 @@ for (const [name, size] of [['a wide page', WIDE], ['a phone', PHONE]]) {
       await at(page, 'close-failed').click();
       await openSample(page);
       await at(page, 'text-twin').waitFor({ state: 'attached' });
-      for (const tab of TABS) {
+      for (const tab of await tabs(page)) {
         await goTo(page, tab);
         await until('the view has come', () => page.tab.getByRole('tabpanel').evaluate((view) => view.childElementCount));
         await isSound(page, tab);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openPage, pageUrl } from './page.mjs';
-import { address, addressSays, at, goTo, openSample, press, standsAt, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, openSample, press, standsAt, tabs, until } from './workbench.mjs';
 
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 
@@ -210,7 +210,7 @@ test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
   };
   await turn('the start page', at(page, 'start'));
   await openSample(page);
-  for (const name of ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'Heatmap', 'What-if']) {
+  for (const name of await tabs(page)) {
     await goTo(page, name);
     await turn(name, page.tab.locator('[role="tabpanel"]'));
   }

@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { fingersOf, tooSmall, unreachable } from './touch.mjs';
-import { address, addressSays, at, goTo, openSample, press, status, text, tip, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, openSample, press, status, tabs, text, tip, until } from './workbench.mjs';
 
-const TABS = ['Timeline', 'Segments', 'Flame', 'Events', 'Findings', 'Heatmap', 'What-if'];
 const PHONE = { width: 390, height: 844, touch: true };
 
 /** Returns what sticks out of the page at its right side, as `class (right edge)`. */
@@ -49,7 +48,7 @@ for (const theme of ['light', 'dark']) {
     assert.deepEqual(await outside(page), [], 'the start page');
     await page.screenshot(`narrow-start-${theme}`);
     await openSample(page);
-    for (const tab of TABS) {
+    for (const tab of await tabs(page)) {
       await goTo(page, tab);
       assert.deepEqual(await outside(page), [], tab);
       await isAbove(page, page.tab.getByRole('tabpanel'), at(page, 'sheet-handle'));
@@ -249,7 +248,7 @@ test('a finger hits everything', async (t) => {
   const page = await openPage(t, PHONE);
   assert.deepEqual(await tooSmall(page), [], 'the start page');
   await openSample(page);
-  for (const tab of TABS) {
+  for (const tab of await tabs(page)) {
     await goTo(page, tab);
     assert.deepEqual(await tooSmall(page), [], tab);
   }
@@ -330,7 +329,7 @@ for (const [width, height] of [[720, 450], [512, 350], [844, 390]]) {
     assert.deepEqual(await unreachable(page), [], 'the start page');
     assert.deepEqual(await outside(page), [], 'the start page');
     await openSample(page);
-    for (const tab of TABS) {
+    for (const tab of await tabs(page)) {
       await goTo(page, tab);
       assert.deepEqual(await outside(page), [], tab);
       assert.deepEqual(await unreachable(page), [], tab);

@@ -102,6 +102,13 @@ export function addressSays(page, name, value) {
   return until(`${name}=${value} in the address bar`, async () => (await address(page)).get(name), (now) => now === value);
 }
 
+/** Returns the titles of all tabs, in the order of the page. */
+export async function tabs(page) {
+  const all = page.tab.locator('[role=tab][data-testid^="tab-"]');
+  await all.first().waitFor();
+  return all.evaluateAll((buttons) => buttons.map((button) => button.firstChild.textContent));
+}
+
 /** Goes to a tab by its button. */
 export async function goTo(page, name) {
   const tab = page.tab.getByRole('tab', { name: new RegExp(name, 'i') });
