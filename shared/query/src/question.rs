@@ -28,9 +28,6 @@ pub trait Question: Clone + fmt::Debug + PartialEq {
 
 /// A question that is listed in the table. The table implements it.
 pub trait Registered: Question + Into<Query> {
-    /// Returns the answer to a question of this type; `None` if `answer` is a refusal, or answers another type.
-    fn answer_in(answer: &Answer) -> Option<&Self::Answer>;
-
     /// Returns the answer to a question of this type, or the sentence for the user with which it was refused.
     fn answer_of(answer: Answer) -> Result<Self::Answer, String>;
 
@@ -72,13 +69,6 @@ macro_rules! define_questions {
             }
 
             impl Registered for $question {
-                fn answer_in(answer: &Answer) -> Option<&Self::Answer> {
-                    match answer {
-                        Answer::$name(answer) => Some(answer),
-                        _ => None,
-                    }
-                }
-
                 fn answer_of(answer: Answer) -> Result<Self::Answer, String> {
                     match answer {
                         Answer::$name(answer) => Ok(answer),

@@ -29,7 +29,7 @@ const PAD_PX: f64 = 4.0;
 #[derive(PartialEq, Properties)]
 pub struct FlameCanvasProps {
     /// An [`Answer::Flame`].
-    pub answer: Rc<Answer>,
+    pub answer: Option<Rc<Answer>>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
     /// The boxes of the selected stack, from the root, to be outlined.
@@ -88,9 +88,9 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             chosen,
             props.marked.clone(),
         );
-        let drawn = (Rc::as_ptr(&answer).addr(), Rc::as_ptr(&palette).addr());
+        let drawn = (answer.as_ref().map(|answer| Rc::as_ptr(answer).addr()), Rc::as_ptr(&palette).addr());
         use_effect_with((state, drawn), move |((_, _, scroll, hover, chosen, marked), _)| {
-            let Answer::Flame(flame) = &*answer else { return };
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return };
             let Some(canvas) = canvas.cast::<HtmlCanvasElement>() else { return };
             let scroll = f64::from_bits(*scroll);
             let view = View { width, height, scroll, content, upwards, hover: *hover, chosen: *chosen, marked };
@@ -101,7 +101,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let pick = {
         let (canvas, answer, tree, scrolled) = (canvas.clone(), answer.clone(), tree.clone(), scrolled.clone());
         move |(x, y): (i32, i32)| -> Option<(usize, f64, f64)> {
-            let Answer::Flame(flame) = &*answer else { return None };
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return None };
             let bounds = canvas.cast::<Element>()?.get_bounding_client_rect();
             let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
             if width <= 0.0 || y < 0.0 {
@@ -115,7 +115,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let find = {
         let (pick, answer, tree) = (pick.clone(), answer.clone(), props.tree.clone());
         Rc::new(move |at: (i32, i32)| {
-            let Answer::Flame(flame) = &*answer else { return None };
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return None };
             let (found, ..) = pick(at)?;
             let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
             // Transforms apply to the callees, and the paths of callers don't lead to boxes among those.
@@ -144,7 +144,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         let (answer, tree, model) = (answer.clone(), tree, model.clone());
         let (on_pick, on_choose, scroller) = (props.on_pick.clone(), props.on_choose.clone(), scroller.clone());
         Callback::from(move |event: KeyboardEvent| {
-            let Answer::Flame(flame) = &*answer else { return };
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return };
             if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
                 return;
             }
@@ -190,8 +190,8 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         })
     };
 
-    let tip = hover.and_then(|(i, x, y)| match &*answer {
-        Answer::Flame(flame) => {
+    let tip = hover.and_then(|(i, x, y)| match answer.as_deref() {
+        Some(Answer::Flame(flame)) => {
             flame.boxes.get(i).cloned().map(|flame_box| (flame_box, flame.total, flame.query.differs, x, y))
         }
         _ => None,

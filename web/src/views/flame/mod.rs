@@ -185,7 +185,7 @@ pub fn Flame() -> Html {
         ),
         Some(Answer::Flame(_)) => {
             let part = |answer: Option<&Rc<Answer>>, tree: &Rc<Tree>, upwards: bool| {
-                let answer = answer.map_or_else(|| Rc::new(Answer::Partner(None)), Rc::clone);
+                let answer = answer.cloned();
                 let (tree, on_width) = (Rc::clone(tree), on_width.clone());
                 let (on_pick, on_choose, chosen, marked) = match upwards {
                     true => (on_caller.clone(), on_choose_caller.clone(), chosen_caller, Vec::new()),

@@ -58,7 +58,7 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
 #[derive(PartialEq, Properties)]
 pub struct FlameTableProps {
     /// An [`Answer::Flame`].
-    pub answer: Rc<Answer>,
+    pub answer: Option<Rc<Answer>>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
     /// Called with the index of the chosen box (double click or Enter).
@@ -73,12 +73,12 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     let toggled = use_state_eq(HashSet::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);
-    let boxes: &[FlameBox] = match &*props.answer {
-        Answer::Flame(flame) => &flame.boxes,
+    let boxes: &[FlameBox] = match props.answer.as_deref() {
+        Some(Answer::Flame(flame)) => &flame.boxes,
         _ => &[],
     };
-    let (total, differs) = match &*props.answer {
-        Answer::Flame(flame) => (flame.total, flame.query.differs),
+    let (total, differs) = match props.answer.as_deref() {
+        Some(Answer::Flame(flame)) => (flame.total, flame.query.differs),
         _ => (0, false),
     };
     let rows = Rc::new(visible_rows(boxes, &props.tree, &toggled));
