@@ -115,3 +115,26 @@ fn each_step_of_a_session_is_one_line_without_secrets_or_control_characters() {
         assert!(!text.contains(secret), "{secret:?} in {text}");
     }
 }
+
+#[test]
+fn two_threads_that_save_the_catalogue_do_not_disturb_each_other() {
+    let store = Arc::new(SegmentStore::in_memory(1 << 20));
+    let sessions = sessions(&store);
+    sessions.load().unwrap();
+    let log = Log::default();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let writer = log.clone();
+            let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+            scope.spawn(|| {
+                tracing::subscriber::with_default(subscriber, || {
+                    for _ in 0..500 {
+                        sessions.outdate_catalogue();
+                        sessions.save_catalogue_now();
+                    }
+                });
+            });
+        }
+    });
+    assert_eq!(String::from_utf8(log.0.lock().unwrap().clone()).unwrap(), "");
+}

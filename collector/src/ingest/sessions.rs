@@ -10,6 +10,7 @@ use trace::limits::{ServerLimits, WireLimits};
 
 use super::memory::Memory;
 use super::retention_clock::RetentionClock;
+use super::session::lock;
 use super::view::View;
 use super::writer::describe;
 use super::{Counters, IngestError, Retention, Session};
@@ -48,6 +49,8 @@ pub struct Sessions {
     /// Whether everything that is stored was looked through.
     is_loaded: AtomicBool,
     clock: BriefLock<(RetentionClock, Instant)>,
+    /// Held by whoever saves the catalogue, so that an earlier one never replaces a later one.
+    saving: Mutex<()>,
     /// What was in the catalogue when it was saved last, in short, and when that was.
     saved: BriefLock<Option<(u64, Instant)>>,
     stop: watch::Sender<bool>,
@@ -85,6 +88,7 @@ impl Sessions {
             wants_sweep: Notify::new(),
             is_loaded: AtomicBool::new(false),
             clock: BriefLock::new((clock, Instant::now())),
+            saving: Mutex::new(()),
             saved: BriefLock::new(None),
             stop: watch::Sender::new(false),
         })
@@ -242,6 +246,7 @@ impl Sessions {
         if !self.is_loaded() {
             return;
         }
+        let _saving = lock(&self.saving);
         let sessions = self.all();
         let closed = sessions.iter().filter(|session| !session.is_connected());
         let records = closed
