@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{is_release, target, variable, web_target, workspace};
+use crate::{is_published, is_release, target, variable, web_target, workspace};
 
 /// Variables of the outer cargo that the inner one must still see: where its cache is, how it reaches the network, and
 /// how many jobs it may run.
@@ -29,13 +29,19 @@ pub(crate) struct Group {
     pub(crate) modules: &'static [Module],
     /// The release profile.
     profile: &'static str,
+    /// The profile of what users install.
+    published_profile: &'static str,
     /// Flags for the compiler.
     flags: &'static [&'static str],
 }
 
 /// Draws. Compiled for size.
-pub(crate) const PAGE: Group =
-    Group { modules: &[Module { package: "web", name: "page" }], profile: "page", flags: &[] };
+pub(crate) const PAGE: Group = Group {
+    modules: &[Module { package: "web", name: "page" }],
+    profile: "page",
+    published_profile: "published-page",
+    flags: &[],
+};
 
 /// What runs in workers: the engine reads and answers, and what-if runs a trace's requests again. Compiled for speed, with
 /// 128-bit SIMD: Chrome 91, Firefox 89 and Safari 16.4 were the first with it. (Bulk memory operations are on by default:
@@ -43,12 +49,17 @@ pub(crate) const PAGE: Group =
 pub(crate) const WORKERS: Group = Group {
     modules: &[Module { package: "engine", name: "engine" }, Module { package: "whatif-worker", name: "whatif" }],
     profile: "workers",
+    published_profile: "workers",
     flags: &["-C", "target-feature=+simd128"],
 };
 
 /// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`, with `_` for `-`.
 pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
-    let profile = if is_release()? { group.profile } else { "web-dev" };
+    let profile = match (is_release()?, is_published()?) {
+        (false, _) => "web-dev",
+        (true, false) => group.profile,
+        (true, true) => group.published_profile,
+    };
     let folder = web_target()?;
 
     let mut cargo = Command::new(variable("CARGO")?);

@@ -1,7 +1,7 @@
 //! Builds the page and embeds it, so that `cargo run` is all that a user types.
 //!
 //! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
-//! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
+//! `VRAMSCOPE_PAGE=published` makes a release build's page as users install it; `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
 
 mod compile;
 mod embed;
@@ -17,6 +17,9 @@ use anyhow::{Context, Result, anyhow};
 
 /// Says where the page comes from.
 const PAGE_VARIABLE: &str = "VRAMSCOPE_PAGE";
+
+/// Its value for the page as users install it.
+const PUBLISHED: &str = "published";
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed={PAGE_VARIABLE}");
@@ -34,7 +37,7 @@ fn run() -> Result<()> {
     let out = PathBuf::from(variable("OUT_DIR")?);
     let dist = match std::env::var(PAGE_VARIABLE) {
         Ok(choice) if choice == "skip" => None,
-        Ok(choice) if !choice.is_empty() => {
+        Ok(choice) if !choice.is_empty() && choice != PUBLISHED => {
             let folder = Path::new(&choice).canonicalize().with_context(|| format!("{PAGE_VARIABLE}={choice}"))?;
             println!("cargo::rerun-if-changed={}", folder.display());
             Some(folder)
@@ -54,9 +57,9 @@ fn is_release() -> Result<bool> {
     Ok(variable("PROFILE")? == "release")
 }
 
-/// Returns whether this is the program as users install it: the profile `wheel`, the only one that is compiled for size.
+/// Returns whether the page is to be as users install it. They have the profile `wheel`, the only one that is compiled for size.
 fn is_published() -> Result<bool> {
-    Ok(variable("OPT_LEVEL")? == "s")
+    Ok(variable("OPT_LEVEL")? == "s" || std::env::var(PAGE_VARIABLE).is_ok_and(|choice| choice == PUBLISHED))
 }
 
 /// Returns the folder that holds everything about the page that outlives one build: a target folder of its own, since
