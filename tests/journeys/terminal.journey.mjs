@@ -52,11 +52,13 @@ test('one address shows every process of a job as it appears', async (t) => {
   await page.reach('ready');
   await until('the first is shown', () => page.tab.title(), (title) => title.startsWith('rank A'));
   startJobIn(t, { ...env, VRAMSCOPE_JOB: 'another' }, server.url, 'transformer', '--steps', '3', '--name', 'stranger');
-  startJobIn(t, env, server.url, 'transformer', '--steps', '2000', '--rate', '500', '--name', 'rank B');
   await first.ended;
   await at(page, 'file-menu').click();
-  await until('both are listed', async () => (await page.tab.getByTestId('file-row').allInnerTexts()).join(' '),
-    (rows) => rows.includes('rank A') && rows.includes('rank B'));
+  const rows = async () => (await page.tab.getByTestId('file-row').allInnerTexts()).join(' ');
+  await until('the first has ended', rows, (rows) => rows.includes('ended'));
+  // Also one that begins when all others have ended.
+  startJobIn(t, env, server.url, 'transformer', '--steps', '2000', '--rate', '500', '--name', 'rank B');
+  await until('both are listed', rows, (rows) => rows.includes('rank A') && rows.includes('rank B'));
   assert.ok(!(await page.tab.getByTestId('file-row').allInnerTexts()).join(' ').includes('stranger'));
   assert.match(await page.tab.title(), /^rank A/, 'a new process does not take the place of the one that is looked at');
   await page.screenshot('terminal-job');

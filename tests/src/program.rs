@@ -42,7 +42,9 @@ pub fn cargo() -> Command {
 /// Builds the program in the profile of the tests themselves.
 fn build() -> Result<PathBuf> {
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--package", "vramscope"]);
+    // Of the whole workspace and beside a test, so that Cargo selects the features that the tests were built with: with others it
+    // would build most crates again, which takes minutes.
+    cargo.args(["build", "--quiet", "--workspace", "--bin", "vramscope", "--test", "guide"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -31,6 +31,8 @@ const ID_CHARS: usize = 64;
 const EVERY_MS: i32 = 1_000;
 /// Number of requests without a session, half a minute, after which the page says more than that it waits.
 const MOST_WAITS: u32 = 30;
+/// Number of looks, a minute, at a job whose known sessions have all ended. Another of its processes may begin only then.
+const LOOKS_AFTER_END: u32 = 60;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
 
@@ -75,6 +77,7 @@ pub fn open_named(model: &ModelHandle) {
             seen: RefCell::default(),
             timer: RefCell::default(),
             waited: Cell::default(),
+            ended: Cell::default(),
         };
         let job = Rc::new(job);
         WATCHED.set(Some(Rc::clone(&job)));
@@ -126,17 +129,19 @@ struct Job {
     timer: RefCell<Option<Timeout>>,
     /// How often the server was asked.
     waited: Cell<u32>,
+    /// How often in a row all sessions had ended.
+    ended: Cell<u32>,
 }
 
-/// Opens the new sessions of a job, and looks again until all have ended.
+/// Opens the new sessions of a job, and looks again until all have ended and [`LOOKS_AFTER_END`] more looks found no other.
 fn look(job: Rc<Job>) {
     spawn_local(async move {
-        let mut is_over = false;
         if let Ok(answer) = server::get("sessions").await {
             let mut found: Vec<_> =
                 answer.list("sessions").into_iter().filter(|session| session.text("job") == job.name).collect();
             found.sort_by_key(|session| session.number("rank").map_or(0, |rank| rank as u32));
-            is_over = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
+            let have_ended = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
+            job.ended.set(if have_ended { job.ended.get() + 1 } else { 0 });
             let is_first = job.seen.borrow().is_empty();
             let mut first: Option<FileKey> = None;
             if is_first {
@@ -170,7 +175,7 @@ fn look(job: Rc<Job>) {
                 job.name
             )));
         }
-        if !is_over {
+        if job.ended.get() <= LOOKS_AFTER_END {
             let next = Rc::clone(&job);
             *job.timer.borrow_mut() = Some(Timeout::new(EVERY_MS, move || look(next)));
         }
