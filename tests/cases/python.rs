@@ -54,7 +54,7 @@ fn pytorch_allocates_through_the_library() -> Result<()> {
         .current_dir(workspace("collector/python/tests"))
         .args(["-m", "unittest", "-v", "test_allocator"])
         .env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?)
-        .env("VRAMSCOPE_PROGRAM", built("vramscope", "vramscope")?)
+        .env("VRAMSCOPE_PROGRAM", program::path()?)
         .output()
         .context("starting Python")?;
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,8 @@
 //! Builds the page and embeds it, so that `cargo run` is all that a user types.
 //!
 //! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
-//! `VRAMSCOPE_PAGE=published` makes a release build's page as users install it; `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
+//! `VRAMSCOPE_PAGE=published` makes a release build's page as users install it;
+//! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
 
 mod compile;
 mod embed;
@@ -57,7 +58,8 @@ fn is_release() -> Result<bool> {
     Ok(variable("PROFILE")? == "release")
 }
 
-/// Returns whether the page is to be as users install it. They have the profile `wheel`, the only one that is compiled for size.
+/// Returns whether the page is to be as users install it: in the profile `wheel`, the only one that is compiled for size, and
+/// where it is asked for.
 fn is_published() -> Result<bool> {
     Ok(variable("OPT_LEVEL")? == "s" || std::env::var(PAGE_VARIABLE).is_ok_and(|choice| choice == PUBLISHED))
 }

@@ -28,7 +28,7 @@ const PAD_PX: f64 = 4.0;
 /// Properties of [`FlameCanvas`].
 #[derive(PartialEq, Properties)]
 pub struct FlameCanvasProps {
-    /// An [`Answer::Flame`].
+    /// An [`Answer::Flame`]; `None` before it has come.
     pub answer: Option<Rc<Answer>>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,

@@ -57,7 +57,7 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
 /// Properties of [`FlameTable`].
 #[derive(PartialEq, Properties)]
 pub struct FlameTableProps {
-    /// An [`Answer::Flame`].
+    /// An [`Answer::Flame`]; `None` before it has come.
     pub answer: Option<Rc<Answer>>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
