@@ -7,6 +7,7 @@ use super::site::Sites;
 use query::Memory;
 use replay::{Allocation, Replay};
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::totals::Amount;
 
 /// The memory of one stack, or of one line.
@@ -53,7 +54,7 @@ pub fn by_line(stacks: &[LineMemory], sites: &Sites) -> Vec<LineMemory> {
 /// Returns the lines (or stacks) with the largest growth first, which is their memory if there is no earlier moment.
 /// Equal ones are ordered by their memory, then by their text, so that a list does not depend on the file's order.
 fn ranked(mut lines: Vec<LineMemory>, sites: &Sites) -> Vec<LineMemory> {
-    lines.sort_by(|a, b| {
+    lines.sort_few_by(|a, b| {
         let (x, y) = (&a.memory, &b.memory);
         let by_bytes = y.growth().cmp(&x.growth()).then(y.now.bytes.cmp(&x.now.bytes));
         by_bytes.then_with(|| sites.label(a.stack).cmp(sites.label(b.stack))).then(a.stack.cmp(&b.stack))

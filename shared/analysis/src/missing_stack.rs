@@ -10,6 +10,7 @@ use replay::{Allocation, Replay};
 use trace::DeviceTrace;
 use trace::event::Action;
 use trace::frames::{FrameId, Recorded, StackId, Symbols};
+use trace::order::SortFew;
 
 /// Why an allocation or a segment has no stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,7 +210,7 @@ impl StackCoverage {
                 None => sums.push((why, allocation.requested, 1)),
             }
         }
-        sums.sort_by_key(|(why, bytes, _)| (std::cmp::Reverse(*bytes), *why));
+        sums.sort_few_by_key(|(why, bytes, _)| (std::cmp::Reverse(*bytes), *why));
         sums
     }
 }

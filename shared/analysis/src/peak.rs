@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use replay::Replay;
 use trace::frames::StackId;
+use trace::order::SortFew;
 
 /// The active memory of one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,6 @@ pub fn held(replay: &Replay, allocations: impl Iterator<Item = u32>) -> Vec<Held
         site.count += 1;
     }
     let mut held: Vec<Held> = sites.into_values().collect();
-    held.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
+    held.sort_few_by(|a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
     held
 }

@@ -2,6 +2,7 @@
 
 use query::{SegmentGroup, SegmentOrder};
 use replay::{AllocatorState, Range};
+use trace::order::SortFew;
 use trace::units::{PoolId, Stream};
 
 /// The least free share of a mostly free segment, in percent.
@@ -51,9 +52,11 @@ impl Placed {
         // Ranges are in the order of addresses, which a stable sort keeps among equal ones.
         match order {
             SegmentOrder::Address => {}
-            SegmentOrder::Size => all.sort_by_key(|&i| std::cmp::Reverse(ranges.get(i).map_or(0, |range| range.size))),
-            SegmentOrder::Stream => all.sort_by_key(|&i| ranges.get(i).map_or(0, |range| range.stream.0)),
-            SegmentOrder::Free => all.sort_by(|&a, &b| {
+            SegmentOrder::Size => {
+                all.sort_few_by_key(|&i| std::cmp::Reverse(ranges.get(i).map_or(0, |range| range.size)))
+            }
+            SegmentOrder::Stream => all.sort_few_by_key(|&i| ranges.get(i).map_or(0, |range| range.stream.0)),
+            SegmentOrder::Free => all.sort_few_by(|&a, &b| {
                 let share = |i: usize| {
                     let size = ranges.get(i).map_or(0, |range| range.size);
                     size.saturating_sub(active(i)) as f64 / size.max(1) as f64
@@ -82,7 +85,7 @@ impl Placed {
             group.active = group.active.saturating_add(active(i));
             members.push(i);
         }
-        groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.reserved));
+        groups.sort_few_by_key(|(group, _)| std::cmp::Reverse(group.reserved));
         let mut placed = Self::default();
         for (group, members) in groups {
             placed.groups.push(Group { first: placed.order.len(), ..group });

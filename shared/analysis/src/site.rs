@@ -20,6 +20,7 @@ use query::Paint;
 use query::folding::{Overrides, short_location, short_name};
 use replay::index::Index;
 use trace::frames::{Frame, Recorded, StackId, StrId, Symbols};
+use trace::order::SortFew;
 
 /// The label of an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
@@ -187,12 +188,12 @@ impl Sites {
         let mut largest: Vec<(u32, u32, f64)> = (self.lines.iter().zip(uses).zip(0..))
             .filter_map(|((line, uses), number)| Some((number, line.rank?, uses.weight())))
             .collect();
-        largest.sort_by(|(i, _, a), (j, _, b)| b.total_cmp(a).then(i.cmp(j)));
+        largest.sort_few_by(|(i, _, a), (j, _, b)| b.total_cmp(a).then(i.cmp(j)));
         let mut near: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for count in STACKED {
             largest.truncate(count);
             let mut stacked = largest.clone();
-            stacked.sort_by_key(|(_, rank, _)| *rank);
+            stacked.sort_few_by_key(|(_, rank, _)| *rank);
             for pair in stacked.windows(2) {
                 if let [(below, ..), (above, ..)] = *pair {
                     near.entry(below).or_default().push(above);

@@ -13,6 +13,7 @@ use super::site::Sites;
 use query::{RangeAmounts, RangeOrder, Waits};
 use replay::{Allocation, AllocatorState, Change, Replayed};
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::totals::{Amount, Totals};
 
 /// A block that becomes free in the call that freed it does not wait, although its two events have times of their own.
@@ -162,7 +163,7 @@ impl WindowSums {
             lines.entry(sites.line(stack)).or_insert_with(empty).amounts.plus(*amounts);
         }
         let mut lines: Vec<WindowLine> = lines.into_values().collect();
-        lines.sort_by(|a, b| {
+        lines.sort_few_by(|a, b| {
             let by_sum = b.amounts.by(order).cmp(&a.amounts.by(order));
             by_sum.then_with(|| sites.label(a.stack).cmp(sites.label(b.stack))).then(a.stack.cmp(&b.stack))
         });

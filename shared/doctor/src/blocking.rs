@@ -8,6 +8,7 @@ use analysis::site::label;
 use query::diagnosis::{HeldBlock, Obstacle};
 use replay::{AllocatorState, Gap, Range};
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::units::Address;
 
 /// The number of blocks that an [`Obstacle`] lists.
@@ -70,7 +71,7 @@ pub(super) fn obstacle(case: &Case<'_>, state: &AllocatorState, ranges: &[usize]
     let bytes = |blocks: &[Block]| blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.size));
     let (address, mut blocks) = best.min_by_key(|(address, blocks)| (bytes(blocks), *address))?;
     let (count, sum) = (blocks.len() as u32, bytes(&blocks));
-    blocks.sort_by_key(|block| (std::cmp::Reverse(block.size), block.address));
+    blocks.sort_few_by_key(|block| (std::cmp::Reverse(block.size), block.address));
     blocks.truncate(LISTED);
     let largest = blocks.into_iter().map(|block| held_block(case, block)).collect();
     Some(Obstacle { address: Address(address), blocks: count, bytes: sum, largest })
@@ -117,7 +118,7 @@ pub(super) fn pins(case: &Case<'_>, state: &AllocatorState, is_own: impl Fn(&Ran
     }
     let (_, (_, mut own)) = lines.into_iter().max_by(|(a, (x, _)), (b, (y, _))| x.cmp(y).then_with(|| b.cmp(a)))?;
     let bytes = own.iter().fold(0_u64, |sum, block| sum.saturating_add(block.size));
-    own.sort_by_key(|block| case.replay.allocations.begin.get(block.allocation as usize));
+    own.sort_few_by_key(|block| case.replay.allocations.begin.get(block.allocation as usize));
     let block = held_block(case, *own.get(own.len() / 2)?);
     Some(Pins { block, own: (own.len() as u32, bytes), all, segments })
 }

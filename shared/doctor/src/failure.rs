@@ -11,6 +11,7 @@ use replay::{AllocatorState, Gap, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::limits;
+use trace::order::SortFew;
 use trace::units::{Bytes, counted};
 
 /// The number of lines that are listed with a failure.
@@ -175,7 +176,7 @@ pub(super) fn lines(case: &Case<'_>, replay: &Replay, position: u32) -> Vec<Held
             None => lines.push(HeldLine { line, stack: held.stack.0, bytes: held.bytes, count: held.count }),
         }
     }
-    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.line.cmp(&b.line)));
+    lines.sort_few_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.line.cmp(&b.line)));
     lines.truncate(LINES);
     lines
 }

@@ -31,6 +31,7 @@ use query::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
 use query::finding::{Evidence, Finding, FindingCode, Integrity};
 use replay::{Replay, Replayed};
 use trace::frames::Symbols;
+use trace::order::SortFew;
 use trace::units::{Count, Stream};
 use trace::{DeviceTrace, Settings, TagId, Tags};
 
@@ -113,7 +114,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
         remedies::add_rounding(&mut verdict, subject, &findings);
         findings.push(out_of_memory(case.trace, &verdict, subject, failed));
     }
-    findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    findings.sort_few_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
     Diagnosis { device: case.trace.device, verdict, failed, ooms, findings, looked_for: looked_for(case) }
 }
 

@@ -9,6 +9,7 @@ use super::segments::{Range, Ranges, described};
 use super::{AllocatorState, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
 
 /// Sets the segments of `trace` to those after its last event. `from` are the segments after its first `position`
@@ -107,7 +108,7 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
         }
     }
     let mut open: Vec<Block> = open.into_values().collect();
-    open.sort_by_key(|block| block.address);
+    open.sort_few_by_key(|block| block.address);
     (ranges, open)
 }
 
@@ -136,7 +137,7 @@ pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Re
         let state = BlockState::Inactive;
         blocks.push(Block { address: gap.address, size: gap.size, requested: 0, state, stack: StackId(0) });
     }
-    blocks.sort_by_key(|block| block.address);
+    blocks.sort_few_by_key(|block| block.address);
     segment
 }
 

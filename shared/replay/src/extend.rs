@@ -14,6 +14,7 @@ use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
 use super::{Mismatches, Replay};
 use crate::index::{Index, KnownState, Recorded};
+use trace::order::SortFew;
 use trace::units::PoolId;
 use trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 
@@ -325,9 +326,9 @@ pub fn rewind_state(
     segments: Vec<Segment>,
 ) -> Vec<Segment> {
     let mut part = DeviceTrace { device: trace.device, segments, ..DeviceTrace::default() };
-    part.segments.sort_by_key(|segment| segment.address);
+    part.segments.sort_few_by_key(|segment| segment.address);
     for segment in &mut part.segments {
-        segment.blocks.sort_by_key(|block| block.address);
+        segment.blocks.sort_few_by_key(|block| block.address);
     }
     let events = trace.events.iter_from(span.start as usize).take(span.len());
     events.for_each(|event| part.events.push(event));

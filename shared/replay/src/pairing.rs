@@ -14,6 +14,7 @@ use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::order::sort_numbers_by_key;
 use trace::units::Address;
 use trace::{BlockState, Column, DeviceTrace, TagId};
@@ -369,7 +370,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         unrecorded.push((events.len() as u32, allocations.len() as u32));
         push(late, events.len() as u32, &mut allocations);
     }
-    unrecorded.sort_by_key(|&(position, _)| position);
+    unrecorded.sort_few_by_key(|&(position, _)| position);
     // If events made all allocations, their numbers are final.
     let event_allocation = match renumbered.is_empty() {
         true => walk.event_allocation,

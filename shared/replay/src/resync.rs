@@ -3,6 +3,7 @@
 use super::forward::{ActiveBlock, Forward};
 use super::segments::{Range, Ranges};
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::units::Address;
 use trace::{Block, BlockState, Segment};
 
@@ -58,7 +59,7 @@ impl Differences {
 
     fn change(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<&Block> = active(segments).collect();
-        written.sort_by_key(|block| block.address);
+        written.sort_few_by_key(|block| block.address);
         self.remove_blocks(forward, &written);
         self.replace_ranges(forward, segments);
         self.add_blocks(forward, &written);
@@ -87,7 +88,7 @@ impl Differences {
             .filter(|(address, live)| !is_kept(**address, live))
             .map(|(&address, live)| (live.number, address))
             .collect();
-        gone.sort_by_key(|(number, _)| *number);
+        gone.sort_few_by_key(|(number, _)| *number);
         for (number, address) in gone {
             forward.close(address);
             if self.count() {

@@ -1,5 +1,6 @@
 //! A map from numbers to values, in order of insertion.
 
+use crate::order::SortFew;
 use rustc_hash::FxHashMap;
 
 /// Maps numbers to values, created on first use. For numbers from untrusted files: no choice or order of numbers makes
@@ -53,7 +54,7 @@ impl<T> Numbered<T> {
     pub fn take_sorted(&mut self) -> Vec<(i64, T)> {
         self.places.clear();
         let mut things = std::mem::take(&mut self.things);
-        things.sort_by_key(|(number, _)| *number);
+        things.sort_few_by_key(|(number, _)| *number);
         things
     }
 }

@@ -30,6 +30,7 @@ pub use query::category::Category;
 use query::diagnosis::HeldCategory;
 use replay::{Allocation, Replay, Replayed};
 use trace::frames::{StackId, Symbols};
+use trace::order::SortFew;
 
 /// The category of every allocation of a device, and the rule that decided it.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +125,7 @@ impl Categories {
             }
         }
         let mut held: Vec<HeldCategory> = held.into_iter().filter(|sum| sum.count > 0).collect();
-        held.sort_by_key(|sum| (std::cmp::Reverse(sum.bytes), sum.category));
+        held.sort_few_by_key(|sum| (std::cmp::Reverse(sum.bytes), sum.category));
         held
     }
 

@@ -20,6 +20,7 @@ use query::category::Category;
 use query::folding::{names_text, short_location, short_name};
 use query::{FlameBox, Paint, Quads, Sandwich, Transform};
 use trace::frames::{FrameId, Recorded, StackId, Symbols};
+use trace::order::SortFew;
 use trace::text::shown;
 use trace::units::counted;
 
@@ -339,7 +340,7 @@ impl Layout<'_> {
             Key::NoStack | Key::LostStack => (&[][..], &[][..], 0, u32::from(*key == Key::LostStack)),
             Key::Category(category) => (category.name().as_bytes(), &[][..], 0, 0),
         };
-        children.sort_by(|(a, x), (b, y)| y.width.cmp(&x.width).then_with(|| name(a).cmp(&name(b))));
+        children.sort_few_by(|(a, x), (b, y)| y.width.cmp(&x.width).then_with(|| name(a).cmp(&name(b))));
         children
     }
 

@@ -24,6 +24,7 @@ use super::best_frames::BestFrames;
 use replay::Replay;
 use trace::DeviceTrace;
 use trace::frames::{FrameId, StackId, Symbols};
+use trace::order::SortFew;
 
 /// The part of the positions at the start that is ignored, one in this many: weights and optimizer state are allocated
 /// there and stay.
@@ -126,7 +127,7 @@ impl LeakCandidate {
             .filter(|line| line.is_steady(span, least) || line.is_level(least.saturating_mul(LEVEL_TIMES)))
             .filter(|line| !keeps_on_purpose(source.symbols, line.newest))
             .collect();
-        rising.sort_by(|a, b| b.rise().cmp(&a.rise()).then(a.newest.cmp(&b.newest)));
+        rising.sort_few_by(|a, b| b.rise().cmp(&a.rise()).then(a.newest.cmp(&b.newest)));
         rising.truncate(LINES);
         let rounds = if rising.is_empty() { Vec::new() } else { count_rounds(&mut lines, span, &rising) };
         let is_alone = rising.len() <= PLAIN_LINES;

@@ -8,6 +8,7 @@ use crate::paint::{Painter, category_paint};
 use crate::usage::Usage;
 use query::{Category, Class, ColorBy, Paint, pool_name, stream_name};
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::units::Bytes;
 
 /// The class of an allocation that the filter excludes.
@@ -120,7 +121,7 @@ impl Classes {
             }
         }
         let mut new: Vec<(u32, StackId)> = new.into_iter().collect();
-        new.sort_by_key(|(line, stack)| (painter.sites.rank_of(*stack), *line));
+        new.sort_few_by_key(|(line, stack)| (painter.sites.rank_of(*stack), *line));
         for (line, stack) in new {
             let count = self.keys.lines.len();
             if count < LARGEST_SITES {
@@ -208,13 +209,13 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
     let mut ranked: Vec<(u32, Line)> = lines.into_iter().collect();
     // Both the size at some instant and the time held count: a spike must not vanish in a long run.
     let run = f64::from(painter.replay.positions()) + 1.0;
-    ranked.sort_by(|(i, a), (j, b)| {
+    ranked.sort_few_by(|(i, a), (j, b)| {
         let weight = |l: &Line| l.area / run + l.peak;
         weight(b).total_cmp(&weight(a)).then(i.cmp(j))
     });
     let has_rest = ranked.len() > LARGEST_SITES;
     ranked.truncate(LARGEST_SITES);
-    ranked.sort_by_key(|(line, sums)| (painter.sites.rank_of(sums.largest.1), *line));
+    ranked.sort_few_by_key(|(line, sums)| (painter.sites.rank_of(sums.largest.1), *line));
     (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
 }
 

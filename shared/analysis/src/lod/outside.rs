@@ -5,6 +5,7 @@ use replay::Replay;
 use trace::{DeviceTrace, OutsideSample};
 
 use super::columns;
+use trace::order::SortFew;
 
 /// Returns a curve for each quantity that was sampled: in each column the largest value of its samples, or that of the
 /// last sample before. Columns before the first known value have 0.
@@ -20,7 +21,7 @@ pub(super) fn curves(
     }
     let first = trace.start_us();
     let mut samples: Vec<OutsideSample> = trace.outside.clone();
-    samples.sort_by_key(|sample| sample.time_us);
+    samples.sort_few_by_key(|sample| sample.time_us);
     let mut rest = samples.iter().peekable();
     let mut last: [Option<u64>; OutsideSample::NAMES.len()] = Default::default();
     let mut curves: [Packed<u64>; OutsideSample::NAMES.len()] = Default::default();

@@ -8,7 +8,7 @@ use query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
 use replay::index::Index;
 use replay::{Change, Replay, Replayed};
 use trace::event::counts_in_words;
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 use trace::{DeviceTrace, Loss, Sample, Stage};
 
 /// Allocated, active and reserved bytes, in this order.
@@ -324,7 +324,7 @@ fn annotations(
     let mut spans = Vec::new();
     // The file's order need not be that of time.
     let mut ordered = trace.annotations.clone();
-    ordered.sort_by_key(|a| a.time_us);
+    ordered.sort_few_by_key(|a| a.time_us);
     for a in &ordered {
         let at = x(a.time_us).within(extent.start, extent.end);
         match a.stage {
@@ -340,6 +340,6 @@ fn annotations(
         }
     }
     spans.extend(open.into_iter().map(|(name, start)| (Window { start, end: extent.end }, name_of(name))));
-    spans.sort_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
+    spans.sort_few_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
     spans
 }

@@ -8,6 +8,7 @@ use replay::Replayed;
 use trace::Stage;
 use trace::event::Action;
 use trace::frames::{StrId, Symbols};
+use trace::order::SortFew;
 
 /// Words for one round of a program, the best one first: a step may have several batches.
 const WORDS: [&str; 5] = ["step", "iter", "batch", "request", "token"];
@@ -57,7 +58,7 @@ pub(super) fn steps(
         }
     }
     let mut ranked: Vec<(String, Vec<Mark>)> = groups.into_iter().filter(|(_, marks)| marks.len() >= 2).collect();
-    ranked.sort_by_key(|(stem, marks)| {
+    ranked.sort_few_by_key(|(stem, marks)| {
         let is_profiler = stem.starts_with("ProfilerStep");
         (!is_profiler, rank(stem), std::cmp::Reverse(marks.len()), stem.clone())
     });
@@ -118,7 +119,7 @@ fn marks(Replayed { trace, tags, replay }: Replayed<'_>) -> Vec<(StrId, Mark)> {
     let position = |time_us: i64| replay.position_at_time(trace, time_us.saturating_sub(trace.start_us()) as f64);
     let mut ordered = trace.annotations.clone();
     // The file's order need not be that of time.
-    ordered.sort_by_key(|annotation| annotation.time_us);
+    ordered.sort_few_by_key(|annotation| annotation.time_us);
     let mut open: FxHashMap<StrId, Vec<u32>> = FxHashMap::default();
     let mut marks = Vec::new();
     for annotation in &ordered {
@@ -142,14 +143,14 @@ fn marks(Replayed { trace, tags, replay }: Replayed<'_>) -> Vec<(StrId, Mark)> {
         let name = trace.events.get(i).map(|event| tags.get(event.tag).user_metadata).unwrap_or_default();
         marks.push((name, Mark { number: None, from: i as u32, to: None, is_whole: true }));
     }
-    marks.sort_by_key(|(name, mark)| (mark.from, mark.to, *name));
+    marks.sort_few_by_key(|(name, mark)| (mark.from, mark.to, *name));
     marks
 }
 
 /// Returns the marks as steps, unless too many of them overlap or count down: then they are something else, such as
 /// the layers of a model. `may_restart` allows numbers to begin again, as those of steps do in each epoch.
 fn in_order(input: Replayed<'_>, mut marks: Vec<Mark>, may_restart: bool) -> Option<Vec<TrainingStep>> {
-    marks.sort_by_key(|mark| mark.from);
+    marks.sort_few_by_key(|mark| mark.from);
     let allowed = marks.len() * PERCENT_OUT_OF_ORDER / 100;
     let overlaps = marks.windows(2).filter(|pair| matches!(pair, [a, b] if a.to.is_some_and(|to| to > b.from))).count();
     let falls = marks.windows(2).filter(|pair| matches!(pair, [a, b] if a.number.is_some() && b.number <= a.number));

@@ -14,6 +14,7 @@ use super::TrainingStep;
 use crate::stack_traits::{StackTraits, Traits};
 use replay::{Change, Replayed};
 use trace::frames::{FrameId, StackId, Symbols};
+use trace::order::SortFew;
 
 /// The fewest steps: two distances that are equal.
 const LEAST_STEPS: usize = 3;
@@ -82,7 +83,7 @@ fn by_kind(
             Some(EvenKind { kind, stack, distance, count: places.len() })
         })
         .collect();
-    even.sort_by_key(|kind| (kind.distance, kind.kind));
+    even.sort_few_by_key(|kind| (kind.distance, kind.kind));
     let class = best_class(&even, symbols, traits)?;
     let anchor = least_live(input, &kinds, stacks.len(), class)?;
     if !is_rule(class, &anchor, (0..stacks.len() as u32).map(|kind| places.of_kind(kind))) {

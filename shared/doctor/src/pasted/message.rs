@@ -4,6 +4,7 @@ use super::explanation::{Explanation, Fact, NEXT, TextKind};
 use super::size::{after, at_start, before, rounding};
 use crate::{cause, remedies};
 use query::diagnosis::Cause;
+use trace::order::SortFew;
 use trace::units::Bytes;
 
 /// From this percentage of the memory that the process reached on, live tensors make a device full.
@@ -141,7 +142,7 @@ impl Message {
     fn named_others(&self) -> Vec<(u32, u64)> {
         let own = self.own_process();
         let mut others: Vec<_> = self.processes.iter().copied().filter(|process| Some(*process) != own).collect();
-        others.sort_by_key(|(number, bytes)| (std::cmp::Reverse(*bytes), *number));
+        others.sort_few_by_key(|(number, bytes)| (std::cmp::Reverse(*bytes), *number));
         others
     }
 

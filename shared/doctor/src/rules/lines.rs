@@ -6,6 +6,7 @@ use super::RuleContext;
 use super::thresholds::NAMED_LINES;
 use analysis::peak::Held;
 use trace::frames::FrameId;
+use trace::order::SortFew;
 use trace::units::{counted, counted_as};
 
 /// The memory of one line; `None` for memory without a stack.
@@ -20,7 +21,7 @@ pub(super) fn by_line(context: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld>
         own.count = own.count.saturating_add(held.count);
     }
     let mut lines: Vec<LineHeld> = lines.into_iter().collect();
-    lines.sort_by(|(_, a), (_, b)| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
+    lines.sort_few_by(|(_, a), (_, b)| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
     lines
 }
 
@@ -30,7 +31,7 @@ pub(super) fn most_blocks(context: &RuleContext<'_>, lines: &[LineHeld]) -> Stri
         return maker(context, held);
     }
     let mut lines: Vec<&Held> = lines.iter().map(|(_, held)| held).collect();
-    lines.sort_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
+    lines.sort_few_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
     let named = lines.iter().take(NAMED_LINES);
     let named: Vec<String> =
         named.map(|held| format!("{} ({})", maker(context, held), counted(held.count.into(), "block"))).collect();

@@ -5,6 +5,7 @@ use crate::values::keywords;
 use crate::values::{SnapshotBuilder, entries};
 use trace::error::Checked;
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::units::{Address, PoolId, Stream};
 use trace::{Block, BlockState, Segment};
 
@@ -56,7 +57,7 @@ pub(super) fn segment(builder: &mut SnapshotBuilder, value: Value) -> Checked<Op
             None => builder.malformed += 1,
         }
     }
-    segment.blocks.sort_by_key(|block| block.address);
+    segment.blocks.sort_few_by_key(|block| block.address);
     Ok(Some((device, segment)))
 }
 

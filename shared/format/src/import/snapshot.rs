@@ -12,6 +12,7 @@ use query::finding::Finding;
 use trace::error::{Checked, ImportError};
 use trace::frames::{StackId, StrId};
 use trace::numbered::Numbered;
+use trace::order::SortFew;
 use trace::units::{Count, counted_as};
 use trace::{Annotation, DeviceTrace, Events, Segment, Snapshot, Stage};
 
@@ -90,7 +91,7 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
             None => snapshot.host.events = events,
         }
     }
-    snapshot.host.segments.sort_by_key(|segment| segment.address);
+    snapshot.host.segments.sort_few_by_key(|segment| segment.address);
     for (device, annotation) in annotations {
         match devices.get_mut(device) {
             Some(trace) => trace.annotations.push(annotation),
@@ -104,7 +105,7 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
         .into_iter()
         .map(|(device, mut trace)| {
             trace.device = device;
-            trace.segments.sort_by_key(|segment| segment.address);
+            trace.segments.sort_few_by_key(|segment| segment.address);
             trace
         })
         .collect();

@@ -6,6 +6,7 @@ use crate::{ChunkReader, Fault, Header, PRELUDE_BYTES, RECORDING, UPDATE};
 use query::finding::Finding;
 use trace::error::ImportError;
 use trace::limits::ImportLimits;
+use trace::order::SortFew;
 use trace::{DeviceTrace, Segment, Snapshot};
 
 /// Reads one recording, pushed in pieces of any size.
@@ -122,9 +123,9 @@ fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
     } else {
         replay::end(&mut trace, &mut snapshot.tags, &snapshot.settings, &moment.segments, moment.position);
     }
-    trace.segments.sort_by_key(|segment: &Segment| segment.address);
+    trace.segments.sort_few_by_key(|segment: &Segment| segment.address);
     for segment in &mut trace.segments {
-        segment.blocks.sort_by_key(|block| block.address);
+        segment.blocks.sort_few_by_key(|block| block.address);
     }
     trace
 }

@@ -20,6 +20,7 @@ pub use self::document::{Document, SweepError, read};
 pub use self::largest::Largest;
 pub use self::mark::begins;
 pub use self::run::Run;
+use trace::order::SortFew;
 use trace::units::{Bytes, counted};
 
 /// The document's first field: what it is, and the version of its format.
@@ -65,7 +66,7 @@ impl Sweep {
             if let Some(largest) = &self.largest {
                 runs.extend(largest.fits().into_iter().chain(largest.fails()));
             }
-            runs.sort_by_key(|run| run.number());
+            runs.sort_few_by_key(|run| run.number());
             runs.dedup_by_key(|run| run.number());
         }
         runs

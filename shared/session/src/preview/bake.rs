@@ -14,6 +14,7 @@ use trace::limits::{
     ImportLimits, PREVIEW_COLUMNS, PREVIEW_FIRST_SHARE, PREVIEW_LEAST_BYTES, PREVIEW_PART_BYTES, PREVIEW_PLACES,
     PREVIEW_ROWS, PREVIEWS_SHARE,
 };
+use trace::order::SortFew;
 
 /// The numbers of tiles in which the levels of detail cut a trace.
 const LEVELS: [u32; 2] = [4, 16];
@@ -72,7 +73,7 @@ pub fn bake(session: &mut Session, recording_bytes: usize) -> Vec<Vec<u8>> {
 fn places(session: &Session, telling: u32) -> Vec<Place> {
     let devices = &session.summary().devices;
     let mut order: Vec<u32> = (0..devices.len() as u32).collect();
-    order.sort_by_key(|device| *device != telling);
+    order.sort_few_by_key(|device| *device != telling);
     let wholes = order.iter().flat_map(|&device| [Axis::Event, Axis::Time].map(|axis| (device, axis)));
     let mut places = Vec::new();
     for (device, axis) in wholes {

@@ -10,6 +10,7 @@ use analysis::steps::TrainingStep;
 use query::{CompareStepsQuery, ComparedLine, ComparedStep, DeviceSummary, StepComparison, StepMemory, step_growth};
 use trace::frames::StackId;
 use trace::limits::LINE_ROWS;
+use trace::order::SortFew;
 
 impl Answering for CompareStepsQuery {
     fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<StepComparison>, String> {
@@ -35,7 +36,7 @@ impl Answering for CompareStepsQuery {
         lines.retain(|(_, earlier, later)| earlier.peak > 0 || later.peak > 0);
         let growth =
             |(_, earlier, later): &(StackId, StepMemory, StepMemory)| step_growth(earlier, later, self.by_peak);
-        lines.sort_by(|a, b| {
+        lines.sort_few_by(|a, b| {
             let by_size = growth(b).cmp(&growth(a)).then(b.2.bytes(self.by_peak).cmp(&a.2.bytes(self.by_peak)));
             by_size.then_with(|| sites.label(a.0).cmp(sites.label(b.0))).then(a.0.cmp(&b.0))
         });

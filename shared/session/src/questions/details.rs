@@ -9,6 +9,7 @@ use analysis::category::Rule;
 use query::{AllocationDetail, AllocationQuery, DeviceSummary, SiteDetail, SiteQuery};
 use replay::Allocation;
 use trace::frames::{Recorded, StackId, StrId};
+use trace::order::SortFew;
 
 /// The number of a site's active allocations that are listed.
 const LARGEST: usize = 20;
@@ -112,7 +113,7 @@ impl Answering for SiteQuery {
         let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
         let count = live.len() as u32;
         let missing = missing_of(context, caches, live.iter().map(|(number, _)| *number));
-        live.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+        live.sort_few_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
         live.truncate(LARGEST);
         Ok(Box::new(SiteDetail {
             stack: self.stack,

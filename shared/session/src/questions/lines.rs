@@ -21,6 +21,7 @@ use replay::index::Kept;
 use replay::{Allocation, AllocatorState};
 use trace::frames::{FrameId, StackId};
 use trace::limits::LINE_ROWS;
+use trace::order::SortFew;
 use trace::totals::Amount;
 
 /// Ranges whose sums are kept for one device: the one on the screen, and the one before.
@@ -123,7 +124,7 @@ impl Answering for LineQuery {
         let of_line: Vec<u32> = state.active.iter().copied().filter(|id| sites.line(stack_of(*id)) == line).collect();
         let mut largest: Vec<(u32, u64)> =
             of_line.iter().map(|&id| (id, replay.allocations.requested.get(id as usize).unwrap_or(0))).collect();
-        largest.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+        largest.sort_few_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
         largest.truncate(LARGEST);
 
         let (mut all, mut live_at_end) = (Amount::default(), Amount::default());

@@ -9,6 +9,7 @@ use query::whatif::{Bounds, Goal, Group, Outcome, Tuning};
 use super::advice::{WORTH, advice, with_omissions};
 use super::goal::{amount, rank};
 use super::search::Tried;
+use trace::order::SortFew;
 
 /// Sorts and judges what was tried. `recorded` are the recorded settings and their outcome on the same device, of which
 /// the process can have `capacity` bytes.
@@ -39,11 +40,11 @@ pub fn tuning(
     // With as many options, the recorded settings are preferred.
     add(recorded, recorded_conf.to_owned(), 0);
     let mut by_options: Vec<&Tried> = tried.iter().collect();
-    by_options.sort_by_key(|tried| tried.candidate.options());
+    by_options.sort_few_by_key(|tried| tried.candidate.options());
     for Tried { candidate, outcome } in by_options {
         add(outcome, candidate.conf(recorded_conf), candidate.options());
     }
-    groups.sort_by_key(|group| rank(goal, &group.outcome, group.options as usize, recorded.fails()));
+    groups.sort_few_by_key(|group| rank(goal, &group.outcome, group.options as usize, recorded.fails()));
     mark_front(&mut groups);
     let (best_conf, best) = simplest(&groups, goal, recorded.fails())
         .and_then(|group| Some((group.confs.first()?.clone(), group.outcome)))
@@ -67,7 +68,7 @@ fn simplest(groups: &[Group], goal: Goal, has_failed: bool) -> Option<&Group> {
 /// Marks the groups that no other one beats in both memory and calls.
 fn mark_front(groups: &mut [Group]) {
     let mut order: Vec<usize> = (0..groups.len()).filter(|place| !groups[*place].outcome.fails()).collect();
-    order.sort_by_key(|place| (groups[*place].outcome.peak_reserved, groups[*place].outcome.driver_calls()));
+    order.sort_few_by_key(|place| (groups[*place].outcome.peak_reserved, groups[*place].outcome.driver_calls()));
     let mut fewest = u64::MAX;
     for place in order {
         let calls = groups[place].outcome.driver_calls();
