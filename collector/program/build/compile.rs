@@ -27,39 +27,38 @@ pub(crate) struct Module {
 /// Modules that are compiled together, so that what they share is compiled once.
 pub(crate) struct Group {
     pub(crate) modules: &'static [Module],
-    /// The release profile.
     profile: &'static str,
-    /// The profile of what users install.
-    published_profile: &'static str,
     /// Flags for the compiler.
     flags: &'static [&'static str],
 }
 
-/// Draws. Compiled for size.
-pub(crate) const PAGE: Group = Group {
-    modules: &[Module { package: "web", name: "page" }],
-    profile: "page",
-    published_profile: "published-page",
-    flags: &[],
-};
-
-/// What runs in workers: the engine reads and answers, and what-if runs a trace's requests again. Compiled for speed, with
 /// 128-bit SIMD: Chrome 91, Firefox 89 and Safari 16.4 were the first with it. (Bulk memory operations are on by default:
 /// Chrome 75, Firefox 79, Safari 15.)
-pub(crate) const WORKERS: Group = Group {
-    modules: &[Module { package: "engine", name: "engine" }, Module { package: "whatif-worker", name: "whatif" }],
-    profile: "workers",
-    published_profile: "workers",
-    flags: &["-C", "target-feature=+simd128"],
-};
+const SIMD: &[&str] = &["-C", "target-feature=+simd128"];
+
+/// The page draws; the engine reads and answers, and what-if runs a trace's requests again, each in a worker.
+const MODULES: &[Module; 3] = &[
+    Module { package: "web", name: "page" },
+    Module { package: "engine", name: "engine" },
+    Module { package: "whatif-worker", name: "whatif" },
+];
+
+/// Returns the modules as they are compiled: all together, or, as users install them, the page on its own. Only in the workers
+/// SIMD pays, but crates are compiled twice where flags differ.
+pub(crate) fn groups() -> Result<Vec<Group>> {
+    let (page, workers) = MODULES.split_at(1);
+    Ok(match (is_release()?, is_published()?) {
+        (false, _) => vec![Group { modules: MODULES, profile: "web-dev", flags: SIMD }],
+        (true, false) => vec![Group { modules: MODULES, profile: "page", flags: SIMD }],
+        (true, true) => vec![
+            Group { modules: page, profile: "published-page", flags: &[] },
+            Group { modules: workers, profile: "page", flags: SIMD },
+        ],
+    })
+}
 
 /// Compiles modules. Returns the folder of their WebAssembly: `PACKAGE.wasm`, with `_` for `-`.
 pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
-    let profile = match (is_release()?, is_published()?) {
-        (false, _) => "web-dev",
-        (true, false) => group.profile,
-        (true, true) => group.published_profile,
-    };
     let folder = web_target()?;
 
     let mut cargo = Command::new(variable("CARGO")?);
@@ -74,7 +73,7 @@ pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
     flags.extend(shorter_paths());
     let status = cargo
         .current_dir(workspace()?)
-        .args(["build", "--lib", "--target", target::WASM, "--profile", profile])
+        .args(["build", "--lib", "--target", target::WASM, "--profile", group.profile])
         .args(group.modules.iter().flat_map(|module| ["--package", module.package]))
         .arg("--target-dir")
         .arg(&folder)
@@ -85,7 +84,7 @@ pub(crate) fn compile(group: &Group) -> Result<PathBuf> {
         let names: Vec<&str> = group.modules.iter().map(|module| module.package).collect();
         bail!("{} did not build; the compiler's messages are below", names.join(" and "));
     }
-    Ok(folder.join(target::WASM).join(profile))
+    Ok(folder.join(target::WASM).join(group.profile))
 }
 
 /// Returns flags that remove this machine's cargo folder from the paths of dependencies: each place in them that can

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use crate::compile::{self, Group, Module, compile};
+use crate::compile::{Group, Module, compile, groups};
 use crate::{is_release, names, target, variable, workspace};
 
 /// What the page is built from, in the workspace's folder, beside the crates of `shared`.
@@ -30,10 +30,16 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     let parts = out.join("parts");
     // Nothing of an earlier page may stay.
     empty(&parts)?;
-    for (group, folder) in compile_all(&[compile::PAGE, compile::WORKERS]) {
+    for (group, folder) in compile_all(&groups()?) {
         let folder = folder?;
         for module in group.modules {
-            bind(module, &folder.join(module.package.replace('-', "_")).with_extension("wasm"), &parts)?;
+            let wasm = folder.join(module.package.replace('-', "_")).with_extension("wasm");
+            let bound = out.join("bound").join(module.name);
+            if !is_newer(&bound.join(format!("{}.js", module.name)), &wasm) {
+                empty(&bound)?;
+                bind(module, &wasm, &bound)?;
+            }
+            copy(&bound, &parts)?;
         }
     }
     copy(&workspace.join("web/static"), &parts)?;
@@ -45,13 +51,20 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     Ok(dist)
 }
 
-/// Compiles groups of modules side by side: most of each is one crate after the other, on one core. A debug build has one profile
-/// for all of them, and so one after the other.
+/// Compiles groups of modules side by side: most of each is one crate after the other, on one core.
 fn compile_all(groups: &[Group]) -> Vec<(&Group, Result<PathBuf>)> {
     thread::scope(|scope| {
         let threads: Vec<_> = groups.iter().map(|group| (group, scope.spawn(|| compile(group)))).collect();
         threads.into_iter().map(|(group, thread)| (group, thread.join().expect("no compilation panics"))).collect()
     })
+}
+
+/// Returns whether a file was written after `input`, and by this very build script.
+fn is_newer(file: &Path, input: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    let script = std::env::current_exe().ok();
+    let Some(written) = changed(file) else { return false };
+    [Some(input), script.as_deref()].into_iter().all(|path| path.and_then(changed).is_some_and(|time| time < written))
 }
 
 /// Writes a module and its JavaScript glue as `NAME_bg.wasm` and `NAME.js`.

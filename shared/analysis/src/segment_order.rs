@@ -53,16 +53,18 @@ impl Placed {
         match order {
             SegmentOrder::Address => {}
             SegmentOrder::Size => {
-                all.sort_few_by_key(|&i| std::cmp::Reverse(ranges.get(i).map_or(0, |range| range.size)))
+                all.sort_few_by_key(|&i| std::cmp::Reverse(ranges.get(i).map_or(0, |range| range.size)));
             }
-            SegmentOrder::Stream => all.sort_few_by_key(|&i| ranges.get(i).map_or(0, |range| range.stream.0)),
-            SegmentOrder::Free => all.sort_few_by(|&a, &b| {
+            SegmentOrder::Stream => {
+                all.sort_few_by_key(|&i| ranges.get(i).map_or(0, |range| range.stream.0));
+            }
+            SegmentOrder::Free => {
                 let share = |i: usize| {
                     let size = ranges.get(i).map_or(0, |range| range.size);
                     size.saturating_sub(active(i)) as f64 / size.max(1) as f64
                 };
-                share(b).total_cmp(&share(a))
-            }),
+                all.sort_few_by(|&a, &b| share(b).total_cmp(&share(a)));
+            }
         }
         if group == SegmentGroup::None {
             return Self { order: all, groups: Vec::new() };

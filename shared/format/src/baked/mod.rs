@@ -3,11 +3,11 @@
 mod columns;
 
 use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
+use serde_bytes::{ByteBuf, Bytes};
 
 use self::columns::{restore, take};
 use query::diagnosis::DiagnosisQuery;
-use query::{Answer, Axis, OverviewQuery, Query, StateQuery, Summary, Window};
+use query::{Answer, Axis, Encode, OverviewQuery, Query, StateQuery, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored: all that it says is in the recording, too.
 const VERSION: u32 = 1;
@@ -56,51 +56,61 @@ pub(crate) fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
     Part::decode(payload).map(|part| part.encode())
 }
 
-/// What is stored, behind the version. Postcard writes the fields one after the other: an encoding with their names made the
-/// page's engine larger by a quarter. So every change of a type in here needs another version.
-#[derive(Serialize, Deserialize)]
-struct Payload {
-    summary: Option<Summary>,
-    places: Vec<Place>,
-    answers: Vec<Stored>,
-}
-
-/// An answer whose columns of numbers are stored apart from it, as differences.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    device: u32,
-    query: Query,
-    answer: Answer,
-    columns: Vec<ByteBuf>,
-}
-
+// Behind the version come an optional summary, the places, and the answers; the columns of an answer's numbers are stored apart from
+// it, as differences. Postcard writes the fields one after the other: an encoding with their names made the page's engine larger by a
+// quarter. So every change of a type in here needs another version.
 impl Part {
     /// Returns the payload.
     pub fn encode(&self) -> Vec<u8> {
-        let answers = self.answers.iter().map(|Answered { device, query, answer }| {
+        let mut out = Vec::new();
+        append(&mut out, &VERSION);
+        out.push(self.summary.is_some().into());
+        if let Some(summary) = &self.summary {
+            summary.encode(&mut out);
+        }
+        append(&mut out, &self.places);
+        append(&mut out, &self.answers.len());
+        for Answered { device, query, answer } in &self.answers {
             let mut answer = answer.clone();
-            let columns = take(&mut answer).into_iter().map(ByteBuf::from).collect();
-            Stored { device: *device, query: query.clone(), answer, columns }
-        });
-        let (summary, places) = (self.summary.clone(), self.places.clone());
-        let payload = Payload { summary, places, answers: answers.collect() };
-        // Writing to a vector can't fail.
-        postcard::to_allocvec(&(VERSION, payload)).unwrap_or_default()
+            let columns: Vec<ByteBuf> = take(&mut answer).into_iter().map(ByteBuf::from).collect();
+            append(&mut out, device);
+            query.encode(&mut out);
+            answer.encode(&mut out);
+            append(&mut out, &columns);
+        }
+        out
     }
 
     /// Reads a payload; `None` for one of another version, and for one that is damaged.
-    pub fn decode(payload: &[u8]) -> Option<Self> {
-        let (version, rest) = postcard::take_from_bytes::<u32>(payload).ok()?;
-        if version != VERSION {
+    pub fn decode(mut payload: &[u8]) -> Option<Self> {
+        let rest = &mut payload;
+        if next::<u32>(rest)? != VERSION {
             return None;
         }
-        let Payload { summary, places, answers } = postcard::from_bytes(rest).ok()?;
-        let restored = answers.into_iter().map(|Stored { device, query, mut answer, columns }| {
-            restore(&mut answer, &columns).ok()?;
+        let summary = if next(rest)? { Some(Summary::take(rest)?) } else { None };
+        let places = next(rest)?;
+        let count: usize = next(rest)?;
+        let answers = (0..count).map(|_| {
+            let (device, query, mut answer) = (next(rest)?, Query::take(rest)?, Answer::take(rest)?);
+            restore(&mut answer, &next::<Vec<&Bytes>>(rest)?).ok()?;
             Some(Answered { device, query, answer }).filter(Answered::is_consistent)
         });
-        Some(Self { summary, places, answers: restored.collect::<Option<_>>()? })
+        let answers = answers.collect::<Option<_>>()?;
+        Some(Self { summary, places, answers })
     }
+}
+
+/// Appends a value.
+fn append(out: &mut Vec<u8>, value: &impl Serialize) {
+    // Writing to a vector can't fail.
+    out.extend(postcard::to_allocvec(value).unwrap_or_default());
+}
+
+/// Takes a value from the front of `bytes`.
+fn next<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
+    *bytes = rest;
+    Some(value)
 }
 
 impl Answered {
