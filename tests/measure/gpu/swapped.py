@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A real training job on PyTorch's allocator and on Vramscope's, each in processes of its own that alternate.
+"""A real training job on PyTorch's allocator, on Vramscope's, and on cudaMallocAsync, each in processes of its own that alternate.
 
     swapped.py [--job NAME]... [--rounds N] [--seconds S] [--steps N]
 
 Prints whether the losses of the first steps are equal to the bit, whether the memory statistics are, and the steps per second
-of Vramscope's allocator divided by those of PyTorch's.
+of Vramscope's allocator divided by those of PyTorch's; of cudaMallocAsync, the steps per second and the peak of what it reserved.
 """
 
 import argparse
@@ -40,13 +40,14 @@ def run(allocator, name, steps, seconds):
     torch.use_deterministic_algorithms(False)
     recorded.speed(step, seconds)
     speed = recorded.speed(step, 2 * seconds)
-    print(json.dumps({"losses": losses, "stats": {key: stats[key] for key in STATISTICS}, "speed": speed}))
+    print(json.dumps({"losses": losses, "stats": {key: stats.get(key, 0) for key in STATISTICS}, "speed": speed}))
 
 
 def in_process(allocator, name, options):
+    conf = "backend:cudaMallocAsync" if allocator == "async" else ""
     done = subprocess.run(
         [sys.executable, __file__, "--inside", allocator, name, str(options.steps), str(options.seconds)],
-        env={**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONWARNINGS": "ignore"},
+        env={**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONWARNINGS": "ignore", "PYTORCH_CUDA_ALLOC_CONF": conf},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -64,7 +65,8 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args()
     for name in options.job or training.JOBS:
-        pairs = [[in_process(allocator, name, options) for allocator in ("torch", "vramscope")] for _ in range(options.rounds)]
+        rounds = [[in_process(way, name, options) for way in ("torch", "vramscope", "async")] for _ in range(options.rounds)]
+        pairs = [pair[:2] for pair in rounds]
         first = pairs[0][0]
         again = all(pair[0]["losses"] == first["losses"] for pair in pairs)
         losses = all(pair[1]["losses"] == first["losses"] for pair in pairs)
@@ -74,7 +76,10 @@ def main():
         print(f"  statistics: {'all equal' if not differing else ', '.join(differing) + ' differ'}; peak reserved {first['stats']['reserved_bytes.all.peak']:,}")
         for key in differing:
             print(f"    {key}: PyTorch {pairs[0][0]['stats'][key]:,}, Vramscope {pairs[0][1]['stats'][key]:,}")
-        print(f"  speed: {statistics.median(ratios):.4f} of PyTorch's ({min(ratios):.4f} to {max(ratios):.4f}); {first['speed']:.2f} steps/s", flush=True)
+        print(f"  speed: {statistics.median(ratios):.4f} of PyTorch's ({min(ratios):.4f} to {max(ratios):.4f}); {first['speed']:.2f} steps/s")
+        ratios = [runs[2]["speed"] / runs[0]["speed"] for runs in rounds]
+        reserved = rounds[0][2]["stats"]["reserved_bytes.all.peak"]
+        print(f"  cudaMallocAsync: {statistics.median(ratios):.4f} of its speed ({min(ratios):.4f} to {max(ratios):.4f}); peak reserved {reserved:,}", flush=True)
 
 
 if __name__ == "__main__":
