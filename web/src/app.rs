@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use trace::text::shown;
+use trace::text::escaped;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
@@ -105,7 +105,7 @@ fn App(props: &AppProps) -> Html {
     use_effect_with(model.data_state(), |state| {
         let _ = root().set_attribute("data-state", state.name());
     });
-    use_effect_with(title(&model), |title| document().set_title(&shown(title)));
+    use_effect_with(title(&model), |title| document().set_title(&escaped(title)));
 
     let body = match model.file().map(|file| &file.phase) {
         None => start_page(&model),

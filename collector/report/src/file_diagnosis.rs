@@ -19,7 +19,7 @@ use query::own_rules::OwnRules;
 use query::own_rules::UserRules;
 use replay::index::Index;
 use replay::{Replay, Replayed};
-use trace::text::Shown;
+use trace::text::Escaped;
 use trace::units::{Bytes, Count};
 use trace::{Marks, Snapshot};
 use whatif::Requests;
@@ -188,7 +188,7 @@ fn write_remedies<'a>(
 
 impl fmt::Display for FileDiagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", Shown(&self.path))?;
+        writeln!(f, "{}", Escaped(&self.path))?;
         for finding in &self.findings {
             writeln!(f, "  ! {}", finding.message)?;
         }

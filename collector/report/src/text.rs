@@ -5,7 +5,7 @@ use std::fmt;
 use super::file_diagnosis::no_device;
 use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use query::finding::FindingCode;
-use trace::text::Shown;
+use trace::text::Escaped;
 use trace::units::{Bytes, Count, Micros, counted};
 
 /// Number of lines shown for the peak. The JSON has more.
@@ -13,7 +13,7 @@ const LINES: usize = 12;
 
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Shown(&self.path), self.format)?;
+        write!(f, "{}: {}", Escaped(&self.path), self.format)?;
         if let Some(protocol) = self.protocol {
             write!(f, " (protocol {protocol})")?;
         }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 use anstyle::Style;
 use clap::{Args, ValueEnum};
-use trace::text::shown;
+use trace::text::escaped;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -93,7 +93,7 @@ impl LogOptions {
 /// Writes a field of an event in one line, with what a terminal would obey as text: values can be anybody's.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     let value = format!("{value:?}");
-    let value = shown(&value);
+    let value = escaped(&value);
     match field.name() {
         "message" => write!(out, "{value}"),
         // What the crate `log` adds about itself.

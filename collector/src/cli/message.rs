@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use trace::text::{sealed, shown};
+use trace::text::{escaped, escaped_lines};
 
 use super::{progress, width};
 
@@ -37,7 +37,7 @@ pub(super) fn note(sentence: &str) {
 
 /// Prints lines beside the result, which goes to standard output. On a terminal, long ones are folded.
 pub(super) fn tell(lines: &str) {
-    let lines = sealed(lines);
+    let lines = escaped_lines(lines);
     let lines = if io::stderr().is_terminal() { width::folded(&lines, width::of_errors()).into() } else { lines };
     progress::above(|| anstream::eprint!("{lines}"));
 }
@@ -48,5 +48,5 @@ fn say(word: &str, style: Style, sentence: &str) {
 
 /// Returns a text in one line, with what a terminal would obey as text.
 pub(super) fn one_line(text: &str) -> String {
-    shown(text).into_owned()
+    escaped(text).into_owned()
 }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trace::text::shown;
+use trace::text::escaped;
 use trace::units::Bytes;
 
 use super::width;
@@ -135,7 +135,7 @@ fn line(text: &str, taken: Duration, width: usize) -> String {
         seconds => format!(", {seconds} s"),
     };
     let room = width.saturating_sub(taken.len() + 1);
-    let text = shown(text);
+    let text = escaped(text);
     match text.chars().count() > room {
         true => text.chars().take(room.saturating_sub(1)).chain(['…']).collect::<String>() + &taken,
         false => text.into_owned() + &taken,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use trace::text::sealed;
+use trace::text::escaped_lines;
 
 use super::message::refuse;
 use super::width;
@@ -16,7 +16,7 @@ pub(super) struct Sealed<W>(pub(super) W);
 
 impl<W: Write> Write for Sealed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(sealed(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        self.0.write_all(escaped_lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
     }
 

@@ -11,7 +11,7 @@ mod template;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use trace::text::shown;
+use trace::text::escaped;
 
 use crate::assets;
 
@@ -46,17 +46,17 @@ pub(crate) fn write(template: &str, name: &str, recording: &[u8], out: &mut dyn 
 
 /// Returns a text as the value of an attribute in double quotes, in one line and with its hidden characters shown.
 fn attribute(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in shown(text).chars() {
+    let mut value = String::with_capacity(text.len());
+    for c in escaped(text).chars() {
         match c {
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            c => escaped.push(c),
+            '&' => value.push_str("&amp;"),
+            '"' => value.push_str("&quot;"),
+            '<' => value.push_str("&lt;"),
+            '>' => value.push_str("&gt;"),
+            c => value.push(c),
         }
     }
-    escaped
+    value
 }
 
 #[cfg(test)]

@@ -4,15 +4,13 @@
 //! earlier server received, is checked at its end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use format::recording::{Transcribed, Transcriber};
 use tokio::sync::OwnedSemaphorePermit;
 use trace::limits::ImportLimits;
 
 use super::layout::part_name;
-use super::upload::Upload;
-use super::{ShareError, ShareResult, Shares};
+use super::{ShareError, ShareResult};
 use crate::store::files::{Files, OpenFile};
 use crate::store::{Hash, Hasher};
 
@@ -23,8 +21,19 @@ const READ_BYTES: usize = 256 << 10;
 /// Bytes that are gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// An upload of which nothing came for so long does not keep others from being checked while they arrive.
-const PAUSE: Duration = Duration::from_secs(2);
+/// What a check asks of its upload.
+pub(super) trait Arriving {
+    /// Returns where its files are.
+    fn files(&self) -> &Arc<dyn Files>;
+    /// Returns the path of a file in its folder.
+    fn path(&self, name: &str) -> String;
+    /// Returns the announced hash, if there is one.
+    fn hash(&self) -> Option<&str>;
+    /// Returns how many bytes have arrived.
+    fn received(&self) -> u64;
+    /// Returns whether it is finished or given up.
+    fn is_over(&self) -> bool;
+}
 
 /// A file that is removed when this is dropped, unless it was moved away by then.
 #[derive(Debug)]
@@ -69,14 +78,14 @@ pub(super) struct Whole {
 
 impl Check {
     /// Begins at the first byte of an upload.
-    pub(super) fn begin(upload: &Upload, place: Option<OwnedSemaphorePermit>) -> ShareResult<Self> {
-        let scratch = Scratch { files: Arc::clone(&upload.files), path: upload.path(WHOLE) };
+    pub(super) fn begin(upload: &impl Arriving, place: Option<OwnedSemaphorePermit>) -> ShareResult<Self> {
+        let scratch = Scratch { files: Arc::clone(upload.files()), path: upload.path(WHOLE) };
         Ok(Self {
             transcriber: Transcriber::new(ImportLimits::default()),
-            file: upload.files.create(&scratch.path)?,
+            file: upload.files().create(&scratch.path)?,
             scratch,
             read: 0,
-            arrived: upload.record.hash.as_ref().map(|_| Hasher::default()),
+            arrived: upload.hash().map(|_| Hasher::default()),
             out: Vec::new(),
             bytes: 0,
             written: Hasher::default(),
@@ -86,22 +95,22 @@ impl Check {
 
     /// Reads the parts that arrived since, ahead of the end, and makes what was written durable, which the end need not wait
     /// for then.
-    pub(super) fn follow(&mut self, upload: &Upload) -> ShareResult {
+    pub(super) fn follow(&mut self, upload: &impl Arriving) -> ShareResult {
         self.read_new_parts(upload)?;
         self.flush()?;
         Ok(self.file.sync()?)
     }
 
     /// Reads the parts that arrived since. Ends early if the upload is given up.
-    pub(super) fn read_new_parts(&mut self, upload: &Upload) -> ShareResult {
-        while self.read < upload.progress().received {
+    pub(super) fn read_new_parts(&mut self, upload: &impl Arriving) -> ShareResult {
+        while self.read < upload.received() {
             if upload.is_over() {
                 return Err(ShareError::NoUpload);
             }
             let part = upload.path(&part_name(self.read));
             let mut at = 0;
             loop {
-                let bytes = upload.files.read(&part, at, READ_BYTES)?;
+                let bytes = upload.files().read(&part, at, READ_BYTES)?;
                 if bytes.is_empty() {
                     break;
                 }
@@ -133,9 +142,9 @@ impl Check {
     }
 
     /// Ends after the last part. Fails if the upload is not what was announced.
-    pub(super) fn end(mut self, upload: &Upload) -> ShareResult<Whole> {
+    pub(super) fn end(mut self, upload: &impl Arriving) -> ShareResult<Whole> {
         let arrived = self.arrived.take().map(|arrived| arrived.finish().to_string());
-        if arrived != upload.record.hash {
+        if arrived.as_deref() != upload.hash() {
             return Err(ShareError::Hash);
         }
         let transcriber = std::mem::replace(&mut self.transcriber, Transcriber::new(ImportLimits::default()));
@@ -143,30 +152,5 @@ impl Check {
         self.flush()?;
         self.file.sync()?;
         Ok(Whole { scratch: self.scratch, hash: self.written.finish(), bytes: self.bytes, said })
-    }
-}
-
-impl Shares {
-    /// Checks what has arrived of an upload before its end, if a place is free. Never fails: the end checks the rest.
-    pub fn follow(&self, id: &str, owner: &str) {
-        let Ok(upload) = self.upload(id, owner) else { return };
-        if let Err(error) = upload.follow(|| self.place()) {
-            // The end says it to the sender.
-            tracing::debug!(upload = id, "a part can't be checked yet: {error}");
-        }
-    }
-
-    /// Returns a place for an upload that is checked while it arrives; `None` if all are taken. An upload that has paused
-    /// gives up its own.
-    fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let free = || Arc::clone(&self.follows).try_acquire_owned().ok();
-        free().or_else(|| {
-            let uploads: Vec<_> = self.state().uploads.values().cloned().collect();
-            uploads
-                .iter()
-                .filter(|upload| upload.state().idle().is_some_and(|idle| idle >= PAUSE))
-                .for_each(|upload| upload.forget());
-            free()
-        })
     }
 }

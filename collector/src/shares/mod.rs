@@ -16,6 +16,7 @@ mod check;
 mod claims;
 mod error;
 mod finish;
+mod follow;
 mod keys;
 mod layout;
 mod link;
@@ -42,9 +43,10 @@ pub use link::{Gone, Link, Why};
 pub use part::PartWriter;
 use tokio::sync::Semaphore;
 use trace::limits::ShareLimits;
-use trace::text::shown;
+use trace::text::escaped;
 use wire::{LINK_CHARS, SESSION_CHARS, is_link_token, link_token, session_id};
 
+use self::check::Arriving;
 use self::claims::Claims;
 use self::keys::Keys;
 use self::layout::{content_path, link_path};
@@ -449,7 +451,7 @@ fn after(time_us: i64, seconds: u64) -> i64 {
 
 /// Returns the first characters of a text in one line, with its hidden characters shown.
 fn cut(text: &str, chars: usize) -> String {
-    shown(text).chars().take(chars).collect()
+    escaped(text).chars().take(chars).collect()
 }
 
 fn random<const N: usize>() -> ShareResult<[u8; N]> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::check::Arriving;
 use super::layout::part_name;
 use super::upload::{Phase, Progress, Upload};
 use super::{ShareError, ShareResult};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::ShareResult;
-use super::check::Check;
+use super::check::{Arriving, Check};
 use super::layout::{ABOUT, parse_part, upload_folder};
 use super::password::Password;
 use crate::store::files::{Files, replace};
@@ -265,16 +265,6 @@ impl Upload {
         self.write_record(&Record { quiet: Some(quiet), ..self.record.clone() })
     }
 
-    /// Whether it is finished or given up.
-    pub(super) fn is_over(&self) -> bool {
-        self.state().phase == Phase::Over
-    }
-
-    /// Returns the path of a file in its folder.
-    pub(super) fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.folder)
-    }
-
     /// Waits for who checks it, and keeps others from doing so meanwhile.
     pub(super) fn following(&self) -> MutexGuard<'_, Following> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
@@ -303,6 +293,28 @@ impl Upload {
         if let Ok(mut following) = self.following.try_lock() {
             drop(following.take());
         }
+    }
+}
+
+impl Arriving for Upload {
+    fn files(&self) -> &Arc<dyn Files> {
+        &self.files
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+
+    fn hash(&self) -> Option<&str> {
+        self.record.hash.as_deref()
+    }
+
+    fn received(&self) -> u64 {
+        self.state().received
+    }
+
+    fn is_over(&self) -> bool {
+        self.state().phase == Phase::Over
     }
 }
 

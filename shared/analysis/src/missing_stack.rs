@@ -9,7 +9,7 @@ use query::folding::is_python;
 use replay::{Allocation, Replay};
 use trace::DeviceTrace;
 use trace::event::Action;
-use trace::frames::{FrameId, Recorded, StackId, Symbols};
+use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::order::SortFew;
 
 /// Why an allocation or a segment has no stack.
@@ -154,7 +154,7 @@ impl StackCoverage {
             self.has_cpp = (self.frames as u32..symbols.frame_count() as u32).any(is_cpp);
         }
         self.frames = symbols.frame_count();
-        let is_lost = |id| matches!(symbols.recorded(StackId(id)), Recorded::Lost | Recorded::Partly);
+        let is_lost = |id| matches!(symbols.recorded(StackId(id)), StackRecord::Lost | StackRecord::Partly);
         self.has_lost = self.has_lost || (self.stacks as u32..symbols.stack_count() as u32).any(is_lost);
         self.stacks = symbols.stack_count();
     }
@@ -163,19 +163,19 @@ impl StackCoverage {
     pub fn of_allocation(&self, symbols: &Symbols, replay: &Replay, id: u32) -> Option<MissingStack> {
         let allocation = replay.allocations.get(id)?;
         match symbols.recorded(allocation.stack) {
-            Recorded::Nothing if replay.is_unseen(id) => Some(MissingStack::EventLost),
-            Recorded::Nothing => Some(self.of(allocation.begin, allocation.end == Allocation::NEVER)),
-            Recorded::Lost => Some(MissingStack::Lost),
-            Recorded::Partly | Recorded::Whole => None,
+            StackRecord::Nothing if replay.is_unseen(id) => Some(MissingStack::EventLost),
+            StackRecord::Nothing => Some(self.of(allocation.begin, allocation.end == Allocation::NEVER)),
+            StackRecord::Lost => Some(MissingStack::Lost),
+            StackRecord::Partly | StackRecord::Whole => None,
         }
     }
 
     /// Returns why a range of a segment that exists since a position, 0 for the start, has no stack; `None` if it has one.
     pub fn of_range(&self, symbols: &Symbols, stack: StackId, since: u32) -> Option<MissingStack> {
         match symbols.recorded(stack) {
-            Recorded::Nothing => Some(self.of(since, true)),
-            Recorded::Lost => Some(MissingStack::Lost),
-            Recorded::Partly | Recorded::Whole => None,
+            StackRecord::Nothing => Some(self.of(since, true)),
+            StackRecord::Lost => Some(MissingStack::Lost),
+            StackRecord::Partly | StackRecord::Whole => None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::segment_order::Placed;
 use query::{SegmentLayout, Window};
-use replay::Range;
+use replay::ReservedRange;
 use trace::order::Within;
 
 /// Pixels between two segments side by side.
@@ -75,7 +75,7 @@ impl SegmentMap {
     /// Lays out the reserved ranges for a view of `width` by `height` pixels.
     pub fn of(
         layout: SegmentLayout,
-        ranges: &[Range],
+        ranges: &[ReservedRange],
         placed: &Placed,
         (width, height): (f32, f64),
         zoom: f32,
@@ -117,7 +117,7 @@ impl SegmentMap {
     }
 
     /// Places the segments in their order. A packed segment is `packed` pixels long.
-    fn place_all(&mut self, ranges: &[Range], placed: &Placed, packed: f64) {
+    fn place_all(&mut self, ranges: &[ReservedRange], placed: &Placed, packed: f64) {
         let row_width = self.row_width;
         let mut groups = placed.groups.iter().peekable();
         let mut at = 0.0;
@@ -218,8 +218,8 @@ impl SegmentMap {
 }
 
 /// Returns whether two ranges may be parts of one expandable segment, with nothing mapped between them.
-fn is_apart(range: &Range, next: &Range) -> bool {
-    let kind = |r: &Range| (r.stream, r.pool, r.is_small);
+fn is_apart(range: &ReservedRange, next: &ReservedRange) -> bool {
+    let kind = |r: &ReservedRange| (r.stream, r.pool, r.is_small);
     range.is_expandable && next.is_expandable && kind(range) == kind(next) && range.end() < next.address.0
 }
 
@@ -238,8 +238,8 @@ mod tests {
     use super::*;
     use query::{SegmentGroup, SegmentOrder};
 
-    fn range(address: u64, size: u64, is_expandable: bool) -> Range {
-        Range {
+    fn range(address: u64, size: u64, is_expandable: bool) -> ReservedRange {
+        ReservedRange {
             address: trace::units::Address(address),
             size,
             stream: trace::units::Stream(0),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn laid_out(layout: SegmentLayout, sizes: &[u64], size: (f32, f64), zoom: f32) -> SegmentMap {
-        let ranges: Vec<Range> = (0..).zip(sizes).map(|(i, size)| range(i << 40, *size, false)).collect();
+        let ranges: Vec<ReservedRange> = (0..).zip(sizes).map(|(i, size)| range(i << 40, *size, false)).collect();
         let placed = Placed::new(&ranges, &[], SegmentOrder::Address, SegmentGroup::None);
         SegmentMap::of(layout, &ranges, &placed, size, zoom)
     }

@@ -1,7 +1,7 @@
 //! The order of the segments in the map, their groups, and which of their blocks pin them.
 
 use query::{SegmentGroup, SegmentOrder};
-use replay::{AllocatorState, Range};
+use replay::{AllocatorState, ReservedRange};
 use trace::order::SortFew;
 use trace::units::{PoolId, Stream};
 
@@ -46,7 +46,7 @@ pub struct Placed {
 impl Placed {
     /// Orders and groups segments. `active` has the bytes in active blocks of each segment; only
     /// [`SegmentOrder::Free`] and groups need them.
-    pub fn new(ranges: &[Range], active: &[u64], order: SegmentOrder, group: SegmentGroup) -> Self {
+    pub fn new(ranges: &[ReservedRange], active: &[u64], order: SegmentOrder, group: SegmentGroup) -> Self {
         let mut all: Vec<usize> = (0..ranges.len()).collect();
         let active = |i: usize| active.get(i).copied().unwrap_or(0);
         // Ranges are in the order of addresses, which a stable sort keeps among equal ones.
@@ -69,7 +69,7 @@ impl Placed {
         if group == SegmentGroup::None {
             return Self { order: all, groups: Vec::new() };
         }
-        let key = |range: &Range| GroupKey {
+        let key = |range: &ReservedRange| GroupKey {
             pool: (group != SegmentGroup::Stream).then_some((range.pool, range.is_small)),
             stream: (group != SegmentGroup::Pool).then_some(range.stream),
         };
@@ -99,7 +99,7 @@ impl Placed {
 
 /// Returns whether a few blocks keep a mostly free segment from being given back: at least 75 % of it are free, and it
 /// has one to eight active blocks. Expandable segments are never pinned: their free pages can be given back.
-pub const fn is_pinned(range: &Range, active: u64, blocks: usize) -> bool {
+pub const fn is_pinned(range: &ReservedRange, active: u64, blocks: usize) -> bool {
     let free = range.size.saturating_sub(active) as u128;
     !range.is_expandable && blocks > 0 && blocks <= FEW && free * 100 >= range.size as u128 * FREE_PERCENT as u128
 }
@@ -116,8 +116,8 @@ mod tests {
     use trace::frames::StackId;
     use trace::units::Address;
 
-    fn range(address: u64, size: u64, stream: i64, pool: u64, is_small: bool) -> Range {
-        Range {
+    fn range(address: u64, size: u64, stream: i64, pool: u64, is_small: bool) -> ReservedRange {
+        ReservedRange {
             address: Address(address),
             size,
             stream: Stream(stream),
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    fn ranges() -> [Range; 5] {
+    fn ranges() -> [ReservedRange; 5] {
         [
             range(10, 100, 7, 0, false),
             range(20, 400, 0, 0, false),
@@ -176,7 +176,7 @@ mod tests {
         {
             assert_eq!(is_pinned(&segment, active, blocks), want, "{active} bytes in {blocks}");
         }
-        assert!(!is_pinned(&Range { is_expandable: true, ..segment }, 1, 1));
-        assert!(is_pinned(&Range { size: u64::MAX, ..segment }, 1, 1));
+        assert!(!is_pinned(&ReservedRange { is_expandable: true, ..segment }, 1, 1));
+        assert!(is_pinned(&ReservedRange { size: u64::MAX, ..segment }, 1, 1));
     }
 }

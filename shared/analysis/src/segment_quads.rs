@@ -8,7 +8,7 @@ use super::matches::Matches;
 use super::paint::Painter;
 use super::segment_map::SegmentMap;
 use query::{Paint, Quads, SegmentRow};
-use replay::{Allocation, AllocatorState, Range};
+use replay::{Allocation, AllocatorState, ReservedRange};
 
 /// The use of a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ fn kind_of((id, block): (u32, &Allocation), position: u32, painter: &Painter<'_>
 }
 
 /// Draws a segment's outline: one quad for each of its rows.
-pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: usize, range: &Range, id: u32) {
+pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: usize, range: &ReservedRange, id: u32) {
     let (start, end) = map.place(i);
     let paint = if range.pool.is_private() { Paint::OTHER.with(Paint::PRIVATE) } else { Paint::OTHER };
     for part in map.parts(start.max(clip.0), end.min(clip.1)) {
@@ -136,7 +136,7 @@ pub fn draw_pins(
 }
 
 /// Returns the list row of range `i`.
-pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Painter<'_>) -> SegmentRow {
+pub fn segment_row(state: &AllocatorState, i: usize, range: &ReservedRange, painter: &Painter<'_>) -> SegmentRow {
     let size = |id: &u32| painter.replay.allocations.size.get(*id as usize).unwrap_or(0);
     SegmentRow {
         address: range.address,

@@ -19,7 +19,7 @@ use super::usage::Usage;
 use query::Paint;
 use query::folding::{Overrides, short_location, short_name};
 use replay::index::Index;
-use trace::frames::{Frame, Recorded, StackId, StrId, Symbols};
+use trace::frames::{Frame, StackId, StackRecord, StrId, Symbols};
 use trace::order::SortFew;
 
 /// The label of an allocation without a stack.
@@ -144,7 +144,7 @@ impl Sites {
             let text = label(symbols, best, stack);
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
-                let is_named = !matches!(symbols.recorded(stack), Recorded::Nothing | Recorded::Lost);
+                let is_named = !matches!(symbols.recorded(stack), StackRecord::Nothing | StackRecord::Lost);
                 let paint = if is_named { Paint::slot(preferred_slot(text)) } else { Paint::OTHER };
                 lines.push(Line { label: text.clone(), first: stack, paint, rank: None, is_settled: false });
                 next
@@ -278,9 +278,9 @@ fn free_slot(wanted: u16, is_free: impl Fn(u16) -> bool) -> Option<u16> {
 /// Returns the line that represents a stack.
 pub fn label(symbols: &Symbols, best: &BestFrames, stack: StackId) -> String {
     match symbols.recorded(stack) {
-        Recorded::Nothing => NO_STACK.to_owned(),
-        Recorded::Lost => LOST_STACK.to_owned(),
-        Recorded::Partly | Recorded::Whole => {
+        StackRecord::Nothing => NO_STACK.to_owned(),
+        StackRecord::Lost => LOST_STACK.to_owned(),
+        StackRecord::Partly | StackRecord::Whole => {
             let frame = best.frame(symbols.stack(stack)).unwrap_or_default();
             frame_label(symbols, symbols.frame(frame))
         }

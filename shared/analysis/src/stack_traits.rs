@@ -4,7 +4,7 @@
 //! only, since a snapshot has no source text: `x.to("cuda")` leaves no frame but the line that calls it.
 
 use replay::index::Index;
-use trace::frames::{Frame, FrameId, Recorded, StackId, Symbols};
+use trace::frames::{Frame, FrameId, StackId, StackRecord, Symbols};
 
 /// A set of traits of a stack, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Index<&Symbols> for StackTraits {
         stacks.extend(new.map(|id| {
             let traits = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or_default();
             let of_stack = symbols.stack(StackId(id)).iter().map(traits).fold(Traits::default(), Traits::and);
-            if symbols.recorded(StackId(id)) == Recorded::Lost { Traits::LOST } else { of_stack }
+            if symbols.recorded(StackId(id)) == StackRecord::Lost { Traits::LOST } else { of_stack }
         }));
     }
 

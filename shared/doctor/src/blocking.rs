@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Case;
 use analysis::site::label;
 use query::diagnosis::{HeldBlock, Obstacle};
-use replay::{AllocatorState, Gap, Range};
+use replay::{AllocatorState, Gap, ReservedRange};
 use trace::frames::StackId;
 use trace::order::SortFew;
 use trace::units::Address;
@@ -91,7 +91,7 @@ pub(super) struct Pins {
 
 /// Returns what keeps those of some ranges with gaps from being released; `None` if nothing does. Free pages of an
 /// expandable segment are released whatever else is in it.
-pub(super) fn pins(case: &Case<'_>, state: &AllocatorState, is_own: impl Fn(&Range) -> bool) -> Option<Pins> {
+pub(super) fn pins(case: &Case<'_>, state: &AllocatorState, is_own: impl Fn(&ReservedRange) -> bool) -> Option<Pins> {
     let mut lines: FxHashMap<String, (u64, Vec<Block>)> = FxHashMap::default();
     let (mut segments, mut all) = (0_u32, (0_u32, 0_u64));
     let ranges = state.ranges.iter().enumerate().filter(|(_, range)| !range.is_expandable && is_own(range));

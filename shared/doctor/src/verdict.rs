@@ -10,8 +10,8 @@ use analysis::retries;
 use analysis::site::label;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
 use query::finding::Integrity;
-use replay::{AllocatorState, Range};
-use trace::frames::{Recorded, StackId};
+use replay::{AllocatorState, ReservedRange};
+use trace::frames::{StackId, StackRecord};
 use trace::totals::Totals;
 use trace::units::{Bytes, Count, counted, distinguished, percent};
 
@@ -73,7 +73,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         let about = match failed.cause {
             Cause::Fragmented => obstruction.block(failed).map(|block| (block.line.clone(), block.stack)),
             Cause::Full => {
-                let is_lost = |held: &&HeldLine| case.symbols.recorded(StackId(held.stack)) == Recorded::Lost;
+                let is_lost = |held: &&HeldLine| case.symbols.recorded(StackId(held.stack)) == StackRecord::Lost;
                 let held = failed.lines.first().filter(|held| !is_lost(held));
                 held.map(|held| (held.line.clone(), held.stack))
             }
@@ -120,7 +120,7 @@ impl Obstruction {
     fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
         let pins = (failed.cause == Cause::Fragmented && place(failed).is_none()).then(|| {
             let kind = (failed.stream, failed.pool, failed.is_small);
-            let is_own = |range: &Range| (range.stream, range.pool, range.is_small) == kind;
+            let is_own = |range: &ReservedRange| (range.stream, range.pool, range.is_small) == kind;
             blocking::pins(case, &case.replay.state_at(failed.position()), is_own)
         });
         let is_most = failed.requested >= failed.whole() / 2 && failed.requested <= failed.whole();
@@ -157,9 +157,9 @@ fn holder_sentence(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>)
 /// Returns how something was held that no line is known of; `None` if one is.
 fn unnamed_holder(case: &Case<'_>, held: &HeldLine) -> Option<&'static str> {
     match case.symbols.recorded(StackId(held.stack)) {
-        Recorded::Nothing => Some("without a recorded stack"),
-        Recorded::Lost => Some("by stacks that were lost to damage"),
-        Recorded::Partly | Recorded::Whole => None,
+        StackRecord::Nothing => Some("without a recorded stack"),
+        StackRecord::Lost => Some("by stacks that were lost to damage"),
+        StackRecord::Partly | StackRecord::Whole => None,
     }
 }
 
@@ -363,7 +363,7 @@ fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
 /// Returns what part of the gaps are segments without a block in use, if that is worth mentioning. `empty_cache`
 /// releases those of a private pool only once its graphs and `MemPool` objects are gone, which a trace doesn't show.
 fn whole_segments(state: &AllocatorState) -> String {
-    let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
+    let is_whole = |(i, range): &(usize, &ReservedRange)| !range.is_expandable && state.active_in(*i).is_empty();
     let whole = |is_private: bool| {
         let ranges = state.ranges.iter().enumerate().filter(is_whole);
         let bytes = ranges.map(|(_, range)| if range.pool.is_private() == is_private { range.size } else { 0 });

@@ -1,13 +1,13 @@
 //! The symbols chunk: strings, frames, stacks and tags that are new since the previous one.
 //!
 //! Numbers count through the whole file, and each chunk says with which number it begins. A lost chunk therefore costs
-//! only its own names. What refers to them stays apart from what has none: see [`Recorded`](trace::frames::Recorded).
+//! only its own names. What refers to them stays apart from what has none: see [`StackRecord`](trace::frames::StackRecord).
 
 use super::lost_names::{LostNames, LostNumbers, Named};
 use super::varint::{Varints, push, zigzag};
 use codec::msgpack::{MapReader, MapWriter};
 use trace::error::{Checked, damaged, too_much};
-use trace::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
+use trace::frames::{Frame, FrameId, StackId, StackRecord, StrId, Symbols};
 use trace::limits::ImportLimits;
 use trace::narrow::number32;
 use trace::units::{PoolId, Stream};
@@ -212,7 +212,7 @@ impl SymbolMap {
     #[inline]
     pub fn has_lost(&self, number: u32, stack: StackId, symbols: &Symbols) -> bool {
         let is_undefined = self.stacks.get(number as usize).is_none_or(|id| id.0 == HOLE);
-        let is_written = || self.lost.has_written() && symbols.recorded(stack) == Recorded::Lost;
+        let is_written = || self.lost.has_written() && symbols.recorded(stack) == StackRecord::Lost;
         is_undefined || self.lost.is_part(stack) || is_written()
     }
 
@@ -483,7 +483,7 @@ mod tests {
         let [one, again, two, beyond] = [1, 1, 2, 70_000].map(|number| numbers.stack(number, &mut read));
         assert_eq!(one, again);
         assert!(
-            one != two && two != beyond && [one, two, beyond].iter().all(|id| read.recorded(*id) == Recorded::Lost)
+            one != two && two != beyond && [one, two, beyond].iter().all(|id| read.recorded(*id) == StackRecord::Lost)
         );
         assert_eq!((numbers.stack(0, &mut read), numbers.has_lost(0, StackId(0), &read)), (StackId(0), false));
         assert_eq!(numbers.lost(), LostNames { stacks: 3, parts: 1 });
@@ -492,7 +492,7 @@ mod tests {
         let (mut numbers, mut read) = (SymbolMap::default(), Symbols::default());
         numbers.extend(chunk(&copy), &mut read, &mut Tags::default(), &ImportLimits::default()).unwrap();
         let [one, known] = [one, known].map(|id| numbers.stack(id.0, &mut read));
-        assert_eq!((read.recorded(one), read.stack(known).len()), (Recorded::Lost, 1));
+        assert_eq!((read.recorded(one), read.stack(known).len()), (StackRecord::Lost, 1));
         let few = ImportLimits { lost_symbols: 3, ..ImportLimits::default() };
         assert!(SymbolMap::default().extend(chunk(&payload), &mut read, &mut read_tags, &few).is_err());
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A sweep, to be shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct SweepPicture {
     /// The answer, in one or two sentences: the largest value that fits, or how many runs fit.
     pub verdict: String,
     /// The workload with the parameters that stay.

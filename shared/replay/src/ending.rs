@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::segments::{Range, Ranges, described};
+use super::segments::{Ranges, ReservedRange, described};
 use super::{AllocatorState, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
@@ -77,7 +77,7 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
     let mut ranges = Ranges::default();
     let mut open: FxHashMap<u64, Block> = FxHashMap::default();
     for segment in from {
-        ranges.add(Range::of(segment));
+        ranges.add(ReservedRange::of(segment));
         let active = segment.blocks.iter().filter(|block| block.state != BlockState::Inactive);
         open.extend(active.map(|block| (block.address.0, *block)));
     }
@@ -113,14 +113,14 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
 }
 
 /// Returns a range as a segment with its active blocks.
-fn segment(range: &Range, open: &[Block]) -> Segment {
+fn segment(range: &ReservedRange, open: &[Block]) -> Segment {
     let first = open.partition_point(|block| block.address < range.address);
     let inside = open.get(first..).unwrap_or(&[]).iter().take_while(|block| block.address.0 < range.end());
     range.segment(inside.copied().collect())
 }
 
 /// Returns range `i` of a state as a segment tiled by its blocks, including the free ones.
-pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Replay) -> Segment {
+pub(super) fn tiled(i: usize, range: &ReservedRange, state: &AllocatorState, replay: &Replay) -> Segment {
     let mut segment = segment(range, &[]);
     let blocks = &mut segment.blocks;
     for allocation in state.active_in(i).iter().filter_map(|&number| replay.allocations.get(number)) {

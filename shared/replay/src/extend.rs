@@ -10,10 +10,10 @@ use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
 use super::forward::{ActiveBlock, Forward, Step};
 use super::resync::{Differences, NewBlock};
-use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
+use super::segments::{Ranges, ReservedRange, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
 use super::{Mismatches, Replay};
-use crate::index::{Index, KnownState, Recorded};
+use crate::index::{Index, IndexInput, KnownState};
 use trace::order::SortFew;
 use trace::units::PoolId;
 use trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
@@ -31,10 +31,10 @@ pub(super) struct Extender {
     kept: usize,
 }
 
-impl Index<Recorded<'_>> for Replay {
+impl Index<IndexInput<'_>> for Replay {
     /// Adds the new events, and applies each recorded state with the event after it, as far as it differs. A state
     /// before the first event is the start.
-    fn extend(&mut self, Recorded { trace, tags, settings, states }: Recorded<'_>) {
+    fn extend(&mut self, IndexInput { trace, tags, settings, states }: IndexInput<'_>) {
         let mut extender = self.extender.take().unwrap_or_else(|| Box::new(Extender::at_end(self)));
         extender.forward.set(settings);
         let end = trace.events.len() as u32;
@@ -52,7 +52,7 @@ impl Index<Recorded<'_>> for Replay {
 
     /// Builds the replay of a trace that ends with its segments. The override finds a start that nothing recorded; any
     /// recorded states are left out.
-    fn build(Recorded { trace, tags, settings, .. }: Recorded<'_>) -> Self {
+    fn build(IndexInput { trace, tags, settings, .. }: IndexInput<'_>) -> Self {
         Self::build(trace, tags, settings)
     }
 
@@ -169,7 +169,7 @@ impl Extender {
     fn start(&mut self, segments: &[Segment], replay: &mut Replay, tags: &mut Tags) {
         let mut ranges = Ranges::default();
         for segment in segments.iter().filter(|segment| segment.size > 0) {
-            ranges.add(Range::of(segment));
+            ranges.add(ReservedRange::of(segment));
         }
         self.forward.clear();
         *replay = Replay::from_start(ranges);
@@ -305,12 +305,12 @@ impl Extender {
     }
 
     /// Returns the flags and the pool that an allocation has from its range.
-    fn place(range: Option<Range>, replay: &mut Replay) -> (u8, u8) {
-        let flags = range.as_ref().map_or(0, Range::flags);
+    fn place(range: Option<ReservedRange>, replay: &mut Replay) -> (u8, u8) {
+        let flags = range.as_ref().map_or(0, ReservedRange::flags);
         (flags, Self::pool(range, replay))
     }
 
-    fn pool(range: Option<Range>, replay: &mut Replay) -> u8 {
+    fn pool(range: Option<ReservedRange>, replay: &mut Replay) -> u8 {
         let pool = range.map(|range| range.pool);
         pool.filter(|pool| pool.is_private()).map_or(0, |pool| pool_number(&mut replay.pools, pool))
     }

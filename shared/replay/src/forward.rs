@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::Mismatches;
 use super::large::{LargeBlocks, Placed};
 use super::resync::Differences;
-use super::segments::{Range, Ranges, described_as};
+use super::segments::{Ranges, ReservedRange, described_as};
 use allocator::rounding::round_size;
 use trace::Divisions;
 use trace::event::Action;
@@ -74,7 +74,7 @@ pub(crate) enum Step {
     /// Nothing.
     Nothing,
     /// An allocation was made in the range with this index. `replaced` was active at its address: its free is missing.
-    Allocated { size: u64, range: Option<Range>, replaced: Option<u32> },
+    Allocated { size: u64, range: Option<ReservedRange>, replaced: Option<u32> },
     /// `free` was called for an allocation.
     FreeRequested(u32),
     /// An allocation's block became free.
@@ -83,9 +83,9 @@ pub(crate) enum Step {
     Unknown,
     /// A range was taken from the driver. `replaced` was reserved in its place: the events that released it are
     /// missing.
-    Reserved { range: Range, replaced: Vec<Range> },
+    Reserved { range: ReservedRange, replaced: Vec<ReservedRange> },
     /// A range was given back to the driver.
-    Released(Range),
+    Released(ReservedRange),
 }
 
 /// The allocator's state after the newest event.
@@ -236,7 +236,7 @@ impl Forward {
     }
 
     /// Releases what is reserved in a new range's place, and returns it. The events that released it are missing.
-    fn release_overlap(&mut self, range: &Range) -> Vec<Range> {
+    fn release_overlap(&mut self, range: &ReservedRange) -> Vec<ReservedRange> {
         let mut released = Vec::new();
         while let Some(there) = self.ranges.first_in(range.address.0, range.end()) {
             let start = there.address.0.max(range.address.0);
@@ -254,7 +254,7 @@ impl Forward {
     }
 
     /// Adds a reserved range.
-    pub(super) fn reserve(&mut self, range: Range) {
+    pub(super) fn reserve(&mut self, range: ReservedRange) {
         self.ranges.add(range);
         self.sums.reserved = self.sums.reserved.saturating_add(range.size);
         if range.is_native_large() {
@@ -264,7 +264,7 @@ impl Forward {
     }
 
     /// Removes `[address, address + size)` from the range that it lies in. Returns the part that was reserved.
-    pub(super) fn release(&mut self, address: u64, size: u64) -> Option<Range> {
+    pub(super) fn release(&mut self, address: u64, size: u64) -> Option<ReservedRange> {
         let range = self.ranges.cut(address, size)?;
         self.sums.reserved = self.sums.reserved.saturating_sub(range.size);
         if range.is_native_large() {
@@ -286,7 +286,7 @@ impl Forward {
         }
         let ranges = &self.ranges;
         for (&address, block) in &mut self.live {
-            block.is_large = ranges.find(address).is_some_and(Range::is_native_large);
+            block.is_large = ranges.find(address).is_some_and(ReservedRange::is_native_large);
         }
         let mut large: Vec<Placed> = (self.live.iter().filter(|(_, block)| block.is_large))
             .map(|(&address, block)| Placed { address, end: address.saturating_add(block.size), number: block.number })
@@ -315,7 +315,7 @@ impl Forward {
     }
 
     /// Returns the reserved ranges by address.
-    pub fn ranges(&self) -> impl Iterator<Item = &Range> + '_ {
+    pub fn ranges(&self) -> impl Iterator<Item = &ReservedRange> + '_ {
         self.ranges.iter()
     }
 
@@ -346,7 +346,7 @@ impl Forward {
         let (mut blocks, mut large) = (0, (0, 0));
         for segment in segments {
             blocks += segment.blocks.len();
-            if Range::of(segment).is_native_large() {
+            if ReservedRange::of(segment).is_native_large() {
                 large = (large.0 + 1, large.1 + segment.blocks.len());
             }
         }
@@ -382,7 +382,7 @@ impl ActiveBlock {
 }
 
 /// Returns the blocks of a range: the active ones, and the free ones between them.
-pub(super) fn tiled(range: &Range, active: &[Block]) -> Vec<Block> {
+pub(super) fn tiled(range: &ReservedRange, active: &[Block]) -> Vec<Block> {
     let mut blocks = Vec::with_capacity(active.len() * 2);
     let mut at = range.address.0;
     let free = |at: u64, to: u64| Block {

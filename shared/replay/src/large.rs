@@ -1,6 +1,6 @@
 //! The blocks in native segments of large pools, where a block's size depends on what lies after it.
 
-use super::segments::Range;
+use super::segments::ReservedRange;
 use super::sorted::Sorted;
 use allocator::rounding::LARGE_REMAINDER;
 
@@ -39,11 +39,11 @@ impl LargeBlocks {
         self.segments.get_mut(place).filter(|segment| address < segment.end)
     }
 
-    pub(super) fn add(&mut self, range: &Range) {
+    pub(super) fn add(&mut self, range: &ReservedRange) {
         self.segments.insert(range.address.0, Blocks { end: range.end(), blocks: Sorted::default() });
     }
 
-    pub(super) fn remove(&mut self, range: &Range) {
+    pub(super) fn remove(&mut self, range: &ReservedRange) {
         if let Some(place) = self.segments.at(range.address.0) {
             let removed = self.segments.remove(place).map_or(0, |segment| segment.blocks.len());
             self.placed = self.placed.saturating_sub(removed);

@@ -41,7 +41,7 @@ pub use extend::rewind_state;
 pub use forward::{Forward, Sums};
 pub use free::whole_pages;
 pub use free::{FreeSums, unusable_share};
-pub use segments::Range;
+pub use segments::ReservedRange;
 use segments::SegmentHistory;
 pub use space::{Space, SpaceRange, SpaceVisitor};
 pub use state::{AllocatorState, Gap};
@@ -270,11 +270,11 @@ impl Replay {
 
     /// Returns the ranges that were reserved from a change of the reserved ranges on, in order; with `None`, those at
     /// the start come first. Memory that is reserved twice comes twice.
-    pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = Range> + '_ {
+    pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = ReservedRange> + '_ {
         let at_start = if change.is_none() { self.segments.at(0).to_vec() } else { Vec::new() };
         let changes = self.segments.changes.get(change.unwrap_or(0)..).unwrap_or(&[]);
         let reserved = changes.iter().filter(|change| change.is_reserved);
-        at_start.into_iter().chain(reserved.map(|change| Range { since: change.position, ..change.range }))
+        at_start.into_iter().chain(reserved.map(|change| ReservedRange { since: change.position, ..change.range }))
     }
 
     /// Visits the changes of an allocation that no event records. They are rare, so this is not inlined.

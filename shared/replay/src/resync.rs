@@ -1,7 +1,7 @@
 //! The differences between a recorded state and the replayed one, which appear after events were lost.
 
 use super::forward::{ActiveBlock, Forward};
-use super::segments::{Range, Ranges};
+use super::segments::{Ranges, ReservedRange};
 use trace::frames::StackId;
 use trace::order::SortFew;
 use trace::units::Address;
@@ -16,7 +16,7 @@ pub(super) struct NewBlock {
     pub(super) stack: StackId,
     pub(super) is_pending: bool,
     /// Its range.
-    pub(super) range: Option<Range>,
+    pub(super) range: Option<ReservedRange>,
 }
 
 /// The changes that made the replayed state equal to a recorded one.
@@ -29,9 +29,9 @@ pub(super) struct Differences {
     /// Allocations that are no longer active.
     pub(super) ended: Vec<u32>,
     /// Ranges that are no longer reserved.
-    pub(super) released: Vec<Range>,
+    pub(super) released: Vec<ReservedRange>,
     /// Ranges that are now reserved.
-    pub(super) reserved: Vec<Range>,
+    pub(super) reserved: Vec<ReservedRange>,
     /// Blocks that are now active, by address.
     pub(super) allocated: Vec<NewBlock>,
     /// Allocations that were freed and wait for streams.
@@ -101,10 +101,10 @@ impl Differences {
     fn replace_ranges(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut wanted = Ranges::default();
         for segment in segments.iter().filter(|segment| segment.size > 0) {
-            wanted.add(Range::of(segment));
+            wanted.add(ReservedRange::of(segment));
         }
         let held = forward.ranges.to_vec();
-        let in_both = |list: &[Range], range: &Range| {
+        let in_both = |list: &[ReservedRange], range: &ReservedRange| {
             let found = list.binary_search_by_key(&range.address, |r| r.address);
             found.ok().and_then(|i| list.get(i)).is_some_and(|other| range.is_same(other))
         };

@@ -11,7 +11,7 @@ use trace::{Block, DeviceTrace, Event, Segment, Tags};
 
 /// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct ReservedRange {
     /// Its first address.
     pub address: Address,
     /// Its size in bytes.
@@ -30,7 +30,7 @@ pub struct Range {
     pub stack: StackId,
 }
 
-impl Range {
+impl ReservedRange {
     /// Returns the range of a recorded segment.
     pub(super) const fn of(segment: &Segment) -> Self {
         Self {
@@ -99,15 +99,15 @@ impl Range {
 /// Ranges by address. The allocator's ranges never overlap; in a damaged file the newer one counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
-    ranges: Sorted<Range>,
+    ranges: Sorted<ReservedRange>,
 }
 
 impl Ranges {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Range> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ReservedRange> + '_ {
         self.ranges.iter()
     }
 
-    pub(super) fn to_vec(&self) -> Vec<Range> {
+    pub(super) fn to_vec(&self) -> Vec<ReservedRange> {
         self.iter().copied().collect()
     }
 
@@ -116,7 +116,7 @@ impl Ranges {
     }
 
     /// Sets the call site of the range that equals `range` to the one that `range` has.
-    pub(super) fn set_stack(&mut self, range: &Range) {
+    pub(super) fn set_stack(&mut self, range: &ReservedRange) {
         let found = self.ranges.at(range.address.0).and_then(|place| self.ranges.get_mut(place));
         if let Some(own) = found.filter(|own| own.is_same(range)) {
             own.stack = range.stack;
@@ -124,19 +124,19 @@ impl Ranges {
     }
 
     /// Returns the range that holds an address.
-    pub(super) fn find(&self, address: u64) -> Option<&Range> {
+    pub(super) fn find(&self, address: u64) -> Option<&ReservedRange> {
         let place = self.ranges.at_or_before(address)?;
         self.ranges.get(place).filter(|range| range.holds(address))
     }
 
     /// Returns the first range that overlaps `[start, end)`.
-    pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
+    pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&ReservedRange> {
         let after = || self.ranges.after(start).and_then(|place| self.ranges.get(place));
         self.find(start).or_else(after).filter(|range| range.address.0 < end)
     }
 
     /// Adds a range, and merges it with its neighbours where they join.
-    pub(super) fn add(&mut self, range: Range) {
+    pub(super) fn add(&mut self, range: ReservedRange) {
         let place = self.ranges.insert(range.address.0, range);
         let next = self.ranges.next(place).and_then(|next| Some((next, *self.ranges.get(next)?)));
         let joined = next.filter(|(_, next)| range.joins(next));
@@ -157,17 +157,17 @@ impl Ranges {
     }
 
     /// Removes `[address, address + size)` from the range that holds `address`, and returns the part that was removed.
-    pub(super) fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
+    pub(super) fn cut(&mut self, address: u64, size: u64) -> Option<ReservedRange> {
         let place = self.ranges.at_or_before(address)?;
         let whole = *self.ranges.get(place).filter(|range| range.holds(address))?;
         let end = address.saturating_add(size).min(whole.end());
         self.ranges.remove(place);
-        let head = Range { size: address - whole.address.0, ..whole };
-        let tail = Range { address: Address(end), size: whole.end() - end, ..whole };
+        let head = ReservedRange { size: address - whole.address.0, ..whole };
+        let tail = ReservedRange { address: Address(end), size: whole.end() - end, ..whole };
         for kept in [head, tail].into_iter().filter(|range| range.size > 0) {
             self.ranges.insert(kept.address.0, kept);
         }
-        Some(Range { address: Address(address), size: end - address, ..whole })
+        Some(ReservedRange { address: Address(address), size: end - address, ..whole })
     }
 
     /// Returns the approximate bytes of memory that they occupy: a range and its address, and half as much again for
@@ -178,7 +178,7 @@ impl Ranges {
 
     /// Returns the approximate bytes of this many ranges.
     pub(super) const fn bytes_of(ranges: usize) -> usize {
-        ranges * (size_of::<Range>() + size_of::<u64>()) * 3 / 2
+        ranges * (size_of::<ReservedRange>() + size_of::<u64>()) * 3 / 2
     }
 
     /// Returns how much work the copying of them is.
@@ -193,7 +193,7 @@ pub(super) struct SegmentChange {
     /// The position right after it.
     pub(super) position: u32,
     /// The range that was reserved or released.
-    pub(super) range: Range,
+    pub(super) range: ReservedRange,
     /// Whether it was reserved.
     pub(super) is_reserved: bool,
 }
@@ -201,7 +201,7 @@ pub(super) struct SegmentChange {
 impl SegmentChange {
     pub(super) fn apply(&self, ranges: &mut Ranges) {
         if self.is_reserved {
-            ranges.add(Range { since: self.position, ..self.range });
+            ranges.add(ReservedRange { since: self.position, ..self.range });
         } else {
             ranges.cut(self.range.address.0, self.range.size);
         }
@@ -256,7 +256,7 @@ impl SegmentHistory {
     /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         let kept: usize = self.checkpoints.iter().map(|(_, ranges)| ranges.len()).sum();
-        self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<Range>()
+        self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<ReservedRange>()
     }
 
     /// Returns the reserved ranges at a position.
@@ -277,7 +277,7 @@ impl SegmentHistory {
 fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     let mut ranges = Ranges::default();
     for segment in &trace.segments {
-        ranges.add(Range::of(segment));
+        ranges.add(ReservedRange::of(segment));
     }
     let mut changes = Vec::new();
     let actions = (0..).zip(trace.events.action.iter()).map(|(i, code)| (i, Action::from_code(code)));
@@ -302,7 +302,7 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
             Action::SegmentAlloc | Action::SegmentMap => {
                 // If it is not reserved, it was released before the segments were read: nothing to undo.
                 if let Some(part) = ranges.cut(event.address.0, event.size) {
-                    let range = Range { since: position, stack: event.stack, ..part };
+                    let range = ReservedRange { since: position, stack: event.stack, ..part };
                     changes.push(SegmentChange { position, range, is_reserved: true });
                 }
             }
@@ -318,24 +318,25 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
 }
 
 /// Returns the range that an event reserved or released, described by the event and the neighbouring ranges.
-pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
+pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> ReservedRange {
     let tag = tags.get(event.tag);
     described_as(event, (tag.stream, tag.pool), ranges)
 }
 
 /// Returns the range that an event reserved or released, with the stream and pool of the event's tag.
-pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
+pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> ReservedRange {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
     // A small pool's segment grows by exactly 2 MiB, a large pool's by more. The size that is released says nothing.
     let grows_small = (event.action == Action::SegmentMap).then_some(event.size == SMALL_BUFFER);
     let kin = |address: u64| {
         let range = ranges.find(address).copied();
         // Two expandable segments may be adjacent.
-        let is_kin = |r: &Range| r.stream == stream && grows_small.is_none_or(|is_small| r.is_small == is_small);
+        let is_kin =
+            |r: &ReservedRange| r.stream == stream && grows_small.is_none_or(|is_small| r.is_small == is_small);
         range.filter(|r| is_expandable && r.is_expandable && is_kin(r))
     };
     let kin = kin(event.address.0.saturating_add(event.size)).or_else(|| kin(event.address.0.checked_sub(1)?));
-    Range {
+    ReservedRange {
         address: event.address,
         size: event.size,
         stream,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use super::gap_list::GapList;
 use super::overlaps::Overlaps;
-use super::segments::{Range, SegmentChange};
+use super::segments::{ReservedRange, SegmentChange};
 use super::sorted::{Sorted, SortedIndex};
 use super::state::{AllocatorState, Gap};
 use super::{Change, Replay};
@@ -28,7 +28,7 @@ use trace::units::Address;
 pub trait SpaceVisitor {
     /// Visits a change of one gap from `before` to `after`. With both, the gap has grown or shrunk. A change of the
     /// allocator changes up to three gaps. `range` is the range that they lie in.
-    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>);
+    fn gap(&mut self, range: &ReservedRange, before: Option<Gap>, after: Option<Gap>);
 
     /// Visits a change of the allocator, after the gaps that it changed. `space` already includes the change.
     /// `position` is the position that it leads to: all changes of one position belong together.
@@ -39,7 +39,7 @@ pub trait SpaceVisitor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceRange {
     /// The range.
-    pub range: Range,
+    pub range: ReservedRange,
     /// Bytes in its gaps.
     pub free: u64,
 }
@@ -111,7 +111,7 @@ impl Space {
     }
 
     /// Returns the gaps of a range, by address.
-    pub fn gaps_of(&self, range: &Range) -> impl Iterator<Item = Gap> + '_ {
+    pub fn gaps_of(&self, range: &ReservedRange) -> impl Iterator<Item = Gap> + '_ {
         let own = self.find(range.address.0).and_then(|place| self.ranges.get(place));
         own.into_iter().flat_map(|own| own.gaps.iter())
     }
@@ -237,18 +237,18 @@ impl Space {
     }
 
     /// Inserts a range with `free` bytes in gaps.
-    fn insert(&mut self, range: Range, free: u64, gaps: GapList) -> SortedIndex {
+    fn insert(&mut self, range: ReservedRange, free: u64, gaps: GapList) -> SortedIndex {
         self.ranges.insert(range.address.0, RangeGaps { range: SpaceRange { range, free }, gaps })
     }
 
     /// Returns the range at a place.
-    fn range(&self, place: Option<SortedIndex>) -> Option<Range> {
+    fn range(&self, place: Option<SortedIndex>) -> Option<ReservedRange> {
         Some(self.ranges.get(place?)?.range.range)
     }
 
-    /// Adds a free range, and joins it with its neighbours where they are one (see `Range::joins`). Returns `false` if
+    /// Adds a free range, and joins it with its neighbours where they are one (see `ReservedRange::joins`). Returns `false` if
     /// something else is there.
-    fn reserve(&mut self, range: Range, visit: &mut impl SpaceVisitor) -> bool {
+    fn reserve(&mut self, range: ReservedRange, visit: &mut impl SpaceVisitor) -> bool {
         let (start, end) = (range.address.0, range.end());
         let is_free =
             self.range(self.ranges.at_or_before(start)).is_none_or(|own| own.end() <= start && own.address.0 < start)
@@ -304,8 +304,8 @@ impl Space {
         let bytes = if longer.weight() == 0 { own.free } else { shorter.bytes() };
         let rest = own.free.saturating_sub(bytes);
         let (tail_free, head_free) = if is_tail_shorter { (bytes, rest) } else { (rest, bytes) };
-        let head = Range { size: address - own.range.address.0, ..own.range };
-        let tail = Range { address: Address(end), size: own.range.end() - end, ..own.range };
+        let head = ReservedRange { size: address - own.range.address.0, ..own.range };
+        let tail = ReservedRange { address: Address(end), size: own.range.end() - end, ..own.range };
         for (range, free, list) in [(head, head_free, list), (tail, tail_free, tail_list)] {
             if range.size > 0 {
                 self.whole = self.whole.saturating_add(SpaceRange { range, free }.whole());
@@ -357,7 +357,7 @@ impl Space {
         let SegmentChange { position, range, is_reserved } = *change;
         let is_plain = match (range.size, is_reserved) {
             (0, _) => true,
-            (_, true) => self.reserve(Range { since: position, ..range }, visit),
+            (_, true) => self.reserve(ReservedRange { since: position, ..range }, visit),
             (size, false) => self.release(range.address.0, size, visit),
         };
         // Only segments can follow at this position: blocks that change at it were visited before.
@@ -380,7 +380,7 @@ fn block_place(replay: &Replay, number: u32) -> (u64, u64) {
 struct NoVisitor;
 
 impl SpaceVisitor for NoVisitor {
-    fn gap(&mut self, _: &Range, _: Option<Gap>, _: Option<Gap>) {}
+    fn gap(&mut self, _: &ReservedRange, _: Option<Gap>, _: Option<Gap>) {}
 
     fn change(&mut self, _: u32, _: Change, _: &Space) {}
 }

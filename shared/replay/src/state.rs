@@ -1,7 +1,7 @@
 //! The state at one position: ranges, active blocks, and the gaps between them.
 
 use super::allocations::Allocations;
-use super::segments::Range;
+use super::segments::ReservedRange;
 use trace::order;
 use trace::totals::Totals;
 use trace::units::Address;
@@ -12,7 +12,7 @@ pub struct AllocatorState {
     /// The position.
     pub position: u32,
     /// The reserved ranges, by address.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<ReservedRange>,
     /// The numbers of the active allocations, by address.
     pub active: Vec<u32>,
     /// The part of `active` that lies in each range.
@@ -38,7 +38,12 @@ impl Gap {
 }
 
 impl AllocatorState {
-    pub(super) fn new(position: u32, ranges: Vec<Range>, mut active: Vec<u32>, allocations: &Allocations) -> Self {
+    pub(super) fn new(
+        position: u32,
+        ranges: Vec<ReservedRange>,
+        mut active: Vec<u32>,
+        allocations: &Allocations,
+    ) -> Self {
         let address = |n: u32| allocations.address.get(n as usize).unwrap_or_default();
         order::sort_numbers_by_key(&mut active, address);
         let mut state = Self { position, ranges, active, in_range: Vec::new(), totals: Totals::default() };

@@ -13,7 +13,7 @@ use analysis::measures::Measuring;
 use format::import::Imported;
 use query::{Axis, CurvesQuery, Measure, Window};
 use replay::index::Index;
-use replay::{Change, Gap, Range, Replay, Replayed, Space, SpaceVisitor};
+use replay::{Change, Gap, Replay, Replayed, ReservedRange, Space, SpaceVisitor};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::units::{Address, PoolId, Stream};
@@ -47,7 +47,7 @@ fn main() {
 struct Nothing;
 
 impl SpaceVisitor for Nothing {
-    fn gap(&mut self, _: &Range, _: Option<Gap>, _: Option<Gap>) {}
+    fn gap(&mut self, _: &ReservedRange, _: Option<Gap>, _: Option<Gap>) {}
 
     fn change(&mut self, _: u32, _: Change, _: &Space) {}
 }

@@ -3,7 +3,7 @@
 use super::caches::Caches;
 use super::facts::Facts;
 use analysis::usage::Usage;
-use replay::index::{Index, Recorded};
+use replay::index::{Index, IndexInput};
 use replay::{Replay, Replayed};
 use trace::{DeviceTrace, Tags};
 
@@ -30,13 +30,13 @@ impl Device {
     }
 }
 
-impl Index<Recorded<'_>> for Device {
-    fn extend(&mut self, Recorded { trace, tags, settings, states }: Recorded<'_>) {
+impl Index<IndexInput<'_>> for Device {
+    fn extend(&mut self, IndexInput { trace, tags, settings, states }: IndexInput<'_>) {
         // Without events, the start may still change.
         if self.replay.positions() == 0 {
             (self.indexes, self.caches) = (Indexes::default(), Caches::default());
         }
-        self.replay.extend(Recorded { trace, tags: &mut *tags, settings, states });
+        self.replay.extend(IndexInput { trace, tags: &mut *tags, settings, states });
         self.indexes.extend(Replayed { trace, tags, replay: &self.replay });
     }
 

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::session::{Notes, Session};
 use format::recording::{DeviceUpdate, findings};
-use replay::index::{Index, KnownState, Recorded, TrimmedCopy};
+use replay::index::{Index, IndexInput, KnownState, TrimmedCopy};
 use replay::{Replayed, rewind_state};
 use trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
 
@@ -92,7 +92,7 @@ impl LiveDevice {
             states.push(KnownState { position, segments: moment.segments });
         }
         self.gap = gaps.next_back().or(self.gap);
-        device.extend(Recorded { trace, tags, settings, states });
+        device.extend(IndexInput { trace, tags, settings, states });
     }
 
     /// Ends the trace. A state that was recorded after the last event and after a gap has no event with which it could
@@ -104,7 +104,7 @@ impl LiveDevice {
         }
         let Some(segments) = device.replay.take_pending_state() else { return };
         let states = self.restart(device);
-        device.replay.extend(Recorded { trace, tags: &mut *tags, settings, states });
+        device.replay.extend(IndexInput { trace, tags: &mut *tags, settings, states });
         self.is_settled = device.replay.end_with(segments, tags);
         device.indexes.extend(Replayed { trace, tags, replay: &device.replay });
     }
@@ -159,7 +159,7 @@ impl LiveDevice {
         // A pending state takes effect with the next event.
         let end = trace.events.len() as u32;
         let states = pending.map(|segments| KnownState { position: end, segments });
-        device.extend(Recorded { trace, tags, settings, states: states.into_iter().collect() });
+        device.extend(IndexInput { trace, tags, settings, states: states.into_iter().collect() });
         *self = Self { is_trimmed: true, places: trace.losses.len(), gap, ..Self::default() };
         Some(Trim { device: index, events: position, span_us })
     }

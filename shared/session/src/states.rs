@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::caches::Cache;
-use replay::index::Kept;
+use replay::index::RecentCache;
 use replay::{AllocatorState, Replay};
 
 /// States kept for one device: the cursor's, the peak's, where a selection begins, and those at the ends of a range.
@@ -12,7 +12,7 @@ const KEPT: usize = 6;
 /// The states of one device by position.
 #[derive(Debug, Default)]
 pub(super) struct States {
-    kept: Kept<u32, Arc<AllocatorState>, KEPT>,
+    kept: RecentCache<u32, Arc<AllocatorState>, KEPT>,
 }
 
 impl States {

@@ -7,7 +7,7 @@ use super::context::Context;
 use analysis::matches::Matches;
 use analysis::term_matches::{TermMatches, is_permanent};
 use query::term::Term;
-use replay::index::{Index, Kept};
+use replay::index::{Index, RecentCache};
 
 /// Terms kept for one device. A person has a handful of filters and one search; the rest are keystrokes on the way.
 /// Each takes one bit an allocation.
@@ -25,7 +25,7 @@ struct Evaluated {
 /// The terms of one device.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
-    kept: Kept<String, Evaluated, KEPT>,
+    kept: RecentCache<String, Evaluated, KEPT>,
 }
 
 /// Returns whether later events never change which of the earlier allocations a term matches.

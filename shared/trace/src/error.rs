@@ -3,7 +3,7 @@
 //! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`],
 //! which says what is wrong, where, and what to do next.
 
-use crate::text::{is_hidden, shown};
+use crate::text::{escaped, is_hidden};
 use crate::units::{Bytes, Count};
 
 /// How many characters of the file's own text a message may hold.
@@ -116,7 +116,7 @@ fn excerpt(bytes: &[u8]) -> String {
                 && !text.trim().is_empty()
                 && !text.contains(|c: char| is_hidden(c) && !c.is_ascii_whitespace()) =>
         {
-            format!("“{}”", shown(text.trim()))
+            format!("“{}”", escaped(text.trim()))
         }
         _ => {
             let digits: Vec<String> = start.iter().take(EXCERPT_BYTES).map(|byte| format!("{byte:02x}")).collect();

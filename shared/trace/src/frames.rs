@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 
-use crate::text::shown;
+use crate::text::escaped;
 
 /// The number of a distinct string. `0` is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +18,7 @@ pub struct StrId(pub u32);
 #[repr(transparent)]
 pub struct FrameId(pub u32);
 
-/// The number of a distinct stack. `0` is the empty stack: none was recorded. Others may be empty too: see [`Recorded`].
+/// The number of a distinct stack. `0` is the empty stack: none was recorded. Others may be empty too: see [`StackRecord`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackId(pub u32);
 
@@ -45,7 +45,7 @@ impl Frame {
 
 /// Whether a stack was recorded, and how much of it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recorded {
+pub enum StackRecord {
     /// None was recorded.
     Nothing,
     /// One was recorded, and all its names were lost: their part of the recording is damaged.
@@ -168,8 +168,8 @@ impl Symbols {
     /// Returns a string for display, in one line: hidden characters [are shown](crate::text). [`Symbols::bytes`] has it as it is.
     pub fn text(&self, id: StrId) -> Cow<'_, str> {
         match String::from_utf8_lossy(self.bytes(id)) {
-            Cow::Borrowed(text) => shown(text),
-            Cow::Owned(text) => Cow::Owned(shown(&text).into_owned()),
+            Cow::Borrowed(text) => escaped(text),
+            Cow::Owned(text) => Cow::Owned(escaped(&text).into_owned()),
         }
     }
 
@@ -249,15 +249,15 @@ impl Symbols {
     }
 
     /// Returns what is known of a stack. An empty one that is not number 0 was recorded, and its frames were lost.
-    pub fn recorded(&self, id: StackId) -> Recorded {
+    pub fn recorded(&self, id: StackId) -> StackRecord {
         let frames = self.stack(id);
         let lost = frames.iter().filter(|frame| self.is_lost_frame(**frame)).count();
         match frames.len() {
-            0 if self.stacks.is_lost(id.0) => Recorded::Lost,
-            0 => Recorded::Nothing,
-            count if lost == count => Recorded::Lost,
-            _ if lost > 0 => Recorded::Partly,
-            _ => Recorded::Whole,
+            0 if self.stacks.is_lost(id.0) => StackRecord::Lost,
+            0 => StackRecord::Nothing,
+            count if lost == count => StackRecord::Lost,
+            _ if lost > 0 => StackRecord::Partly,
+            _ => StackRecord::Whole,
         }
     }
 
@@ -331,7 +331,7 @@ mod tests {
         let (gone, also) = (s.lose_stack(), s.lose_stack());
         assert_ne!(gone, also);
         let told = [StackId(0), whole, partly, nameless, gone, also, StackId(99)].map(|stack| s.recorded(stack));
-        use Recorded::{Lost, Nothing, Partly, Whole};
+        use StackRecord::{Lost, Nothing, Partly, Whole};
         assert_eq!(told, [Nothing, Whole, Partly, Lost, Lost, Lost, Nothing]);
         assert_eq!((s.intern(b""), s.intern_stack(&[]), s.stack(gone)), (StrId(0), StackId(0), &[][..]));
     }

@@ -5,9 +5,9 @@
 //! such names harmless, so that callers need not care:
 //!
 //! - [`Symbols::text`](crate::frames::Symbols::text), by which every name, file and annotation of a trace is read for people,
-//!   returns it [`shown`]. Its bytes are returned by another function, for copies.
-//! - Text from elsewhere (a path, a header, an answer of a server) is written through [`Shown`].
-//! - The command line writes to each of its streams in one place, where [`sealed`] escapes what is left. That loses
+//!   returns it [`escaped`]. Its bytes are returned by another function, for copies.
+//! - Text from elsewhere (a path, a header, an answer of a server) is written through [`Escaped`].
+//! - The command line writes to each of its streams in one place, where [`escaped_lines`] escapes what is left. That loses
 //!   nothing: a program that reads JSON gets the same text.
 
 use std::borrow::Cow;
@@ -23,20 +23,20 @@ pub const fn is_hidden(c: char) -> bool {
 
 /// Writes a text in one line, hidden characters as `\u{1b}`.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a>(pub &'a str);
+pub struct Escaped<'a>(pub &'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self.0))
+        f.pad(&escaped(self.0))
     }
 }
 
 /// Returns a text in one line, hidden characters as `\u{1b}`.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub fn escaped(text: &str) -> Cow<'_, str> {
     replaced(text, is_hidden, |out, c| out.extend(c.escape_unicode()))
 }
 
-/// Returns where the separators of a path are, the last one first. The path may be [`shown`]: the backslash of a hidden character
+/// Returns where the separators of a path are, the last one first. The path may be [`escaped`]: the backslash of a hidden character
 /// is not one.
 pub fn separators(path: &str) -> impl Iterator<Item = usize> {
     path.rmatch_indices(['/', '\\'])
@@ -45,7 +45,7 @@ pub fn separators(path: &str) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the lines of a text, other hidden characters than line ends as `\u001b`: in JSON, that is the same text.
-pub fn sealed(lines: &str) -> Cow<'_, str> {
+pub fn escaped_lines(lines: &str) -> Cow<'_, str> {
     let is_sealed = |c| c != '\n' && is_hidden(c);
     replaced(lines, is_sealed, |out, c| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -93,9 +93,9 @@ mod tests {
             ("gpt\u{202e}yp.\u{2066}\u{2069}\u{200f}", "gpt\\u{202e}yp.\\u{2066}\\u{2069}\\u{200f}"),
             ("a\u{200b}b\u{feff}c\u{2028}d\u{2029}\u{e0041}", "a\\u{200b}b\\u{feff}c\\u{2028}d\\u{2029}\\u{e0041}"),
         ] {
-            assert_eq!(shown(text), want);
-            assert_eq!(format!("{:>90}", Shown(text)), format!("{want:>90}"));
-            assert!(!shown(text).contains(is_hidden));
+            assert_eq!(escaped(text), want);
+            assert_eq!(format!("{:>90}", Escaped(text)), format!("{want:>90}"));
+            assert!(!escaped(text).contains(is_hidden));
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
             ("eyes/tr\u{1b}ain\u{202e}.py", &[4]),
             ("eyes\\\u{ad}.py", &[4]),
         ] {
-            assert_eq!(separators(&shown(path)).collect::<Vec<_>>(), want, "{path:?}");
+            assert_eq!(separators(&escaped(path)).collect::<Vec<_>>(), want, "{path:?}");
         }
     }
 
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn lines_stay_and_json_reads_the_same() {
-        assert_eq!(sealed("one\n  two\x1b[31m\u{e0041}"), "one\n  two\\u001b[31m\\udb40\\udc41");
+        assert_eq!(escaped_lines("one\n  two\x1b[31m\u{e0041}"), "one\n  two\\u001b[31m\\udb40\\udc41");
         let text = "a\u{9b}\u{202e}\u{e0041}\x7f\n\t\"é";
         let json = serde_json::to_string_pretty(&[text]).unwrap();
         assert!(json.contains('\u{202e}'));
-        let sealed = sealed(&json);
+        let sealed = escaped_lines(&json);
         assert!(!sealed.contains(|c| c != '\n' && is_hidden(c)), "{sealed}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&sealed).unwrap(), [text]);
     }

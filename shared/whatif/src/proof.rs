@@ -10,7 +10,7 @@ use query::diagnosis::{Cause, Verdict};
 use query::finding::Remedy;
 use query::setting::{left_out, merged};
 use query::whatif::{Goal, Outcome};
-use trace::text::Shown;
+use trace::text::Escaped;
 use trace::units::{Bytes, compared, counted_as};
 
 /// The most requests of a trace for which other settings are searched if those that were advised don't help. The runs
@@ -87,8 +87,8 @@ impl Requests {
         let without = left_out(conf, &line);
         let text = match (line.is_empty(), without.is_empty()) {
             (true, _) => "Leave out the recorded settings.".to_owned(),
-            (_, true) => format!("Set {}.", Shown(&line)),
-            (_, false) => format!("Set {}, and leave out {}.", Shown(&line), Shown(&without.join(" and "))),
+            (_, true) => format!("Set {}.", Escaped(&line)),
+            (_, false) => format!("Set {}, and leave out {}.", Escaped(&line), Escaped(&without.join(" and "))),
         };
         Some(proven(Remedy::advice(text).with_setting(&line), (recorded, &outcome), capacity, is_growing))
     }

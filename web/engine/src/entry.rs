@@ -10,7 +10,7 @@ use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
 use query::Summary;
 use query::own_rules::OwnRules;
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use session::Session;
 use trace::limits::{ImportLimits, SWEEP_BYTES};
 use wasm_bindgen::prelude::*;
@@ -28,7 +28,7 @@ pub const REPORT_EVERY_MS: f64 = 100.0;
 /// A file that has been read.
 enum Opened {
     Trace(Box<Session>),
-    Sweep(Box<Shown>),
+    Sweep(Box<SweepPicture>),
 }
 
 /// The unit in which indexing reports its progress.

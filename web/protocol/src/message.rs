@@ -10,7 +10,7 @@ use query::copy::{Moved, Named};
 use query::link::FileHash;
 use query::own_rules::OwnRules;
 use query::redaction::{Comparison, Redaction};
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use query::{Answer, Query, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ pub struct Trim {
 
 /// The selected allocation after events were dropped, which changes the numbers of allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct MovedSelection {
     /// The device, as an index into the summary's devices.
     pub device: u32,
     /// The allocation's number before.
@@ -200,7 +200,7 @@ pub struct Update {
     /// What was dropped per device; empty if nothing was.
     pub trims: Vec<Trim>,
     /// The selected allocation, if events of its device were dropped.
-    pub kept: Option<Kept>,
+    pub kept: Option<MovedSelection>,
     /// The first out-of-memory event among the new events.
     pub oom: Option<Failed>,
 }
@@ -316,7 +316,7 @@ pub enum FromWorker {
         id: u32,
     },
     /// The file is a sweep, and this is all of it; nothing follows.
-    Sweep(Box<Shown>),
+    Sweep(Box<SweepPicture>),
     /// The worker's memory has grown. Sent after another message.
     Memory {
         /// The size of its WebAssembly memory in bytes.

@@ -17,7 +17,7 @@ pub const RECORDED: u32 = 0;
 
 /// The conditions of a run, as a person writes them. Empty texts mean those of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct RunConditions {
     /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
     pub conf: String,
     /// The release of PyTorch.
@@ -38,7 +38,7 @@ pub enum ToWhatIf {
         /// Chosen by the page; not [`RECORDED`].
         id: u32,
         /// Its conditions.
-        wish: Wish,
+        conditions: RunConditions,
     },
     /// Forgets a run.
     Forget(u32),
@@ -47,7 +47,7 @@ pub enum ToWhatIf {
     /// Searches for better settings.
     Tune {
         /// The device that settings are searched for. The settings in it are ignored.
-        wish: Wish,
+        conditions: RunConditions,
         /// What it searches for.
         goal: Goal,
     },
@@ -118,7 +118,7 @@ pub struct Opened {
     /// How far they come out as recorded.
     pub check: SelfCheck,
     /// What the recording had, with the release that fits it best. Its capacity is empty.
-    pub recorded: Wish,
+    pub recorded: RunConditions,
     /// The memory that the process could have, in bytes, if the trace shows it.
     pub capacity: Option<u64>,
     /// The releases that can be followed.

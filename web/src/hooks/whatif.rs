@@ -8,7 +8,9 @@ use query::finding::Remedy;
 use yew::prelude::*;
 
 use super::ModelHandle;
-use crate::model::{Action, Curves, CurvesAsked, FileKey, Goal, Live, MOST_RUNS, Tab, Tune, WhatIf, WhatIfStep, Wish};
+use crate::model::{
+    Action, Curves, CurvesAsked, FileKey, Goal, Live, MOST_RUNS, RunConditions, Tab, Tune, WhatIf, WhatIfStep,
+};
 use crate::worker::CurvesFor;
 
 /// Reads the requests of the current device, so far as they have come, into a new worker.
@@ -47,15 +49,15 @@ fn is_due(whatif: &WhatIf) -> bool {
 }
 
 /// Runs the requests under what a person wrote.
-pub fn add_run(model: &ModelHandle, wish: &Wish) {
+pub fn add_run(model: &ModelHandle, conditions: &RunConditions) {
     let now = model.now();
     let (Some(key), Some(whatif)) = (now.current, now.whatif()) else { return };
     if whatif.opened.is_none() || whatif.runs.len() >= MOST_RUNS {
         return;
     }
-    step(model, key, WhatIfStep::Added(Box::new(wish.clone())));
+    step(model, key, WhatIfStep::Added(Box::new(conditions.clone())));
     let id = model.now().whatif().map_or(0, |whatif| whatif.last_id);
-    model.workers().desks().tell(key, &ToWhatIf::Run { id, wish: wish.clone() });
+    model.workers().desks().tell(key, &ToWhatIf::Run { id, conditions: conditions.clone() });
 }
 
 /// Removes a run.
@@ -196,8 +198,8 @@ fn start_tune(model: &ModelHandle, key: FileKey) {
     step(model, key, WhatIfStep::Tuning);
     let now = model.now();
     let Some(whatif) = now.entry(key).and_then(|file| file.whatif.as_ref()) else { return };
-    let wish = Wish { capacity: whatif.card.clone(), ..whatif.draft.clone() };
-    model.workers().desks().tell(key, &ToWhatIf::Tune { wish, goal: whatif.goal });
+    let conditions = RunConditions { capacity: whatif.card.clone(), ..whatif.draft.clone() };
+    model.workers().desks().tell(key, &ToWhatIf::Tune { conditions, goal: whatif.goal });
 }
 
 /// Ends the search. What it has found so far is shown.

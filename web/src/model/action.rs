@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use query::link::{FileHash, Read};
 use query::own_rules::OwnRules;
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use query::{Axis, EventColumn, EventOrder, HeatmapPart, Measure, Summary, Transform, Window};
 use trace::units::Address;
 
@@ -66,7 +66,7 @@ pub enum Action {
         /// Which file.
         key: FileKey,
         /// All of it.
-        sweep: Shared<Shown>,
+        sweep: Shared<SweepPicture>,
     },
     /// A file's identity is known.
     FileHashed {

@@ -14,7 +14,7 @@ use trace::limits::HISTORY_STEPS;
 use super::live::{reselect, shift};
 use super::state::{FileKey, Model, Shared};
 use super::view::View;
-use crate::worker::message::{Kept, Trim};
+use crate::worker::message::{MovedSelection, Trim};
 
 const FILE: u8 = 1;
 const DEVICE: u8 = 2;
@@ -121,7 +121,7 @@ impl History {
     }
 
     /// Moves the views of a session's steps to the new positions after its oldest events were dropped.
-    pub(super) fn shift(&mut self, key: FileKey, trims: &[Trim], kept: Option<Kept>) {
+    pub(super) fn shift(&mut self, key: FileKey, trims: &[Trim], kept: Option<MovedSelection>) {
         if trims.is_empty() || !self.steps.iter().any(|step| step.file == Some(key)) {
             return;
         }

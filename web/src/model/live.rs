@@ -6,7 +6,7 @@ use trace::units::{Count, counted};
 use wire::SessionState;
 
 use super::view::{Selection, View, clamp, extent};
-use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};
+use crate::worker::message::{Connection, Failed, LiveStatus, MovedSelection, Trim, Update};
 
 /// The window of a long session that is followed by default, in microseconds.
 pub const FOLLOWED_US: f64 = 30e6;
@@ -214,7 +214,7 @@ pub fn shift(view: &mut View, trim: &Trim) {
 }
 
 /// Adjusts the selection after allocations were renumbered; clears it if its new number is unknown.
-pub fn reselect(view: &mut View, kept: Option<Kept>) {
+pub fn reselect(view: &mut View, kept: Option<MovedSelection>) {
     if let Selection::Allocation(id) = view.selection {
         let new = kept.filter(|kept| kept.device == view.device && kept.was == id).and_then(|kept| kept.is);
         view.selection = new.map_or(Selection::None, Selection::Allocation);

@@ -8,7 +8,7 @@ use wire::SessionState;
 use super::*;
 use crate::model::testing::{added, after, device, read, summary};
 use crate::model::{Action, Dialog, Selection, Tab, update};
-use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};
+use crate::worker::message::{Connection, Failed, LiveStatus, MovedSelection, Trim, Update};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const KEY: FileKey = FileKey(0);
@@ -192,7 +192,7 @@ fn resuming_keeps_the_zoom() {
     is_near(place(&scrolled), at_7);
 }
 
-fn let_go(events: u32, by: u32, kept: Option<Kept>) -> Action {
+fn let_go(events: u32, by: u32, kept: Option<MovedSelection>) -> Action {
     let trim = Trim { events: by, us: f64::from(by) * 1e3 };
     grows_by(Update { summary: holds(&[events]), trims: vec![trim], kept, oom: None })
 }
@@ -225,13 +225,13 @@ fn a_paused_picture_is_rebased_when_older_events_are_dropped() {
 #[test]
 fn the_selection_is_kept_by_its_new_number() {
     let select = || Action::Select(Selection::Allocation(500));
-    let kept = |is| Some(Kept { device: 0, was: 500, is });
+    let kept = |is| Some(MovedSelection { device: 0, was: 500, is });
     for (kept, want) in [
         (kept(Some(20)), Selection::Allocation(20)),
         (kept(None), Selection::None),
         (None, Selection::None),
-        (Some(Kept { device: 0, was: 499, is: Some(19) }), Selection::None),
-        (Some(Kept { device: 1, was: 500, is: Some(20) }), Selection::None),
+        (Some(MovedSelection { device: 0, was: 499, is: Some(19) }), Selection::None),
+        (Some(MovedSelection { device: 1, was: 500, is: Some(20) }), Selection::None),
     ] {
         assert_eq!(watched([select(), let_go(35_000, 30_000, kept)]).view.selection, want, "{kept:?}");
     }

@@ -36,5 +36,6 @@ pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, The
 pub use update::update;
 pub use view::{Listing, Pin, Selection, Setting, Side, Split, Tab, View, extent};
 pub use whatif::{
-    Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunCurve, Tune, Tuned, WhatIf, WhatIfStep, Wish,
+    Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunConditions, RunCurve, Tune, Tuned, WhatIf,
+    WhatIfStep,
 };

@@ -8,7 +8,7 @@ use query::diagnosis::{Cause, Diagnosis, FailedRequest};
 use query::finding::Integrity;
 use query::link::{FileHash, Link, Read};
 use query::own_rules::OwnRules;
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::history::History;
@@ -90,7 +90,7 @@ pub enum Phase {
         is_pictured: bool,
     },
     /// It is loaded, and is a sweep: it has no events, so that nothing of a trace is shown.
-    Sweep(Shared<Shown>),
+    Sweep(Shared<SweepPicture>),
     /// Its worker was ended to free memory. Its view is kept, and it is read again once it is shown.
     Away,
     /// It can't be read.

@@ -1,6 +1,6 @@
 //! Builders of small models for tests.
 
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use query::{DeviceSummary, Summary, Window};
 
 use super::state::{FileKey, Model, Phase, Shared};
@@ -49,7 +49,7 @@ pub(crate) fn read(key: u32, events: &[u32]) -> Action {
 }
 
 /// Returns a sweep as the program wrote it.
-pub(crate) fn golden_sweep() -> Shown {
+pub(crate) fn golden_sweep() -> SweepPicture {
     let document = include_bytes!("../../../shared/session/tests/fixtures/sweep_1.json");
     format::sweep::read(document).expect("it is read in its own test").shown()
 }

@@ -9,7 +9,7 @@ use crate::model::history::with_settings;
 use crate::model::live::{Live, follow, kept, reselect, resumed, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
-use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Stage, Trim, Update};
+use crate::worker::message::{Connection, Failed, LiveStatus, MovedSelection, Stage, Trim, Update};
 
 /// Returns the current session.
 pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
@@ -198,7 +198,7 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
     false
 }
 
-fn drop_oldest(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) {
+fn drop_oldest(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<MovedSelection>) {
     if let Some(trim) = trims.get(view.device as usize) {
         shift(view, trim);
         if trim.events > 0 {

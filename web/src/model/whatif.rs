@@ -1,6 +1,6 @@
 //! A device's requests under other settings: the runs, what a person is about to try, and the search for better settings.
 
-pub use protocol::whatif::{CurvesAsked, RECORDED, RunCurve, Tuned, Wish};
+pub use protocol::whatif::{CurvesAsked, RECORDED, RunConditions, RunCurve, Tuned};
 use protocol::whatif::{FromWhatIf, Opened};
 use query::diagnosis::Verdict;
 use query::finding::Remedy;
@@ -27,7 +27,7 @@ pub struct WhatIf {
     /// The id of the last run.
     pub last_id: u32,
     /// What the next run is under.
-    pub draft: Wish,
+    pub draft: RunConditions,
     /// Why the last run was refused: a sentence.
     pub refused: Option<String>,
     /// What settings are searched for.
@@ -52,7 +52,7 @@ pub struct Run {
     /// Its id.
     pub id: u32,
     /// What it is under.
-    pub wish: Wish,
+    pub conditions: RunConditions,
     /// What it came to.
     pub outcome: Option<Outcome>,
     /// The least memory on which no request fails.
@@ -86,9 +86,9 @@ pub enum WhatIfStep {
     /// The worker said something.
     Heard(Box<FromWhatIf>),
     /// A person wrote what the next run is under.
-    Draft(Box<Wish>),
+    Draft(Box<RunConditions>),
     /// A run was asked for.
-    Added(Box<Wish>),
+    Added(Box<RunConditions>),
     /// A run is no longer wanted.
     Removed(u32),
     /// Sets what settings are searched for.
@@ -114,15 +114,15 @@ impl WhatIf {
                 *self = Self { device, draft, goal, card, wants_tune, wants_proof, ..Self::default() };
             }
             WhatIfStep::Heard(message) => self.hear(*message),
-            WhatIfStep::Draft(wish) => {
-                self.draft = *wish;
+            WhatIfStep::Draft(conditions) => {
+                self.draft = *conditions;
                 self.draft.conf = bare(&self.draft.conf).to_owned();
                 self.refused = None;
             }
-            WhatIfStep::Added(wish) => {
+            WhatIfStep::Added(conditions) => {
                 self.last_id += 1;
                 self.refused = None;
-                self.runs.push(Run { id: self.last_id, wish: *wish, ..Run::default() });
+                self.runs.push(Run { id: self.last_id, conditions: *conditions, ..Run::default() });
             }
             WhatIfStep::Removed(id) => {
                 self.runs.retain(|run| run.id != id);
@@ -142,8 +142,8 @@ impl WhatIf {
     fn hear(&mut self, message: FromWhatIf) {
         match message {
             FromWhatIf::Opened(opened) => {
-                self.runs = vec![Run { id: RECORDED, wish: opened.recorded.clone(), ..Run::default() }];
-                if self.draft == Wish::default() {
+                self.runs = vec![Run { id: RECORDED, conditions: opened.recorded.clone(), ..Run::default() }];
+                if self.draft == RunConditions::default() {
                     self.draft.conf.clone_from(&opened.recorded.conf);
                 }
                 self.opened = Some(opened);

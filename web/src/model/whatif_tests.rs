@@ -3,7 +3,7 @@ use query::whatif::{Bounds, SelfCheck};
 use super::*;
 
 fn opened(conf: &str) -> WhatIfStep {
-    let recorded = Wish { conf: conf.to_owned(), torch: "2.11".to_owned(), ..Wish::default() };
+    let recorded = RunConditions { conf: conf.to_owned(), torch: "2.11".to_owned(), ..RunConditions::default() };
     let check = SelfCheck { requests: 9, equal: 9, ..SelfCheck::default() };
     let releases = vec!["2.11".to_owned()];
     let opened =
@@ -45,7 +45,7 @@ fn runs_are_known_step_by_step_and_a_refused_one_goes_with_its_reason() {
 
 #[test]
 fn what_a_person_wrote_outlives_a_device_that_is_read_again() {
-    let draft = Wish { conf: "b:2".to_owned(), ..Wish::default() };
+    let draft = RunConditions { conf: "b:2".to_owned(), ..RunConditions::default() };
     let draft = || WhatIfStep::Draft(Box::new(draft.clone()));
     let whatif = after([draft(), WhatIfStep::TuneWanted, WhatIfStep::Opening(2), opened("a:1")]);
     assert_eq!((whatif.draft.conf.as_str(), whatif.wants_tune, whatif.device), ("b:2", true, 2));

@@ -1,6 +1,6 @@
 //! A button that copies a text and confirms it.
 
-use trace::text::sealed;
+use trace::text::escaped_lines;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlDocument, HtmlTextAreaElement};
 use yew::prelude::*;
@@ -11,7 +11,7 @@ use crate::browser::{Timeout, window};
 /// secure origins only; elsewhere (a server reached by its bare address) the text is copied from a temporary text
 /// field. A terminal that it is pasted into finds nothing to obey.
 pub fn copy_text(text: &str) -> bool {
-    let text = &*sealed(text);
+    let text = &*escaped_lines(text);
     if window().is_secure_context() {
         // The promise is not awaited: it fails only if the page loses the focus in between.
         let _ = window().navigator().clipboard().write_text(text);

@@ -2,16 +2,16 @@
 //! advice of verdicts, then the next settings of a search, then the least memory of each run.
 
 use allocator::{DriverError, Profile};
-use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, ToWhatIf, Wish};
+use protocol::whatif::{CurvesAsked, FromWhatIf, Opened, RECORDED, RunConditions, ToWhatIf};
 use query::diagnosis::Verdict;
 use session::RecordedRequests;
-use trace::text::shown;
+use trace::text::escaped;
 use whatif::{Baseline, BaselineError, CapacitySearch, Requests, ReservedCurve, Terms};
 
 use crate::axis::Times;
+use crate::conditions::terms;
 use crate::curve::curve;
 use crate::search::Searching;
-use crate::wish::terms;
 
 /// Returns the sentence for requests that the allocator can't even begin with.
 fn refused(error: &DriverError) -> String {
@@ -22,7 +22,7 @@ fn refused(error: &DriverError) -> String {
 fn sentence(error: &BaselineError) -> String {
     match error {
         BaselineError::Settings { conf, message } => {
-            format!("The recorded settings “{}” can't be read: {message}", shown(conf))
+            format!("The recorded settings “{}” can't be read: {message}", escaped(conf))
         }
         BaselineError::State(error) => refused(error),
     }
@@ -73,7 +73,7 @@ impl Desk {
         let capacity = requests.capacity().or(device_bytes);
         let opened = Opened {
             check: baseline.check.clone(),
-            recorded: Wish { conf: conf.clone(), torch: profile.torch.to_owned(), ..Wish::default() },
+            recorded: RunConditions { conf: conf.clone(), torch: profile.torch.to_owned(), ..RunConditions::default() },
             capacity,
             releases: Profile::ALL.iter().map(|profile| profile.torch.to_owned()).collect(),
             events,
@@ -89,7 +89,7 @@ impl Desk {
     /// Takes a message. Returns what can be answered at once.
     pub fn receive(&mut self, message: ToWhatIf) -> Vec<FromWhatIf> {
         match message {
-            ToWhatIf::Run { id, wish } => match self.terms(&wish) {
+            ToWhatIf::Run { id, conditions } => match self.terms(&conditions) {
                 Ok(terms) => {
                     self.asked.push((id, terms));
                     Vec::new()
@@ -109,19 +109,21 @@ impl Desk {
             // Its answer is sent together with bytes.
             ToWhatIf::Trace(_) => Vec::new(),
             ToWhatIf::Curves(asked) => vec![self.curves(asked)],
-            ToWhatIf::Tune { wish, goal } => match self.terms(&Wish { conf: self.conf.clone(), ..wish }) {
-                Ok(terms) => {
-                    self.search = Some(Searching::new(terms, &self.conf, goal));
-                    Vec::new()
+            ToWhatIf::Tune { conditions, goal } => {
+                match self.terms(&RunConditions { conf: self.conf.clone(), ..conditions }) {
+                    Ok(terms) => {
+                        self.search = Some(Searching::new(terms, &self.conf, goal));
+                        Vec::new()
+                    }
+                    Err(sentence) => vec![FromWhatIf::Tuned(Err(sentence))],
                 }
-                Err(sentence) => vec![FromWhatIf::Tuned(Err(sentence))],
-            },
+            }
             ToWhatIf::Cancel => self.end_search(Ok(false)),
         }
     }
 
-    fn terms(&self, wish: &Wish) -> Result<Terms, String> {
-        terms(wish, self.baseline.profile, self.capacity)
+    fn terms(&self, conditions: &RunConditions) -> Result<Terms, String> {
+        terms(conditions, self.baseline.profile, self.capacity)
     }
 
     fn curves(&self, asked: CurvesAsked) -> FromWhatIf {

@@ -25,15 +25,15 @@ fn work(desk: &mut Desk) -> Vec<FromWhatIf> {
     std::iter::from_fn(|| desk.work()).flatten().collect()
 }
 
-fn wish(conf: &str) -> Wish {
-    Wish { conf: conf.to_owned(), ..Wish::default() }
+fn conditions(conf: &str) -> RunConditions {
+    RunConditions { conf: conf.to_owned(), ..RunConditions::default() }
 }
 
 #[test]
 fn the_recording_runs_first_and_then_what_is_wanted() {
     let (mut desk, opened) = open("torch_2_15.pickle");
     assert!(opened.check.requests > 0 && opened.bounds.requested > 0, "{opened:?}");
-    assert!(desk.receive(ToWhatIf::Run { id: 7, wish: wish("expandable_segments:True") }).is_empty());
+    assert!(desk.receive(ToWhatIf::Run { id: 7, conditions: conditions("expandable_segments:True") }).is_empty());
     let said = work(&mut desk);
     let [FromWhatIf::Ran(0, Ok(recorded)), FromWhatIf::Ran(7, Ok(_)), FromWhatIf::Smallest(0, Ok(least)), rest] =
         &said[..]
@@ -69,7 +69,7 @@ fn advice_is_checked_before_anything_long() {
 #[test]
 fn a_run_is_handed_out_event_by_event() {
     let (mut desk, _) = open("torch_2_15.pickle");
-    desk.receive(ToWhatIf::Run { id: 3, wish: wish("expandable_segments:True") });
+    desk.receive(ToWhatIf::Run { id: 3, conditions: conditions("expandable_segments:True") });
     work(&mut desk);
     assert_eq!(desk.trace(9), None);
     assert!(RunTrace::from_bytes(&desk.trace(3).unwrap()).is_some());
@@ -86,7 +86,10 @@ fn a_search_is_of_the_device_that_is_named() {
         ("T4-16GB", "", "14.9GiB", false),
     ] {
         let [capacity, fraction, others] = [capacity, fraction, others].map(str::to_owned);
-        desk.receive(ToWhatIf::Tune { wish: Wish { capacity, fraction, others, ..Wish::default() }, goal: Goal::Fit });
+        desk.receive(ToWhatIf::Tune {
+            conditions: RunConditions { capacity, fraction, others, ..RunConditions::default() },
+            goal: Goal::Fit,
+        });
         let said = work(&mut desk);
         let found =
             said.iter().find_map(|said| if let FromWhatIf::Tuned(Ok(found)) = said { Some(found) } else { None });
@@ -98,7 +101,7 @@ fn a_search_is_of_the_device_that_is_named() {
 #[test]
 fn settings_that_are_refused_leave_everything_as_it_was() {
     let (mut desk, _) = open("torch_2_15.pickle");
-    let said = desk.receive(ToWhatIf::Run { id: 1, wish: wish("nonsense") });
+    let said = desk.receive(ToWhatIf::Run { id: 1, conditions: conditions("nonsense") });
     assert!(matches!(&said[..], [FromWhatIf::Ran(1, Err(sentence))] if sentence.contains("nonsense")), "{said:?}");
     assert_eq!(work(&mut desk).len(), 2);
 }
@@ -107,7 +110,7 @@ fn settings_that_are_refused_leave_everything_as_it_was() {
 fn a_search_ends_by_itself_or_when_it_is_cancelled() {
     let (mut desk, _) = open("torch_2_15.pickle");
     work(&mut desk);
-    let tune = || ToWhatIf::Tune { wish: wish("is not looked at"), goal: Goal::Reserved };
+    let tune = || ToWhatIf::Tune { conditions: conditions("is not looked at"), goal: Goal::Reserved };
     assert!(desk.receive(tune()).is_empty());
     let said = work(&mut desk);
     let Some(FromWhatIf::Tuned(Ok(whole))) = said.last() else { panic!("{said:?}") };

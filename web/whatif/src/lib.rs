@@ -13,11 +13,11 @@
 )]
 
 mod axis;
+mod conditions;
 mod curve;
 mod desk;
 mod entry;
 mod search;
-mod wish;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::job::python_path;
 use super::stage;
 
 /// The longest time that a Python has to answer. The job starts later by what it takes.
@@ -73,7 +74,7 @@ pub(super) fn ask_and_mend(job: &mut Command) -> Recorder {
     let mut folders = vec![folder.to_owned()];
     folders.extend(before.as_deref().into_iter().flat_map(std::env::split_paths));
     let path = std::env::join_paths(folders).ok();
-    let Some(path) = super::python_path(path.as_deref()) else { return first };
+    let Some(path) = python_path(path.as_deref()) else { return first };
     job.env(PATH_VARIABLE, path);
     let second = ask(job);
     if second != Recorder::Starts {

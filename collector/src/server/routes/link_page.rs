@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use session::preview::{self, Headline};
 use tokio::time::timeout;
 use trace::limits::PREVIEW_PART_BYTES;
-use trace::text::shown;
+use trace::text::escaped;
 
 use super::blocking;
 use crate::assets;
@@ -104,7 +104,7 @@ struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for c in shown(self.0).chars().take(LINE_CHARS) {
+        for c in escaped(self.0).chars().take(LINE_CHARS) {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,

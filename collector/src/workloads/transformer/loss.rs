@@ -3,7 +3,7 @@
 use budget::{Model, Part};
 
 use super::gradients::Gradients;
-use super::stream_bytes;
+use super::linear::stream_bytes;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 

@@ -3,8 +3,7 @@
 use budget::{Experts, Linear, Matrix, Mlp, Model, Part};
 
 use super::gradients::Gradients;
-use super::layer::{adapt, gather_tokens, kept_if, linear_gradients, working};
-use super::stream_bytes;
+use super::linear::{adapt, gather_tokens, kept_if, linear_gradients, stream_bytes, working};
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 

@@ -4,6 +4,7 @@
 
 mod gradients;
 mod layer;
+mod linear;
 mod loss;
 mod mlp;
 
@@ -13,6 +14,7 @@ use budget::{Checkpointing, Model, Norm, Optimizer, Part};
 
 use self::gradients::Gradients;
 use self::layer::{Saved, backward_layer, forward_layer, norm_site};
+use self::linear::stream_bytes;
 use self::loss::Loss;
 use super::job::{Device, Job, JobError, Site, Tensor, at};
 use super::sites;
@@ -344,8 +346,3 @@ impl Net {
 /// Which gathered weights are meant: those outside of the layers, or those of a layer.
 const ENDS: usize = 0;
 const LAYER: usize = 1;
-
-/// Returns the bytes of the residual stream.
-fn stream_bytes(model: &Model) -> u64 {
-    model.batch * model.seq * model.residual_width() * model.precision.element()
-}

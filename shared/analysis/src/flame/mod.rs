@@ -19,9 +19,9 @@ use super::site::{LOST_STACK, NO_STACK, Sites, name_of};
 use query::category::Category;
 use query::folding::{names_text, short_location, short_name};
 use query::{FlameBox, Paint, Quads, Sandwich, Transform};
-use trace::frames::{FrameId, Recorded, StackId, Symbols};
+use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::order::SortFew;
-use trace::text::shown;
+use trace::text::escaped;
 use trace::units::counted;
 
 /// The active memory of one stack.
@@ -167,7 +167,7 @@ fn nameless(symbols: &Symbols, id: FrameId) -> String {
     let file = symbols.unshown(symbols.frame(id).filename);
     match file.rsplit(['/', '\\']).next() {
         None | Some("" | "??") => "native code".to_owned(),
-        Some(file) => shown(file).into_owned(),
+        Some(file) => escaped(file).into_owned(),
     }
 }
 
@@ -312,9 +312,9 @@ impl Layout<'_> {
                 }
                 Some(next) => next,
                 None if below.at == 0 => match self.symbols.recorded(leaf.stack) {
-                    Recorded::Nothing => (Key::NoStack, below),
-                    Recorded::Lost => (Key::LostStack, below),
-                    Recorded::Partly | Recorded::Whole => continue,
+                    StackRecord::Nothing => (Key::NoStack, below),
+                    StackRecord::Lost => (Key::LostStack, below),
+                    StackRecord::Partly | StackRecord::Whole => continue,
                 },
                 None => continue,
             };

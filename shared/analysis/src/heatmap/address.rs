@@ -8,7 +8,7 @@ use super::packing::{Packing, is_of, is_of_pool};
 use super::requests::{PoolKind, Requests};
 use super::sweep::Rows;
 use query::{HeatmapNeed, HeatmapPart};
-use replay::{Allocation, AllocatorState, Change, Gap, Range, Replay};
+use replay::{Allocation, AllocatorState, Change, Gap, Replay, ReservedRange};
 use trace::{TagId, Tags};
 
 /// The input of address rows.
@@ -181,7 +181,7 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
     /// The size of the smallest usable gap.
     type Kind = u64;
 
-    fn kind(&mut self, range: &Range) -> Option<u64> {
+    fn kind(&mut self, range: &ReservedRange) -> Option<u64> {
         let kind = PoolKind::of(range);
         match self.last_kind {
             Some((last, threshold)) if last == kind => threshold,

@@ -11,7 +11,7 @@
 
 use super::cells::Cell;
 use query::Window;
-use replay::index::Kept;
+use replay::index::RecentCache;
 
 /// Levels that are kept: a few steps of zooming in and out.
 const KEPT: usize = 6;
@@ -80,7 +80,7 @@ struct Band<C> {
 #[derive(Debug)]
 pub(super) struct Bands<C> {
     rows: usize,
-    bands: Kept<u32, Band<C>, KEPT>,
+    bands: RecentCache<u32, Band<C>, KEPT>,
 }
 
 /// How far a trace has come.
@@ -94,7 +94,7 @@ pub(super) struct Progress {
 
 impl<C: Cell> Bands<C> {
     pub(super) fn new(rows: usize) -> Self {
-        Self { rows, bands: Kept::default() }
+        Self { rows, bands: RecentCache::default() }
     }
 
     pub(super) fn rows(&self) -> usize {

@@ -4,14 +4,14 @@ use rustc_hash::FxHashSet;
 
 use super::PoolKind;
 use query::HeatmapPart;
-use replay::{Range, Replay};
+use replay::{Replay, ReservedRange};
 use trace::units::{PoolId, Stream};
 
 /// A stretch of addresses that was reserved at some time of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The first range that was reserved there, made longer by those that overlap it or join it.
-    pub range: Range,
+    pub range: ReservedRange,
     /// Bytes of the extents before it.
     pub offset: u64,
 }
@@ -24,7 +24,7 @@ pub struct Extent {
 pub struct Packing {
     /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time,
     /// since merged ranges can't be separated again.
-    ranges: Vec<Range>,
+    ranges: Vec<ReservedRange>,
     /// The first address, the bytes and the kind of each range, and whether it is expandable.
     known: FxHashSet<(u64, u64, PoolKind, bool)>,
     extents: Vec<Extent>,
@@ -42,7 +42,7 @@ impl Packing {
         self.add(new, part)
     }
 
-    fn add(&mut self, new: impl Iterator<Item = Range>, part: HeatmapPart) -> bool {
+    fn add(&mut self, new: impl Iterator<Item = ReservedRange>, part: HeatmapPart) -> bool {
         let before = self.ranges.len();
         for range in new {
             if self.known.insert((range.address.0, range.size, PoolKind::of(&range), range.is_expandable)) {
@@ -138,7 +138,7 @@ impl Packing {
 }
 
 /// Returns whether a range belongs to a part of the memory.
-pub fn is_of(part: HeatmapPart, range: &Range) -> bool {
+pub fn is_of(part: HeatmapPart, range: &ReservedRange) -> bool {
     is_of_pool(part, range.pool, range.stream)
 }
 
@@ -203,7 +203,7 @@ mod tests {
     fn extents_do_not_depend_on_when_they_were_asked_for() {
         // The default stream takes over what stream 7 had, and more. In MiB.
         let ranges = [(0, 20, 7), (20, 20, 7), (40, 20, 0), (60, 20, 0), (20, 40, 0), (80, 20, 0)];
-        let range = |&(at, size, stream): &(u64, u64, i64)| Range {
+        let range = |&(at, size, stream): &(u64, u64, i64)| ReservedRange {
             address: Address(at << 20),
             size: size << 20,
             stream: Stream(stream),

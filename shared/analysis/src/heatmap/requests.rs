@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 
 use allocator::rounding::round_size;
-use replay::{Allocation, Range, Replay};
+use replay::{Allocation, Replay, ReservedRange};
 use trace::units::{PoolId, Stream};
 use trace::{Settings, TagId, Tags};
 
@@ -32,7 +32,7 @@ pub struct PoolKind {
 
 impl PoolKind {
     /// Returns the kind of a range.
-    pub const fn of(range: &Range) -> Self {
+    pub const fn of(range: &ReservedRange) -> Self {
         Self { pool: range.pool, stream: range.stream, is_small: range.is_small }
     }
 }

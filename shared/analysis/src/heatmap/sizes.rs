@@ -8,7 +8,7 @@ use super::packing::is_of;
 use super::sweep::Rows;
 use allocator::rounding::{MIN_BLOCK, SMALL_SIZE};
 use query::{HeatmapPart, heatmap};
-use replay::{AllocatorState, Change, Gap, Range, Replay};
+use replay::{AllocatorState, Change, Gap, Replay, ReservedRange};
 
 /// The number of size classes that small segments serve: 512 bytes to 1 MiB.
 const SMALL_CLASSES: usize = (SMALL_SIZE / MIN_BLOCK).ilog2() as usize + 1;
@@ -128,7 +128,7 @@ impl Rows for SizeRows {
     /// Whether the range serves small requests.
     type Kind = bool;
 
-    fn kind(&mut self, range: &Range) -> Option<bool> {
+    fn kind(&mut self, range: &ReservedRange) -> Option<bool> {
         let is_inside = self.only.is_none_or(|(from, to)| from <= range.address.0 && range.address.0 < to);
         (is_inside && is_of(self.part, range)).then_some(range.is_small)
     }

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 use super::cells::Cell;
 use crate::lod::Span;
-use replay::{AllocatorState, Change, Gap, Range, Replay, Space, SpaceVisitor};
+use replay::{AllocatorState, Change, Gap, Replay, ReservedRange, Space, SpaceVisitor};
 use trace::DeviceTrace;
 
 /// The rows of a heatmap at one position.
@@ -15,7 +15,7 @@ pub(super) trait Rows {
     type Kind: Copy;
 
     /// Returns what a range means for its gaps; `None` if the rows don't show them.
-    fn kind(&mut self, range: &Range) -> Option<Self::Kind>;
+    fn kind(&mut self, range: &ReservedRange) -> Option<Self::Kind>;
     /// A gap has changed, as in [`SpaceVisitor::gap`].
     fn gap(&mut self, kind: Self::Kind, before: Option<Gap>, after: Option<Gap>);
     /// The allocator has changed.
@@ -122,7 +122,7 @@ impl<R: Rows, I: Iterator<Item = Option<Span>>> Sweep<'_, R, I> {
 }
 
 impl<R: Rows, I: Iterator<Item = Option<Span>>> SpaceVisitor for Sweep<'_, R, I> {
-    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>) {
+    fn gap(&mut self, range: &ReservedRange, before: Option<Gap>, after: Option<Gap>) {
         if let Some(kind) = self.rows.kind(range) {
             self.gaps.push((kind, before, after));
         }

@@ -1,7 +1,7 @@
 //! The measures of a trace, followed from position to position.
 
 use super::{GapSizes, Measures};
-use replay::{Change, Gap, Range, Replay, Space, SpaceVisitor};
+use replay::{Change, Gap, Replay, ReservedRange, Space, SpaceVisitor};
 use trace::DeviceTrace;
 
 /// The measures at one position, with what is needed to go on to the next.
@@ -25,16 +25,16 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(&mut self, range: &Range) -> &mut GapSizes {
+    fn of(&mut self, range: &ReservedRange) -> &mut GapSizes {
         if range.is_small { &mut self.small } else { &mut self.large }
     }
 
-    fn add(&mut self, range: &Range, size: u64) {
+    fn add(&mut self, range: &ReservedRange, size: u64) {
         self.square_sum = self.square_sum.wrapping_add(square(size));
         self.of(range).add(size);
     }
 
-    fn remove(&mut self, range: &Range, size: u64) {
+    fn remove(&mut self, range: &ReservedRange, size: u64) {
         self.square_sum = self.square_sum.wrapping_sub(square(size));
         self.of(range).remove(size);
     }
@@ -141,7 +141,7 @@ impl<F: FnMut(u32, &Measures)> Visitor<'_, F> {
 }
 
 impl<F: FnMut(u32, &Measures)> SpaceVisitor for Visitor<'_, F> {
-    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>) {
+    fn gap(&mut self, range: &ReservedRange, before: Option<Gap>, after: Option<Gap>) {
         if let Some(gap) = before {
             self.sizes.remove(range, gap.size);
         }

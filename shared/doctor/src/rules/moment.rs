@@ -4,7 +4,7 @@ use super::survey::Miss;
 use crate::{Case, pool};
 use allocator::rounding::SMALL_SIZE;
 use query::{pool_name, stream_name};
-use replay::{Allocation, AllocatorState, Gap, Range};
+use replay::{Allocation, AllocatorState, Gap, ReservedRange};
 use trace::frames::StackId;
 use trace::units::{Bytes, Count, PoolId, Stream};
 
@@ -98,12 +98,12 @@ impl MissMoment {
     }
 
     /// Returns whether the request could use a range's memory.
-    pub(super) fn can_use(&self, range: &Range) -> bool {
+    pub(super) fn can_use(&self, range: &ReservedRange) -> bool {
         (range.pool, range.stream, range.is_small) == (self.pool, self.stream, self.is_small)
     }
 
     /// Returns whether the request could use a range's memory, but for its stream and pool.
-    pub(super) fn matches_kind(&self, range: &Range) -> bool {
+    pub(super) fn matches_kind(&self, range: &ReservedRange) -> bool {
         range.is_small == self.is_small
     }
 

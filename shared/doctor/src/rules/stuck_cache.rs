@@ -5,7 +5,7 @@ use super::moment::{MissMoment, Outcome};
 use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
 use query::diagnosis::Cause;
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
-use replay::{Gap, Range};
+use replay::{Gap, ReservedRange};
 use trace::units::{Bytes, Count, PoolId, counted};
 
 pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
@@ -87,7 +87,10 @@ fn remedy(asked: PoolId, held: PoolId) -> Remedy {
 }
 
 /// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
-fn out_of_reach<'a>(context: &'a RuleContext<'_>, moment: &'a MissMoment) -> impl Iterator<Item = (Range, Gap)> + 'a {
+fn out_of_reach<'a>(
+    context: &'a RuleContext<'_>,
+    moment: &'a MissMoment,
+) -> impl Iterator<Item = (ReservedRange, Gap)> + 'a {
     let state = &moment.state;
     let ranges =
         state.ranges.iter().enumerate().filter(|(_, range)| moment.matches_kind(range) && !moment.can_use(range));
@@ -95,7 +98,7 @@ fn out_of_reach<'a>(context: &'a RuleContext<'_>, moment: &'a MissMoment) -> imp
 }
 
 /// Returns the largest of those gaps, if it was large enough.
-fn largest(context: &RuleContext<'_>, moment: &MissMoment) -> Option<(Range, Gap)> {
+fn largest(context: &RuleContext<'_>, moment: &MissMoment) -> Option<(ReservedRange, Gap)> {
     out_of_reach(context, moment).max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
 }
 

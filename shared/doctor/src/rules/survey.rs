@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::waiting::Waiting;
 use crate::Case;
-use replay::{Change, Gap, Range, Replay, Space, SpaceVisitor};
+use replay::{Change, Gap, Replay, ReservedRange, Space, SpaceVisitor};
 use trace::units::{PoolId, Stream};
 
 /// The maximum number of combinations of pool, stream and kind that are tracked separately. A program has a few; all
@@ -83,7 +83,7 @@ struct Gaps {
 impl Gaps {
     const NONE: Self = Self { free: 0, whole: 0, by_size: [0; 64] };
 
-    fn change(&mut self, range: &Range, gap: Gap, is_there: bool) {
+    fn change(&mut self, range: &ReservedRange, gap: Gap, is_there: bool) {
         let whole = if gap.size == range.size && !range.is_expandable { gap.size } else { 0 };
         let count = self.by_size.get_mut(power(gap.size));
         if is_there {
@@ -113,7 +113,7 @@ fn power(size: u64) -> usize {
 struct Taken {
     position: u32,
     bytes: u64,
-    range: Range,
+    range: ReservedRange,
     class: usize,
     /// Bytes in gaps of segments that were partly in use.
     split: u64,
@@ -128,7 +128,7 @@ struct Sweep<'a> {
     /// All classes together, of small and of large requests.
     all: [Gaps; 2],
     /// The range and class of the gap that changed last.
-    last: Option<(Range, usize)>,
+    last: Option<(ReservedRange, usize)>,
     taken: Option<Taken>,
     reserved: u64,
     active: u64,
@@ -152,7 +152,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn class(&mut self, range: &Range) -> usize {
+    fn class(&mut self, range: &ReservedRange) -> usize {
         let class = (range.pool, range.stream, range.is_small);
         if let Some((last, number)) = self.last
             && class == (last.pool, last.stream, last.is_small)
@@ -219,7 +219,7 @@ impl<'a> Sweep<'a> {
 }
 
 impl SpaceVisitor for Sweep<'_> {
-    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>) {
+    fn gap(&mut self, range: &ReservedRange, before: Option<Gap>, after: Option<Gap>) {
         let class = self.class(range);
         self.last = Some((*range, class));
         let changes = [before.map(|gap| (gap, false)), after.map(|gap| (gap, true))];

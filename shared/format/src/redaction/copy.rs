@@ -6,7 +6,7 @@ use super::rewriter::Rewriter;
 use super::{Part, Redaction};
 use replay::Replay;
 use trace::event::Action;
-use trace::frames::{Frame, FrameId, Recorded, StackId, StrId, Symbols};
+use trace::frames::{Frame, FrameId, StackId, StackRecord, StrId, Symbols};
 use trace::narrow::number32;
 use trace::{
     Annotation, Block, DeviceTrace, Event, Events, HostMemory, Loss, Marks, Segment, Snapshot, Tag, TagId, Tags,
@@ -160,7 +160,7 @@ impl<'a> Copy<'a> {
         let from = self.from;
         let frames: Vec<_> = from.symbols.stack(id).iter().map(|frame| self.frame(*frame)).collect();
         // One without frames that was recorded stays apart from what was not.
-        let is_lost = frames.is_empty() && from.symbols.recorded(id) == Recorded::Lost;
+        let is_lost = frames.is_empty() && from.symbols.recorded(id) == StackRecord::Lost;
         let copied = if is_lost { self.to.symbols.lose_stack() } else { self.to.symbols.intern_stack(&frames) };
         remember(&mut self.stacks, id.0, copied);
         copied

@@ -86,7 +86,7 @@ impl Sweep {
         }
         text += &format!(", PyTorch {}'s allocator", self.torch);
         if !self.conf.is_empty() {
-            text += &format!(" with {}", trace::text::Shown(&self.conf));
+            text += &format!(" with {}", trace::text::Escaped(&self.conf));
         }
         text + &format!(", seed {}, {}", self.seed, counted(self.steps, "step"))
     }

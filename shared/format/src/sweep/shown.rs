@@ -1,6 +1,6 @@
 //! A sweep as the page shows it: each text and each place is ready, so that the page only draws.
 
-use query::sweep::{Row, Shown};
+use query::sweep::{Row, SweepPicture};
 
 use super::{Largest, Run, Sweep};
 use trace::narrow::number32;
@@ -8,7 +8,7 @@ use trace::units::{Bytes, Count, counted};
 
 impl Sweep {
     /// Returns the sweep as it is shown.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> SweepPicture {
         let (runs, is_numeric) = (self.all_runs(), self.is_numeric());
         let largest = self.largest.as_ref();
         let place = |wanted: &Run| number32(runs.iter().position(|run| run.value == wanted.value).unwrap_or(0));
@@ -20,7 +20,7 @@ impl Sweep {
         let name = self.card.as_ref().map_or_else(|| "capacity".to_owned(), |card| format!("capacity of {card}"));
         let at =
             |place: usize, run: &Run| run.number().filter(|_| is_numeric).map_or(place as f64, |number| number as f64);
-        Shown {
+        SweepPicture {
             verdict: self.verdict().unwrap_or_else(|| self.share()),
             subject: self.subject(),
             conditions: self.conditions(),
@@ -103,7 +103,7 @@ mod tests {
     use super::super::testing::{run, sweep};
     use super::*;
 
-    fn values(shown: &Shown, holds: fn(&Row) -> bool) -> String {
+    fn values(shown: &SweepPicture, holds: fn(&Row) -> bool) -> String {
         shown.rows.iter().filter(|row| holds(row)).map(|row| row.value.as_str()).collect::<Vec<_>>().join(" ")
     }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(shown.rows[3].command, sweep().command("280"));
         assert!(shown.rows[4].title.ends_with("out of memory: a request of 281 KiB fails"), "{}", shown.rows[4].title);
         let bytes = postcard::to_allocvec(&shown).unwrap();
-        assert_eq!(postcard::from_bytes::<Shown>(&bytes).unwrap(), shown);
+        assert_eq!(postcard::from_bytes::<SweepPicture>(&bytes).unwrap(), shown);
     }
 
     #[test]

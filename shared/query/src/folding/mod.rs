@@ -21,7 +21,7 @@ use rules::{Kind, NATIVE, PYTHON, Rule};
 
 use crate::FrameText;
 use trace::frames::{Frame, Symbols};
-use trace::text::shown;
+use trace::text::escaped;
 
 /// How well a frame describes a stack; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,7 +175,7 @@ pub fn short_location(symbols: &Symbols, frame: Frame) -> String {
         return String::new();
     }
     let cut = filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
-    let short = shown(filename.get(cut..).unwrap_or(&filename));
+    let short = escaped(filename.get(cut..).unwrap_or(&filename));
     if frame.line == 0 { short.into_owned() } else { format!("{short}:{}", frame.line) }
 }
 

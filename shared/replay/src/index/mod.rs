@@ -11,11 +11,11 @@
 //!
 //! # Kinds of indexes
 //! ```text
-//! Recorded ─► Replay ─► Replayed ─► Usage, Facts, …     for each device, extended at each refresh
+//! IndexInput ─► Replay ─► Replayed ─► Usage, Facts, …     for each device, extended at each refresh
 //!                                └► RunningTotals, …    for each device, extended when a question needs them
-//!                                └► Coloring, …         for each question, the last few kept: Kept
+//!                                └► Coloring, …         for each question, the last few kept: RecentCache
 //! ```
-//! The input is what an index is built from: [`Recorded`] is the trace as it was recorded,
+//! The input is what an index is built from: [`IndexInput`] is the trace as it was recorded,
 //! [`Replayed`](crate::Replayed) adds the allocator's states.
 //!
 //! # Adding an index
@@ -35,10 +35,10 @@
 //! state. Where a trace begins with a known state and misses no event, both give the same;
 //! `shared/session/tests/properties/live` compares them, and `shared/session/benches/{live,session}.rs` measure both.
 
-mod kept;
+mod recent_cache;
 mod trimmed;
 
-pub use kept::Kept;
+pub use recent_cache::RecentCache;
 pub use trimmed::TrimmedCopy;
 
 use trace::{DeviceTrace, Segment, Settings, Tags};
@@ -70,7 +70,7 @@ pub struct KnownState {
 
 /// A device's trace as it was recorded: the input of indexes that do not need the allocator's states.
 #[derive(Debug)]
-pub struct Recorded<'a> {
+pub struct IndexInput<'a> {
     /// The trace.
     pub trace: &'a DeviceTrace,
     /// The tags of its events. Blocks that no event made are given tags too.

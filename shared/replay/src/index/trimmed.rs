@@ -5,7 +5,7 @@
 //!                       cut ── slices ──► catches up ─► takes its place
 //! ```
 
-use super::{Index, KnownState, Recorded};
+use super::{Index, IndexInput, KnownState};
 use trace::{DeviceTrace, Events, Segment, Settings, Tags};
 
 /// A copy of the events after a cut, and their index.
@@ -18,12 +18,12 @@ pub struct TrimmedCopy<I> {
     states: usize,
 }
 
-impl<I: for<'a> Index<Recorded<'a>>> TrimmedCopy<I> {
+impl<I: for<'a> Index<IndexInput<'a>>> TrimmedCopy<I> {
     /// Begins a copy at position `cut` of a device, with the state there.
     pub fn begin(cut: u32, state: Vec<Segment>, tags: &mut Tags, settings: &Settings) -> Self {
         let trace = DeviceTrace::default();
         let states = vec![KnownState { position: 0, segments: state }];
-        let index = I::build(Recorded { trace: &trace, tags, settings, states });
+        let index = I::build(IndexInput { trace: &trace, tags, settings, states });
         Self { cut, trace, index, states: 0 }
     }
 
@@ -52,7 +52,7 @@ impl<I: for<'a> Index<Recorded<'a>>> TrimmedCopy<I> {
             Some(KnownState { position, segments: state.segments.clone() })
         });
         let states = shifted.collect();
-        index.extend(Recorded { trace, tags, settings, states });
+        index.extend(IndexInput { trace, tags, settings, states });
     }
 
     /// Returns the events and the index that replace the device's.
@@ -77,8 +77,8 @@ mod tests {
         starts: usize,
     }
 
-    impl Index<Recorded<'_>> for Sizes {
-        fn extend(&mut self, Recorded { trace, states, .. }: Recorded<'_>) {
+    impl Index<IndexInput<'_>> for Sizes {
+        fn extend(&mut self, IndexInput { trace, states, .. }: IndexInput<'_>) {
             self.sizes.extend(trace.events.iter_from(self.sizes.len()).map(|event| event.size));
             self.starts += states.len();
         }

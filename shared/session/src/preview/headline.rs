@@ -2,7 +2,7 @@
 
 use query::Summary;
 use query::diagnosis::Diagnosis;
-use trace::text::shown;
+use trace::text::escaped;
 use trace::units::{Bytes, counted};
 
 /// A title and a sentence about a trace: plain text, to be escaped by whoever writes it into something else.
@@ -21,7 +21,7 @@ impl Headline {
     /// Returns the headline of a recording whose telling device was diagnosed.
     pub(super) fn of(summary: &Summary, diagnosis: Option<&Diagnosis>) -> Self {
         let name = summary.origin.as_ref().map(|origin| origin.name.trim()).filter(|name| !name.is_empty());
-        let name = &*shown(name.unwrap_or(UNNAMED));
+        let name = &*escaped(name.unwrap_or(UNNAMED));
         let device = summary.telling_device().and_then(|device| summary.devices.get(device as usize));
         let Some(device) = device else { return Self { title: name.to_owned(), text: String::new() } };
         let peak = Bytes(device.peak_reserved.max(device.end.reserved));

@@ -8,7 +8,7 @@ use crate::states::States;
 use analysis::category::Rule;
 use query::{AllocationDetail, AllocationQuery, DeviceSummary, SiteDetail, SiteQuery};
 use replay::Allocation;
-use trace::frames::{Recorded, StackId, StrId};
+use trace::frames::{StackId, StackRecord, StrId};
 use trace::order::SortFew;
 
 /// The number of a site's active allocations that are listed.
@@ -34,9 +34,9 @@ impl Answering for AllocationQuery {
         let category = context.categories.map(|categories| {
             let reason = match categories.rule(self.id) {
                 Ok(Rule::Unknown) => match context.symbols().recorded(a.stack) {
-                    Recorded::Nothing => "no stack was recorded".to_owned(),
-                    Recorded::Lost | Recorded::Partly => "names of its stack were lost to damage".to_owned(),
-                    Recorded::Whole => "no rule applies to it".to_owned(),
+                    StackRecord::Nothing => "no stack was recorded".to_owned(),
+                    StackRecord::Lost | StackRecord::Partly => "names of its stack were lost to damage".to_owned(),
+                    StackRecord::Whole => "no rule applies to it".to_owned(),
                 },
                 Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
                 Err(user) => format!("rule {} of yours", user + 1),

@@ -14,7 +14,7 @@ use query::{
     DeviceSummary, EventColumn, EventFilter, EventOrder, EventRows, EventTextQuery, EventsQuery, LOST, ListRow,
     LossRow, PartnerQuery, Related, StepEventQuery,
 };
-use replay::index::{Index, Kept};
+use replay::index::{Index, RecentCache};
 use replay::{Allocation, Replay};
 use trace::Loss;
 use trace::event::{Action, counts_in_words};
@@ -29,7 +29,7 @@ const ROWS: u32 = 10_000;
 /// The filtered lists of one device.
 #[derive(Debug, Default)]
 struct EventLists {
-    kept: Kept<EventFilter, FilteredEvents, KEPT>,
+    kept: RecentCache<EventFilter, FilteredEvents, KEPT>,
 }
 
 impl Cache for EventLists {

@@ -17,7 +17,7 @@ use query::{
     HeatmapFailureQuery, HeatmapGroup, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing,
     Packed, SizeCell, Window,
 };
-use replay::index::Kept;
+use replay::index::RecentCache;
 use replay::{Allocation, AllocatorState, Gap};
 use trace::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
 use trace::units::{PoolId, Stream};
@@ -33,8 +33,8 @@ struct Heatmaps {
     requests: Requests,
     /// Counts how often a threshold has changed: columns that were made before are outdated.
     version: u32,
-    packings: Kept<HeatmapPart, Packing, KEPT>,
-    maps: Kept<Key, Map, KEPT>,
+    packings: RecentCache<HeatmapPart, Packing, KEPT>,
+    maps: RecentCache<Key, Map, KEPT>,
 }
 
 /// What the columns of a map depend on.

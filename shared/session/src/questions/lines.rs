@@ -17,7 +17,7 @@ use query::{
     DeviceSummary, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Moments, RangeAmounts,
     RangeLine, RangeOrder, RangeQuery, RangeSums, StackRow,
 };
-use replay::index::Kept;
+use replay::index::RecentCache;
 use replay::{Allocation, AllocatorState};
 use trace::frames::{FrameId, StackId};
 use trace::limits::LINE_ROWS;
@@ -34,7 +34,7 @@ const LARGEST: usize = 20;
 /// The sums over ranges of one device, by their ends and the length of the trace: whether a block waits can depend on
 /// a later event.
 #[derive(Debug, Default)]
-struct Windows(Kept<(u32, u32, u32), Arc<WindowSums>, KEPT>);
+struct Windows(RecentCache<(u32, u32, u32), Arc<WindowSums>, KEPT>);
 
 impl Cache for Windows {
     fn bytes(&self) -> usize {

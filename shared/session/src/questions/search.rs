@@ -21,8 +21,8 @@ use query::{
     ColorBy, DeviceSummary, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, Memory,
     NextHitQuery, SearchQuery, SearchResult, SegmentRow,
 };
-use replay::Range;
-use replay::index::Kept;
+use replay::ReservedRange;
+use replay::index::RecentCache;
 use trace::frames::StackId;
 use trace::limits::FOUND_ROWS;
 use trace::totals::Amount;
@@ -35,7 +35,7 @@ const NAMED: usize = 8;
 
 /// The parts of lists of matches that do not depend on the cursor, by term and number of positions.
 #[derive(Debug, Default)]
-struct Lists(Kept<(String, u32), Arc<Listed>, KEPT>);
+struct Lists(RecentCache<(String, u32), Arc<Listed>, KEPT>);
 
 #[derive(Debug)]
 struct Listed {
@@ -314,19 +314,20 @@ fn segments(
     position: u32,
     rows: usize,
 ) -> ((u32, u64), Vec<SegmentRow>) {
-    let is_it = |range: &Range| is_matched(term, range) == Some(true);
+    let is_it = |range: &ReservedRange| is_matched(term, range) == Some(true);
     let state = caches.of::<States>().at(context.replay, position);
-    let mut found: Vec<(usize, &Range)> = state.ranges.iter().enumerate().filter(|(_, range)| is_it(range)).collect();
+    let mut found: Vec<(usize, &ReservedRange)> =
+        state.ranges.iter().enumerate().filter(|(_, range)| is_it(range)).collect();
     let bytes = found.iter().fold(0_u64, |sum, (_, range)| sum.saturating_add(range.size));
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
     found.sort_by(|(_, a), (_, b)| b.size.cmp(&a.size).then(a.address.cmp(&b.address)));
     let painter = context.painter(ColorBy::Site);
-    let row = |(i, range): &(usize, &Range)| segment_row(&state, *i, range, &painter);
+    let row = |(i, range): &(usize, &ReservedRange)| segment_row(&state, *i, range, &painter);
     ((count, bytes), found.iter().take(rows).map(row).collect())
 }
 
 /// Returns whether a term matches a segment; `None` if it does not apply to segments.
-fn is_matched(term: &Term, range: &Range) -> Option<bool> {
+fn is_matched(term: &Term, range: &ReservedRange) -> Option<bool> {
     Some(match term {
         Term::Size(comparison, bound) => comparison.holds(range.size, *bound),
         Term::About(about) => about.holds(range.size),

@@ -16,7 +16,7 @@ use query::{
     ColorBy, DeviceSummary, Label, Paint, Pin, Quads, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout,
     SegmentOrder, SegmentQuery, Segments, SegmentsQuery, Window, pool_name, stream_name,
 };
-use replay::{AllocatorState, Range};
+use replay::{AllocatorState, ReservedRange};
 use trace::frames::StackId;
 use trace::units::{Address, Bytes};
 
@@ -143,7 +143,13 @@ impl Answering for SegmentsQuery {
 }
 
 /// Labels the rows of a segment to scale: each with the segment at its left end, and how far into it the row begins.
-fn label_rows(labels: &mut Vec<Label>, map: &SegmentMap, clip: (f64, f64), range: &Range, (start, end): (f64, f64)) {
+fn label_rows(
+    labels: &mut Vec<Label>,
+    map: &SegmentMap,
+    clip: (f64, f64),
+    range: &ReservedRange,
+    (start, end): (f64, f64),
+) {
     let width = SegmentMap::ADDRESS_WIDTH as f32 - LABEL_MARGIN;
     for part in map.parts(start.max(clip.0), end.min(clip.1)) {
         let y = part.y.0;
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_row_is_labelled_with_the_segment_at_its_left_and_how_far_into_it_the_row_begins() {
-        let range = |address: u64, size: u64| Range {
+        let range = |address: u64, size: u64| ReservedRange {
             address: Address(address),
             size,
             stream: Stream::default(),

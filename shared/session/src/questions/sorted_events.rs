@@ -6,7 +6,7 @@ use crate::caches::Cache;
 use crate::context::Context;
 use query::{EventColumn, EventFilter};
 use replay::Replay;
-use replay::index::Kept;
+use replay::index::RecentCache;
 use trace::event::Action;
 use trace::frames::StackId;
 
@@ -20,7 +20,7 @@ const DIGIT: u32 = 16;
 
 /// The sorted lists of one device.
 #[derive(Debug, Default)]
-pub(super) struct SortedEvents(Kept<(EventFilter, EventColumn), Sorted, KEPT>);
+pub(super) struct SortedEvents(RecentCache<(EventFilter, EventColumn), Sorted, KEPT>);
 
 #[derive(Debug)]
 struct Sorted {

@@ -12,7 +12,7 @@ use query::{
     Timeline, TimelineQuery, Window,
 };
 use replay::AllocatorState;
-use replay::index::{Index, Kept};
+use replay::index::{Index, RecentCache};
 use trace::totals::Amount;
 
 /// Colourings kept for one device: some 10 MB each for five million events. One is on the screen, one is compared with
@@ -31,7 +31,7 @@ struct Key {
 #[derive(Debug, Default)]
 struct Drawings {
     totals: RunningTotals,
-    kept: Kept<Key, Coloring, KEPT>,
+    kept: RecentCache<Key, Coloring, KEPT>,
 }
 
 impl Cache for Drawings {

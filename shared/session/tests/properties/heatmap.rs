@@ -11,7 +11,7 @@ use analysis::heatmap::{
 use analysis::lod::extent;
 use proptest::prelude::*;
 use query::{Answer, Axis, HeatmapPart, HeatmapQuery, HeatmapRows, Query, Window};
-use replay::{Allocation, AllocatorState, Range, Replay};
+use replay::{Allocation, AllocatorState, Replay, ReservedRange};
 use session::Session;
 use trace::Snapshot;
 use trace::units::{Address, PoolId, Stream};
@@ -55,12 +55,12 @@ impl Truth {
         Self { run, replay, states, thresholds, largest }
     }
 
-    fn threshold(&self, range: &Range) -> u64 {
+    fn threshold(&self, range: &ReservedRange) -> u64 {
         self.thresholds.get(&(range.stream.0, range.is_small)).copied().unwrap_or(0)
     }
 
     fn part(&self, part: HeatmapPart) -> Part {
-        let is_of = |range: &&Range| match part {
+        let is_of = |range: &&ReservedRange| match part {
             HeatmapPart::All | HeatmapPart::Segment(_) => true,
             HeatmapPart::Pool(pool) => range.pool == pool,
             HeatmapPart::Stream(stream) => range.stream == stream,
@@ -123,7 +123,7 @@ impl Part {
         }
     }
 
-    fn holds(&self, range: &Range) -> bool {
+    fn holds(&self, range: &ReservedRange) -> bool {
         let is_of = match self.part {
             HeatmapPart::Stream(stream) => range.stream == stream,
             HeatmapPart::Pool(pool) => range.pool == pool,
@@ -166,7 +166,7 @@ fn free(truth: &Truth, part: &Part, state: &AllocatorState) -> Vec<(u64, u32)> {
     (0..classes(truth.largest))
         .map(|class| {
             let size = size_of_class(class);
-            let serves = |range: &Range| part.holds(range) && range.is_small == (size <= 1 << 20);
+            let serves = |range: &ReservedRange| part.holds(range) && range.is_small == (size <= 1 << 20);
             let ranges = state.ranges.iter().enumerate().filter(|(_, range)| serves(range));
             let gaps = ranges.flat_map(|(i, _)| state.gaps_in(i, &truth.replay.allocations).collect::<Vec<_>>());
             let fits: Vec<u64> = gaps.map(|gap| gap.size).filter(|gap| *gap >= size).collect();

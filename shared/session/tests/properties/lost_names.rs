@@ -12,7 +12,7 @@ use query::{AllocationQuery, Answer, Query};
 use report::FileReport;
 use session::Session;
 use trace::event::Action;
-use trace::frames::{Frame, FrameId, Recorded, StackId, Symbols};
+use trace::frames::{Frame, FrameId, StackId, StackRecord, Symbols};
 use trace::limits::ImportLimits;
 use trace::units::Address;
 use trace::{Event, Tag, TagId, Tags};
@@ -158,12 +158,12 @@ fn what_was_lost_is_counted_and_named() {
                 for, is unknown. If the file that it was copied from is whole, copy it again.";
     assert!(text.contains(&want), "{text:#?}");
     let symbols = &got.snapshot.symbols;
-    let told: Vec<Recorded> =
+    let told: Vec<StackRecord> =
         got.snapshot.devices[0].events.stack.iter().map(|id| symbols.recorded(StackId(id))).collect();
-    assert_eq!(told.iter().filter(|told| **told == Recorded::Lost).count(), 6);
+    assert_eq!(told.iter().filter(|told| **told == StackRecord::Lost).count(), 6);
     let whole = import(&bytes).unwrap();
     let none = whole.snapshot.devices[0].events.stack.iter().filter(|id| *id == 0).count();
-    assert_eq!(told.iter().filter(|told| **told == Recorded::Nothing).count(), none);
+    assert_eq!(told.iter().filter(|told| **told == StackRecord::Nothing).count(), none);
     let report = FileReport::new("a".to_owned(), got);
     let device = &report.devices[0];
     assert!(
@@ -183,7 +183,7 @@ fn a_copy_still_tells_what_was_lost() {
     let (header, snapshot) = copy.parts();
     let written = format::write(header, snapshot);
     let again = import(&written).unwrap();
-    let lost = |id: u32| again.snapshot.symbols.recorded(StackId(id)) == Recorded::Lost;
+    let lost = |id: u32| again.snapshot.symbols.recorded(StackId(id)) == StackRecord::Lost;
     assert_eq!(again.snapshot.devices[0].events.stack.iter().filter(|id| lost(*id)).count(), 6);
     assert!(again.findings.iter().any(|finding| finding.code == FindingCode::NamesLost), "{:#?}", again.findings);
 }

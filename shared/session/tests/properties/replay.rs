@@ -2,7 +2,7 @@
 
 use crate::support::{Op, Piece, Run, ops, run};
 use proptest::prelude::*;
-use replay::{Allocation, Change, Gap, Mismatches, Range, Replay, Space, SpaceVisitor};
+use replay::{Allocation, Change, Gap, Mismatches, Replay, ReservedRange, Space, SpaceVisitor};
 use trace::{BlockState, Loss};
 
 fn replay(run: &mut Run) -> Replay {
@@ -61,7 +61,7 @@ fn check(mut run: Run) {
 struct Visited(Vec<Gap>);
 
 impl SpaceVisitor for Visited {
-    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>) {
+    fn gap(&mut self, range: &ReservedRange, before: Option<Gap>, after: Option<Gap>) {
         if let Some(before) = before {
             let at = self.0.iter().position(|gap| *gap == before).expect("a gap that changes was there");
             self.0.swap_remove(at);

@@ -3,7 +3,7 @@
 use crate::AMPLE;
 use query::setting::left_out;
 use query::whatif::{Advice, Bounds, Goal, Outcome};
-use trace::text::Shown;
+use trace::text::Escaped;
 use trace::units::{Bytes, Count, compared, counted, counted_as, distinguished};
 
 /// The least saving that is worth a setting, as a divisor of what the recorded settings cost: a hundredth.
@@ -17,7 +17,7 @@ const UNKNOWN: &str = "What the program would have requested next is not known, 
 pub(super) fn with_omissions(mut advice: Advice, recorded: &str) -> Advice {
     let without = advice.conf.as_deref().map(|conf| left_out(recorded, conf)).unwrap_or_default();
     if !without.is_empty() {
-        advice.cost += &format!(" It leaves out {} of the recorded settings.", Shown(&without.join(" and ")));
+        advice.cost += &format!(" It leaves out {} of the recorded settings.", Escaped(&without.join(" and ")));
     }
     advice
 }

@@ -6,7 +6,7 @@ use query::{AllocationQuery, Answer, EventFilter, EventOrder, EventsQuery, Query
 use session::{LiveSession, RecordedRequests};
 use trace::limits::LiveLimits;
 
-use protocol::message::{Failed, Kept, Trim, Update};
+use protocol::message::{Failed, MovedSelection, Trim, Update};
 
 /// The share (one in so many) of the events a page may hold that stays free while the view is paused: more than arrives
 /// at once.
@@ -54,7 +54,7 @@ impl WatchedSession {
         }
         let kept = before.and_then(|(device, was, identity)| {
             let events = trims.get(device as usize).filter(|trim| trim.events > 0)?.events;
-            Some(Kept { device, was, is: self.find(device, identity, events) })
+            Some(MovedSelection { device, was, is: self.find(device, identity, events) })
         });
         let oom = grown.oom.map(|(device, position)| Failed {
             device: device as u32,

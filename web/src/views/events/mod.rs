@@ -16,7 +16,7 @@ use query::{
     Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, EventTextQuery, EventsQuery, ListRow,
     PartnerQuery, Query,
 };
-use row::{Row, Wish};
+use row::{Row, RowAction};
 use trace::units::{Count, counted};
 use yew::prelude::*;
 
@@ -191,12 +191,12 @@ pub fn Events() -> Html {
         })
     };
     // A stable callback, so that unchanged rows are not rendered again.
-    let on_wish = {
+    let on_action = {
         let model = model.clone();
-        use_callback((), move |wish: Wish, ()| match wish {
-            Wish::Stand(row) => stand_on(&model, &row),
-            Wish::Copy(index) => copy_at(&model, index),
-            Wish::Partner(row, position) => {
+        use_callback((), move |action: RowAction, ()| match action {
+            RowAction::Stand(row) => stand_on(&model, &row),
+            RowAction::Copy(index) => copy_at(&model, index),
+            RowAction::Partner(row, position) => {
                 model.dispatch(Action::SetCursor(position));
                 model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
             }
@@ -236,7 +236,7 @@ pub fn Events() -> Html {
         let is_selected = selected.is_some() && event.is_some_and(|event| event.allocation == selected);
         html! {
             <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} {is_dark}
-                on_wish={on_wish.clone()} />
+                on_action={on_action.clone()} />
         }
     });
 

@@ -18,7 +18,7 @@ use crate::widgets::site_text::site_text;
 
 /// What a person wants to do with a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum RowAction {
     /// Move the cursor there.
     Stand(ListRow),
     /// Copy the event with this index as text.
@@ -45,7 +45,7 @@ pub struct RowProps {
     /// Whether the theme is dark.
     pub is_dark: bool,
     /// Called when the row or one of its buttons is clicked.
-    pub on_wish: Callback<Wish>,
+    pub on_action: Callback<RowAction>,
 }
 
 /// One row of the event list.
@@ -66,14 +66,14 @@ pub fn Row(props: &RowProps) -> Html {
             </div>
         };
     };
-    let wish = |wish: Wish| {
-        let on_wish = props.on_wish.clone();
+    let action = |action: RowAction| {
+        let on_action = props.on_action.clone();
         Callback::from(move |event: MouseEvent| {
             event.stop_propagation();
-            on_wish.emit(wish.clone());
+            on_action.emit(action.clone());
         })
     };
-    let onclick = wish(Wish::Stand(shown.clone()));
+    let onclick = action(RowAction::Stand(shown.clone()));
     let (event, related) = match shown {
         ListRow::Event(event, related) => (event, *related),
         ListRow::Lost(loss) => {
@@ -88,7 +88,7 @@ pub fn Row(props: &RowProps) -> Html {
         let title = partner_title(event, position);
         html! {
             <button type="button" class="row-button" tabindex="-1" title={title.clone()} aria-label={title}
-                onclick={wish(Wish::Partner(shown.clone(), position))} data-testid="event-partner">
+                onclick={action(RowAction::Partner(shown.clone(), position))} data-testid="event-partner">
                 { icon(Symbol::Partner) }
             </button>
         }
@@ -99,7 +99,7 @@ pub fn Row(props: &RowProps) -> Html {
             { for props.columns.iter().map(|column| cell(props, *column, event, related)) }
             <span role="gridcell" class="cell-buttons">
                 <button type="button" class="row-button is-copy" tabindex="-1" title="Copy this event (Ctrl+C)" aria-label="Copy this event"
-                    onclick={wish(Wish::Copy(event.index))} data-testid="event-copy">{ icon(Symbol::Copy) }</button>
+                    onclick={action(RowAction::Copy(event.index))} data-testid="event-copy">{ icon(Symbol::Copy) }</button>
                 { partner }
             </span>
         </div>

@@ -1,7 +1,7 @@
 //! Where the parts of the plot are: numbers to scale, words at equal distances.
 
 use query::Window;
-use query::sweep::{Row, Shown};
+use query::sweep::{Row, SweepPicture};
 
 use crate::render::scale::Scale;
 use crate::render::surface::Area;
@@ -35,7 +35,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Lays runs out in some width and height.
-    pub(super) fn new(sweep: &Shown, (width, height): (f64, f64)) -> Self {
+    pub(super) fn new(sweep: &SweepPicture, (width, height): (f64, f64)) -> Self {
         let (wide, high) = ((width - LEFT - RIGHT).max(1.0), (height - TOP - BOTTOM).max(1.0));
         let plot = Area { x: LEFT, y: TOP, width: wide, height: high };
         let rows = &sweep.rows;
@@ -105,9 +105,9 @@ mod tests {
         Row { value, at, fits, peak_reserved, peak_allocated, ..golden_sweep().rows.remove(0) }
     }
 
-    fn sweep(places: impl IntoIterator<Item = u32>) -> Shown {
+    fn sweep(places: impl IntoIterator<Item = u32>) -> SweepPicture {
         let rows = places.into_iter().map(|at| row(at.into(), true)).collect();
-        Shown { rows, capacity_bytes: 20 << 30, ..golden_sweep() }
+        SweepPicture { rows, capacity_bytes: 20 << 30, ..golden_sweep() }
     }
 
     fn xs(places: impl IntoIterator<Item = u32>) -> Vec<f64> {

@@ -5,7 +5,7 @@ mod layout;
 mod plot;
 mod table;
 
-use query::sweep::Shown;
+use query::sweep::SweepPicture;
 use yew::prelude::*;
 
 use self::plot::Plot;
@@ -17,7 +17,7 @@ use crate::widgets::copy::CopyButton;
 #[derive(PartialEq, Properties)]
 pub struct SweepViewProps {
     /// The sweep.
-    pub sweep: Shared<Shown>,
+    pub sweep: Shared<SweepPicture>,
 }
 
 /// What the pointer does to a run.

@@ -1,6 +1,6 @@
 //! Peak memory against the values of the parameter.
 
-use query::sweep::{Row, Shown};
+use query::sweep::{Row, SweepPicture};
 use trace::decimal::Decimal;
 use yew::prelude::*;
 
@@ -25,7 +25,7 @@ enum Mark {
 /// Properties of [`Plot`].
 #[derive(PartialEq, Properties)]
 pub(super) struct PlotProps {
-    pub(super) sweep: Shared<Shown>,
+    pub(super) sweep: Shared<SweepPicture>,
     /// The run whose line is shown, and the one that the pointer is at.
     pub(super) marked: (usize, Option<usize>),
     pub(super) on_touch: Callback<Touch>,
@@ -57,7 +57,7 @@ pub(super) fn Plot(props: &PlotProps) -> Html {
 }
 
 /// Adds the axes, the memory of the device, and the end of what fits.
-fn axes(parts: &mut Vec<Html>, sweep: &Shown, layout: &Layout) {
+fn axes(parts: &mut Vec<Html>, sweep: &SweepPicture, layout: &Layout) {
     let plot = layout.plot;
     let across = |y: f64| format!("M{} {}H{}", number(plot.x), number(y), number(plot.right()));
     let down = |x: f64, y: f64| format!("M{} {}V{}", number(x), number(y), number(plot.bottom()));

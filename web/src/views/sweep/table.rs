@@ -1,6 +1,6 @@
 //! The table of runs.
 
-use query::sweep::{Row, Shown};
+use query::sweep::{Row, SweepPicture};
 use trace::units::Count;
 use yew::prelude::*;
 
@@ -17,7 +17,7 @@ const COLUMNS: [(&str, &str); 5] = [
 ];
 
 /// Renders the runs. `marked` are the one whose line is shown, and the one that the pointer is at.
-pub(super) fn table(sweep: &Shown, marked: (usize, Option<usize>), on_touch: &Callback<Touch>) -> Html {
+pub(super) fn table(sweep: &SweepPicture, marked: (usize, Option<usize>), on_touch: &Callback<Touch>) -> Html {
     let row = |(index, row): (usize, &Row)| {
         let is_chosen = marked.0 == index;
         let touch = |touch: Touch| on_touch.reform(move |_: PointerEvent| touch);

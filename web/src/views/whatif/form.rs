@@ -7,7 +7,7 @@ use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};
-use crate::model::{MOST_RUNS, WhatIfStep, Wish};
+use crate::model::{MOST_RUNS, RunConditions, WhatIfStep};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::draft_field::DraftField;
 
@@ -27,7 +27,7 @@ const TYPED: [(&str, &str, &str); 4] = [
 ];
 
 /// Where the device is written: the field, its name, hint, example.
-type Field = (fn(&mut Wish) -> &mut String, &'static str, &'static str, &'static str);
+type Field = (fn(&mut RunConditions) -> &mut String, &'static str, &'static str, &'static str);
 
 /// The controls with the button that adds a run.
 #[component]
@@ -51,27 +51,27 @@ pub fn Settings() -> Html {
         let model = model.clone();
         Callback::from(move |event: Event| {
             let torch = event.target_unchecked_into::<HtmlSelectElement>().value();
-            change(&model, |wish| wish.torch = torch);
+            change(&model, |conditions| conditions.torch = torch);
         })
     };
     let on_expandable = {
         let model = model.clone();
         Callback::from(move |event: Event| {
             let value = event.target_unchecked_into::<HtmlSelectElement>().value();
-            change(&model, |wish| wish.conf = with_option(&wish.conf, "expandable_segments", &value));
+            change(&model, |conditions| conditions.conf = with_option(&conditions.conf, "expandable_segments", &value));
         })
     };
     let expandable = option(&draft.conf, "expandable_segments");
     let fields: [Field; 3] = [
         (
-            |wish| &mut wish.capacity,
+            |conditions| &mut conditions.capacity,
             "Memory of the device",
             "The name of a card, or a size such as 80GiB",
             "as recorded",
         ),
-        (|wish| &mut wish.fraction, "Fraction", "torch.cuda.set_per_process_memory_fraction", "1"),
+        (|conditions| &mut conditions.fraction, "Fraction", "torch.cuda.set_per_process_memory_fraction", "1"),
         (
-            |wish| &mut wish.others,
+            |conditions| &mut conditions.others,
             "Held by others",
             "Memory of the device that other processes hold, such as 2GiB",
             "0",
@@ -84,7 +84,7 @@ pub fn Settings() -> Html {
                 <div class="whatif-line">
                     <label for="whatif-conf"><code>{ ALLOC_CONF }</code></label>
                     <input id="whatif-conf" class="mono" type="text" spellcheck="false" autocomplete="off" value={draft.conf.clone()} placeholder="default settings"
-                        oninput={writes(&model, |wish, text| wish.conf = text)} data-testid="whatif-conf" />
+                        oninput={writes(&model, |conditions, text| conditions.conf = text)} data-testid="whatif-conf" />
                     <CopyButton text={setting::line(&draft.conf)} label="Copy" />
                 </div>
                 <div class="whatif-fields">
@@ -100,7 +100,7 @@ pub fn Settings() -> Html {
                         <label key={name} {title}>
                             <span>{ name }</span>
                             <DraftField {placeholder} value={option(&draft.conf, name).to_owned()} test_id={name}
-                                on_finish={finishes(&model, move |wish, text| wish.conf = with_option(&wish.conf, name, &text))} />
+                                on_finish={finishes(&model, move |conditions, text| conditions.conf = with_option(&conditions.conf, name, &text))} />
                         </label>
                     }) }
                     <label>
@@ -120,7 +120,7 @@ pub fn Settings() -> Html {
                             <label key={name} {title}>
                                 <span>{ name }</span>
                                 <input type="text" autocomplete="off" {list} {placeholder} value={field(&mut draft.clone()).clone()}
-                                    oninput={writes(&model, move |wish, text| *field(wish) = text)} data-testid={format!("whatif-{}", name.split(' ').next().unwrap_or_default().to_ascii_lowercase())} />
+                                    oninput={writes(&model, move |conditions, text| *field(conditions) = text)} data-testid={format!("whatif-{}", name.split(' ').next().unwrap_or_default().to_ascii_lowercase())} />
                             </label>
                         }
                     }) }
@@ -142,25 +142,25 @@ pub fn Settings() -> Html {
 }
 
 /// Changes what the next run is under.
-pub fn change(model: &ModelHandle, change: impl FnOnce(&mut Wish)) {
-    let Some(mut wish) = model.now().whatif().map(|whatif| whatif.draft.clone()) else { return };
-    change(&mut wish);
-    change_whatif(model, WhatIfStep::Draft(Box::new(wish)));
+pub fn change(model: &ModelHandle, change: impl FnOnce(&mut RunConditions)) {
+    let Some(mut conditions) = model.now().whatif().map(|whatif| whatif.draft.clone()) else { return };
+    change(&mut conditions);
+    change_whatif(model, WhatIfStep::Draft(Box::new(conditions)));
 }
 
 /// Returns a callback that writes the text of an input into the draft.
-fn writes(model: &ModelHandle, write: impl Fn(&mut Wish, String) + 'static) -> Callback<InputEvent> {
+fn writes(model: &ModelHandle, write: impl Fn(&mut RunConditions, String) + 'static) -> Callback<InputEvent> {
     let model = model.clone();
     Callback::from(move |event: InputEvent| {
         let input = event.target_dyn_into::<HtmlInputElement>();
         if let Some(text) = input.map(|input| input.value()) {
-            change(&model, |wish| write(wish, text));
+            change(&model, |conditions| write(conditions, text));
         }
     })
 }
 
 /// Returns a callback that writes a finished text into the draft.
-fn finishes(model: &ModelHandle, write: impl Fn(&mut Wish, String) + 'static) -> Callback<String> {
+fn finishes(model: &ModelHandle, write: impl Fn(&mut RunConditions, String) + 'static) -> Callback<String> {
     let model = model.clone();
-    Callback::from(move |text| change(&model, |wish| write(wish, text)))
+    Callback::from(move |text| change(&model, |conditions| write(conditions, text)))
 }

@@ -47,7 +47,7 @@ fn use_lines(model: &ModelHandle, by: CurvesFor, asked: Option<CurvesAsked>, has
     // Curves of the other axis are on their way.
     asked.filter(|asked| asked.axis == curves.0.axis)?;
     let runs = model.whatif().into_iter().flat_map(|whatif| &whatif.runs);
-    let runs = Rc::new(runs.map(|run| (run.id, settings_text(&run.wish.conf))).collect());
+    let runs = Rc::new(runs.map(|run| (run.id, settings_text(&run.conditions.conf))).collect());
     Some(RunLines { curves, runs, marked: None, has_recorded })
 }
 

@@ -6,7 +6,7 @@ use trace::units::Count;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, palette, remove_run};
-use crate::model::{Action, RECORDED, Run, WhatIf, Wish};
+use crate::model::{Action, RECORDED, Run, RunConditions, WhatIf};
 use crate::render::color::Rgb;
 use crate::render::palette::Palette;
 use crate::source::open_run;
@@ -29,12 +29,12 @@ pub fn settings_text(conf: &str) -> String {
 }
 
 /// Returns what a run has beside its settings.
-fn rest_text(wish: &Wish) -> String {
+fn rest_text(conditions: &RunConditions) -> String {
     let parts = [
-        ("torch ", wish.torch.trim(), ""),
-        ("on ", wish.capacity.trim(), ""),
-        ("fraction ", wish.fraction.trim(), ""),
-        ("", wish.others.trim(), " held by others"),
+        ("torch ", conditions.torch.trim(), ""),
+        ("on ", conditions.capacity.trim(), ""),
+        ("fraction ", conditions.fraction.trim(), ""),
+        ("", conditions.others.trim(), " held by others"),
     ];
     let known = parts.into_iter().filter(|part| !part.1.is_empty());
     known.map(|(before, text, after)| [before, text, after].concat()).collect::<Vec<_>>().join(", ")
@@ -76,7 +76,7 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
         Callback::from(move |_: MouseEvent| remove_run(&model, id))
     };
     let open = {
-        let (model, id, settings) = (model.clone(), run.id, settings_text(&run.wish.conf));
+        let (model, id, settings) = (model.clone(), run.id, settings_text(&run.conditions.conf));
         let stopped_at = run.outcome.as_ref().and_then(|outcome| outcome.stopped_at);
         Callback::from(move |_: MouseEvent| open_run(&model, id, &settings, stopped_at))
     };
@@ -87,8 +87,8 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
                     <svg class="paint" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true"><rect width="10" height="10" rx="2" {fill} /></svg>
                     <b>{ number }</b>
                     <span>
-                        <code title={run.wish.conf.clone()}>{ settings_text(&run.wish.conf) }</code>
-                        <span class="dim">{ if run.id == RECORDED { format!("as recorded, {}", rest_text(&run.wish)) } else { rest_text(&run.wish) } }</span>
+                        <code title={run.conditions.conf.clone()}>{ settings_text(&run.conditions.conf) }</code>
+                        <span class="dim">{ if run.id == RECORDED { format!("as recorded, {}", rest_text(&run.conditions)) } else { rest_text(&run.conditions) } }</span>
                     </span>
                 </span>
             </th>

@@ -10,7 +10,7 @@ use yew::prelude::*;
 use super::plot::plot;
 use super::runs::settings_text;
 use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
-use crate::model::{Goal, Group, Tune, Tuned, WhatIfStep, Wish};
+use crate::model::{Goal, Group, RunConditions, Tune, Tuned, WhatIfStep};
 use crate::widgets::bytes_text::bytes_like;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::scroller::Scroller;
@@ -164,7 +164,7 @@ fn adds(model: &ModelHandle, conf: &str) -> Callback<MouseEvent> {
     let (model, conf) = (model.clone(), conf.to_owned());
     Callback::from(move |_: MouseEvent| {
         let draft = model.now().whatif().map(|whatif| whatif.draft.clone()).unwrap_or_default();
-        add_run(&model, &Wish { conf: conf.clone(), ..draft });
+        add_run(&model, &RunConditions { conf: conf.clone(), ..draft });
     })
 }
 

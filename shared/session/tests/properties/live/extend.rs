@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use replay::Replay;
-use replay::index::{Index, Recorded};
+use replay::index::{Index, IndexInput};
 use trace::DeviceTrace;
 
 use crate::live::pieces::import;
@@ -26,7 +26,7 @@ proptest! {
         let mut part = DeviceTrace { segments: whole.segments_at(cut as u32), ..DeviceTrace::default() };
         trace.events.iter().take(cut).for_each(|event| part.events.push(event));
         let mut extended = Replay::build(&part, tags, settings);
-        extended.extend(Recorded { trace: &trace, tags, settings, states: Vec::new() });
+        extended.extend(IndexInput { trace: &trace, tags, settings, states: Vec::new() });
         prop_assert_eq!(extended.positions(), whole.positions());
         prop_assert_eq!(extended.mismatches, whole.mismatches);
         for position in 0..=whole.positions() {

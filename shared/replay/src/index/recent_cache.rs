@@ -3,17 +3,17 @@
 /// At most `MOST` values by key, the most recently used last. A value that is removed and not inserted again is
 /// dropped.
 #[derive(Debug)]
-pub struct Kept<K, V, const MOST: usize> {
+pub struct RecentCache<K, V, const MOST: usize> {
     entries: Vec<(K, V)>,
 }
 
-impl<K, V, const MOST: usize> Default for Kept<K, V, MOST> {
+impl<K, V, const MOST: usize> Default for RecentCache<K, V, MOST> {
     fn default() -> Self {
         Self { entries: Vec::new() }
     }
 }
 
-impl<K, V, const MOST: usize> Kept<K, V, MOST> {
+impl<K, V, const MOST: usize> RecentCache<K, V, MOST> {
     /// Removes and returns the value of a key.
     pub fn remove<Q: ?Sized>(&mut self, key: &Q) -> Option<V>
     where
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_value_not_used_for_longest_is_dropped() {
-        let mut kept: Kept<String, u32, 2> = Kept::default();
+        let mut kept: RecentCache<String, u32, 2> = RecentCache::default();
         kept.insert("a".to_owned(), 1);
         kept.insert("b".to_owned(), 2);
         let used = kept.remove("a").unwrap();
