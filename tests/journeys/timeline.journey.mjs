@@ -229,14 +229,16 @@ test('ordered quantities are listed in their order, and all that is drawn has a 
   const order = (label) => {
     if (/^below/.test(label)) return 0;
     if (/^still live/.test(label)) return Infinity;
-    const [, amount, unit] = /^([\d.,]+) (\S+)/.exec(label);
-    return number(amount) * UNITS[unit];
+    const found = /^([\d.,]+) (\S+)/.exec(label);
+    return found && number(found[1]) * UNITS[found[2]];
   };
   const legend = at(page, 'legend');
   for (const [color, title] of [['size', 'Sizes'], ['lifetime', 'Lifetimes']]) {
     await at(page, 'timeline-color').selectOption({ label: color });
     await until(title, () => legend.locator('b').innerText(), (now) => now === title);
-    const labels = await until('classes', () => legend.locator('.legend-label').allInnerTexts(), (now) => now.length > 1);
+    // The title changes before the classes do.
+    const areOrdered = (now) => now.length > 1 && now.every((label) => order(label) !== null);
+    const labels = await until('classes', () => legend.locator('.legend-label').allInnerTexts(), areOrdered);
     const places = labels.map(order);
     assert.deepEqual(places, [...places].sort((a, b) => a - b), labels.join('; '));
     await page.screenshot(`timeline-by-${color}`);

@@ -1,6 +1,7 @@
 //! Finds views, commands, open files, jobs of the server and lines for the palette.
 
 use std::cmp::Reverse;
+use trace::order::SortFew;
 
 use query::FoundLine;
 use trace::units::{Bytes, Count};
@@ -108,7 +109,7 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
         let mut best = 0;
         if !is_idle {
             // The sort is stable: equal scores keep their order.
-            scored.sort_by_key(|(score, _)| Reverse(*score));
+            scored.sort_few_by_key(|(score, _)| Reverse(*score));
             scored.truncate(ROWS);
             best = scored.first().map_or(0, |(score, _)| *score);
         }
@@ -116,7 +117,7 @@ pub fn found(model: &Model, typed: &str, jobs: &[Job], lines: &[FoundLine]) -> V
             ranked.push((best, Group { title, items: scored.into_iter().map(|(_, item)| item).collect() }));
         }
     }
-    ranked.sort_by_key(|(best, _)| Reverse(*best));
+    ranked.sort_few_by_key(|(best, _)| Reverse(*best));
     let event = event(model, typed).map(|event| Group { title: "Events", items: vec![event] });
     event.into_iter().chain(ranked.into_iter().map(|(_, group)| group)).collect()
 }

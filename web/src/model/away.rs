@@ -2,6 +2,7 @@
 
 use super::state::{FileEntry, FileKey, Model, Phase};
 use super::whatif::Tune;
+use trace::order::SortFew;
 
 /// Number of files that keep their workers: the one that is shown and the one shown before it.
 const READY: usize = 2;
@@ -15,7 +16,7 @@ pub fn to_put_away(model: &Model) -> Vec<FileKey> {
         file.live.is_none() && file.missing_detail().is_none() && !is_searching
     };
     let mut ready: Vec<&FileEntry> = model.files.iter().filter(is_ready).filter(|file| file.live.is_none()).collect();
-    ready.sort_by_key(|file| std::cmp::Reverse((model.current == Some(file.key), file.looked_at)));
+    ready.sort_few_by_key(|file| std::cmp::Reverse((model.current == Some(file.key), file.looked_at)));
     let away = ready.into_iter().skip(READY).filter(|file| is_free(file) && model.current != Some(file.key));
     away.map(|file| file.key).collect()
 }

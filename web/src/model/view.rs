@@ -3,7 +3,7 @@
 use query::link::Link;
 pub use query::link::{Listing, Pin, Selection, Setting, Settings, Side, Split, Tab};
 use query::{Axis, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, Summary, Transform, Window};
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
@@ -160,7 +160,7 @@ impl View {
 
     /// Sorts the pins by position.
     pub fn sort_pins(&mut self) {
-        self.pins.sort_by_key(|pin| (pin.position, pin.allocation));
+        self.pins.sort_few_by_key(|pin| (pin.position, pin.allocation));
     }
 
     /// Returns the next pin after the cursor, or the last one before it; wraps around at the ends.

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use trace::order::SortFew;
 
 use wasm_bindgen_futures::spawn_local;
 use web_sys::VisibilityState;
@@ -119,7 +120,7 @@ fn turn(inner: Rc<Inner>) {
         let listing = match server::get(&format!("sessions?limit={}", inner.limit)).await {
             Ok(answer) => {
                 let mut sessions: Vec<_> = answer.list("sessions").iter().map(SessionInfo::of).collect();
-                sessions.sort_by_key(|session| !session.is_live());
+                sessions.sort_few_by_key(|session| !session.is_live());
                 let total = answer.number("total").map_or(sessions.len() as u64, |total| total as u64);
                 Listing::Shown(Page {
                     sessions: sessions.into(),

@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
+use trace::order::SortFew;
 
 use js_sys::decode_uri_component;
 use query::link::Encoded;
@@ -139,7 +140,7 @@ fn look(job: Rc<Job>) {
         if let Ok(answer) = server::get("sessions").await {
             let mut found: Vec<_> =
                 answer.list("sessions").into_iter().filter(|session| session.text("job") == job.name).collect();
-            found.sort_by_key(|session| session.number("rank").map_or(0, |rank| rank as u32));
+            found.sort_few_by_key(|session| session.number("rank").map_or(0, |rank| rank as u32));
             let have_ended = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
             job.ended.set(if have_ended { job.ended.get() + 1 } else { 0 });
             let is_first = job.seen.borrow().is_empty();

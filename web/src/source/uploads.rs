@@ -1,6 +1,7 @@
 //! The links that this browser has made, so that the user can extend and delete them later. Kept in local storage.
 
 use js_sys::{Array, JSON, Object, Reflect};
+use trace::order::SortFew;
 use wasm_bindgen::JsValue;
 
 use super::server::Json;
@@ -61,7 +62,7 @@ pub fn all() -> Vec<Upload> {
         // Anything else on this host may have written there.
         .filter(|upload| !upload.token.is_empty() && upload.token.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .collect();
-    uploads.sort_by_key(|upload| std::cmp::Reverse(upload.created_us));
+    uploads.sort_few_by_key(|upload| std::cmp::Reverse(upload.created_us));
     uploads.truncate(MOST);
     uploads
 }

@@ -1,6 +1,7 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has.
 
 use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Query, pool_name, stream_name};
+use trace::order::SortFew;
 use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
@@ -99,7 +100,7 @@ pub fn Legend() -> Html {
 fn listed(classes: &Classes) -> Vec<u32> {
     let mut listed = ranked(classes);
     if matches!(classes.query.color_by, ColorBy::Size | ColorBy::Lifetime) {
-        listed.sort_by_key(|i| std::cmp::Reverse(*i));
+        listed.sort_few_by_key(|i| std::cmp::Reverse(*i));
     }
     listed
 }
@@ -127,7 +128,7 @@ pub fn ranked(classes: &Classes) -> Vec<u32> {
     let has_memory =
         |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count + memory.before.count > 0);
     let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).filter(has_memory).collect();
-    ranked.sort_by_key(|i| std::cmp::Reverse(growth(i)));
+    ranked.sort_few_by_key(|i| std::cmp::Reverse(growth(i)));
     ranked
 }
 

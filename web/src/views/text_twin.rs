@@ -1,6 +1,7 @@
 //! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
 use std::cmp::Reverse;
+use trace::order::SortFew;
 
 use query::{Answer, Axis, Classes, DeviceSummary, Flame, FlameBox, Query, StateQuery, Window};
 use trace::units::{Bytes, Count};
@@ -161,7 +162,7 @@ fn whole(device: &DeviceSummary, is_cut_off: bool) -> String {
 /// Renders the largest boxes of the flame graph as a table.
 fn frames(flame: &Flame) -> Html {
     let mut boxes: Vec<&FlameBox> = flame.boxes.iter().skip(1).collect();
-    boxes.sort_by_key(|flame_box| Reverse(flame_box.bytes));
+    boxes.sort_few_by_key(|flame_box| Reverse(flame_box.bytes));
     html! {
         <table>
             <caption>{ format!("Largest frames, event {}", Count(flame.query.position.into())) }</caption>

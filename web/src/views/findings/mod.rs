@@ -6,6 +6,7 @@ mod sites;
 use facts::{FileFacts, settings_table};
 use query::finding::{Evidence, Finding, FindingCode, Severity};
 use sites::LineList;
+use trace::order::SortFew;
 use yew::prelude::*;
 
 use super::description::Description;
@@ -37,7 +38,7 @@ pub fn ordered(model: &Model) -> Vec<Finding> {
     let of_file = model.shared_summary().map_or(&[][..], |summary| &summary.findings);
     let mut findings: Vec<Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).cloned().collect();
     findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
-    findings.sort_by_key(|finding| finding.severity);
+    findings.sort_few_by_key(|finding| finding.severity);
     findings
 }
 

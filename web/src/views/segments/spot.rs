@@ -1,7 +1,7 @@
 //! A place for a label in the map that hides nothing: over free memory, or where there is nothing.
 
 use query::{Paint, Segments};
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 
 use super::picture::MARGIN;
 use crate::render::shape::iter;
@@ -25,7 +25,7 @@ pub fn near(
     let mut rows: Vec<(f64, f64)> =
         iter(&map.outlines).map(|quad| (f64::from(quad.y.0), f64::from(quad.y.1))).collect();
     rows.retain(|row| (row.0 + top - block.y).abs() < NEAR);
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    rows.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     rows.dedup_by(|a, b| a.0 == b.0);
     let mut best: Option<(f64, Area)> = None;
     let mut offer = |area: Area| {
@@ -49,7 +49,7 @@ pub fn near(
         let mut taken: Vec<(f64, f64)> =
             blocks.map(|quad| (f64::from(quad.x.0), f64::from(quad.x.1))).chain(edges).chain(ends).collect();
         taken.push((bounds.right() - MARGIN + AROUND, f64::INFINITY));
-        taken.sort_by(|a, b| a.0.total_cmp(&b.0));
+        taken.sort_few_by(|a, b| a.0.total_cmp(&b.0));
         let mut free = f64::from(map.left) - AROUND;
         for (start, end) in taken {
             let (left, right) = (free + AROUND, start - AROUND);

@@ -1,6 +1,7 @@
 //! Double clicks: pure functions from what is under the pointer to the window to show.
 
 use query::{Timeline, Window};
+use trace::order::SortFew;
 
 use super::gesture::PlotArea;
 use crate::render::scale::zoom;
@@ -32,7 +33,7 @@ pub fn band_at(timeline: &Timeline, x: f64, is_meant: impl Fn(&Quad) -> bool) ->
     let unit = query.window.length() / f64::from(query.columns.max(1));
     let column = (x - query.window.start) / unit;
     let mut spans: Vec<(f32, f32)> = iter(&timeline.quads).filter(|quad| is_meant(quad)).map(|quad| quad.x).collect();
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    spans.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     let mut chain: Option<(f32, f32)> = None;
     for span in spans {
         match &mut chain {

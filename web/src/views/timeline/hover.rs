@@ -3,7 +3,7 @@
 use query::link::Selection;
 use query::{Class, Detail, Paint, Quads, Timeline};
 use raster::Transform;
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 
 use crate::render::pick::pick;
 use crate::render::shape::{Quad, iter};
@@ -138,7 +138,7 @@ pub fn class_of(timeline: &Timeline, paint: Paint) -> Option<&Class> {
 /// Returns the rectangles of a selection or a hovered thing, from left to right.
 pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad> {
     let mut pieces: Vec<Quad> = iter(&timeline.quads).filter(|quad| is_meant(quad)).collect();
-    pieces.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+    pieces.sort_few_by(|a, b| a.x.0.total_cmp(&b.x.0));
     pieces
 }
 

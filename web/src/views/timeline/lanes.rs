@@ -1,6 +1,7 @@
 //! The lanes above the shapes: annotated spans, which are drawn below the spans that contain them, and the job's steps.
 
 use std::rc::Rc;
+use trace::order::SortFew;
 
 use query::Window;
 
@@ -215,9 +216,9 @@ fn narrow_names(
     palette: &Palette,
 ) {
     // A stable order keeps each series from left to right.
-    spans.sort_by(|a, b| a.series.cmp(b.series));
+    spans.sort_few_by(|a, b| a.series.cmp(b.series));
     let mut series: Vec<&[Narrow<'_>]> = spans.chunk_by(|a, b| a.series == b.series).collect();
-    series.sort_by_key(|series| series.len());
+    series.sort_few_by_key(|series| series.len());
     for series in series {
         let every = interval(series);
         let room =

@@ -2,7 +2,7 @@
 //! it and the stack, where only cached memory is.
 
 use query::Timeline;
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 
 use super::gesture::PlotArea;
 use crate::render::surface::Area;
@@ -100,7 +100,7 @@ impl Outline {
             }
         }
         // On both sides of the mark, that at the right.
-        found.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.x.total_cmp(&a.1.x)));
+        found.sort_few_by(|a, b| a.0.total_cmp(&b.0).then(b.1.x.total_cmp(&a.1.x)));
         found.into_iter().map(|(_, area)| area).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use query::link::Selection;
 use query::{Answer, Axis, Class, Detail, Timeline, Window};
 use raster::{Pixels, Shape, Transform};
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 
 use super::gesture::PlotArea;
 use super::ghost::Ghost;
@@ -232,7 +232,7 @@ fn largest(timeline: &Timeline) -> Vec<&Class> {
         return Vec::new();
     }
     let mut largest: Vec<&Class> = timeline.classes.iter().filter(|class| class.peak_bytes > 0).collect();
-    largest.sort_by_key(|class| std::cmp::Reverse(class.peak_bytes));
+    largest.sort_few_by_key(|class| std::cmp::Reverse(class.peak_bytes));
     largest.truncate(LARGEST);
     largest
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use query::Window;
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 use yew::prelude::*;
 
 use super::runs::{color, settings_text};
@@ -80,7 +80,7 @@ impl RunLines {
         palette: &Palette,
     ) {
         let mut drawn: Vec<&RunCurve> = self.drawn().collect();
-        drawn.sort_by_key(|curve| (self.marked == Some(curve.id), curve.id));
+        drawn.sort_few_by_key(|curve| (self.marked == Some(curve.id), curve.id));
         let mut ends = Vec::new();
         for curve in drawn {
             let ink = color(curve.id, palette);
@@ -90,7 +90,7 @@ impl RunLines {
             ends.extend(end.map(|(x, y)| (x, y, number, ink)));
         }
         // From the top; one that has no room moves down, or up at the foot of the plot.
-        ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+        ends.sort_few_by(|a, b| a.1.total_cmp(&b.1));
         for (x, y, number, ink) in ends {
             let name = self.runs.get(number).filter(|_| has_names).map(|run| run.1.as_str());
             let text = name.map_or_else(|| number.to_string(), |name| format!("{number} {}", shortened(name)));

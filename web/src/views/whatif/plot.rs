@@ -2,6 +2,7 @@
 
 use query::Window;
 use trace::decimal::Decimal;
+use trace::order::SortFew;
 use trace::units::{Bytes, Count, compared};
 use yew::prelude::*;
 
@@ -51,7 +52,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
     let counts = x.ticks(|window| ticks::events(window, WIDTH / TICK.0), |value| Count(value).to_string());
     let number = |value: f64| Decimal::of(value, 1).to_string();
     let mut front: Vec<(f64, f64)> = groups.iter().filter(|group| group.is_on_front).map(|group| at(group)).collect();
-    front.sort_by(|a, b| a.0.total_cmp(&b.0));
+    front.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     let line: Vec<String> = front.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
     let (least, most) = compared(Bytes(y.least), Bytes(y.most));
     let label = format!(
