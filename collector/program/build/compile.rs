@@ -43,8 +43,8 @@ const MODULES: &[Module; 3] = &[
     Module { package: "whatif-worker", name: "whatif" },
 ];
 
-/// Returns the modules as they are compiled: all together, or, as users install them, the page on its own. Only in the workers
-/// SIMD pays, but crates are compiled twice where flags differ.
+/// Returns the modules as they are compiled: all together, since crates are compiled twice where profile or flags differ; or, as
+/// users install them, the page on its own and without SIMD, for size.
 pub(crate) fn groups() -> Result<Vec<Group>> {
     let (page, workers) = MODULES.split_at(1);
     Ok(match (is_release()?, is_published()?) {
