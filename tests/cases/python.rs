@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::server::Server;
 use tests::tls::Authority;
-use tests::{Folder, program, tls, workspace};
+use tests::{Folder, artifact, program, tls, workspace};
 
 /// Returns the Python with torch. Without one, prints that the test is skipped.
 fn torch_python(test: &str) -> Option<OsString> {
@@ -21,30 +21,9 @@ fn torch_python(test: &str) -> Option<OsString> {
     python
 }
 
-/// Builds a package with Cargo, and returns the path of its file.
-fn built(package: &str, file: &str) -> Result<PathBuf> {
-    let mut cargo = program::cargo();
-    cargo.args(["build", "--quiet", "--package", package]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    ensure!(cargo.status().context("starting cargo")?.success(), "{package} did not build");
-    let test = std::env::current_exe()?;
-    let path = test.ancestors().nth(2).context("the tests run outside a target folder")?.join(file);
-    ensure!(path.is_file(), "nothing is at {}", path.display());
-    Ok(path)
-}
-
-/// Builds an example of the library's package, and returns its path.
-fn built_example(name: &str) -> Result<PathBuf> {
-    let mut cargo = program::cargo();
-    cargo.args(["build", "--quiet", "--package", "pluggable", "--example", name]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    ensure!(cargo.status().context("starting cargo")?.success(), "{name} did not build");
-    let test = std::env::current_exe()?;
-    Ok(test.ancestors().nth(2).context("the tests run outside a target folder")?.join("examples").join(name))
+/// Returns the path of the library that a job loads.
+fn library() -> Result<PathBuf> {
+    artifact("libvramscope_pluggable.so")
 }
 
 #[test]
@@ -53,7 +32,7 @@ fn pytorch_allocates_through_the_library() -> Result<()> {
     let output = Command::new(python)
         .current_dir(workspace("collector/python/tests"))
         .args(["-m", "unittest", "-v", "test_allocator"])
-        .env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?)
+        .env("VRAMSCOPE_LIBRARY", library()?)
         .env("VRAMSCOPE_PROGRAM", program::path()?)
         .output()
         .context("starting Python")?;
@@ -72,7 +51,7 @@ fn stacks_are_gathered_in_any_python() -> Result<()> {
     folder.serve(&mut command);
     let output = command
         .arg(workspace("collector/python/tests/test_allocator_stacks.py"))
-        .env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?)
+        .env("VRAMSCOPE_LIBRARY", library()?)
         .output();
     let Ok(output) = output else {
         eprintln!("stacks_are_gathered_in_any_python skipped: there is no python3");
@@ -105,7 +84,7 @@ fn a_recording_from_python_arrives_over_tls_if_the_authority_is_known() -> Resul
     let folder = Folder::new("python-tls")?;
     let (authority, stranger) = (Authority::new()?, Folder::new("python-stranger")?);
     let server = Server::start_encrypted(&folder, &authority, &[])?;
-    let library = built("pluggable", "libvramscope_pluggable.so")?;
+    let library = library()?;
     let record = |ca_file: PathBuf, patience: &str| {
         let mut python = Command::new("python3");
         python.args(["-c", RECORDING]).arg(workspace("collector/python")).arg(patience).env_remove("VRAMSCOPE_OUT");
@@ -190,7 +169,7 @@ fn a_recording_from_python_goes_on_once_its_disk_has_room_again() -> Result<()> 
     };
     let mut python = Command::new("python3");
     python.args(["-c", FILLING]).arg(workspace("collector/python")).arg(&disk).env_remove("VRAMSCOPE_OUT");
-    let Ok(output) = python.env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?).output() else {
+    let Ok(output) = python.env("VRAMSCOPE_LIBRARY", library()?).output() else {
         eprintln!("skipped: there is no python3");
         return Ok(());
     };
@@ -277,8 +256,8 @@ fn the_package_passes_its_tests() -> Result<()> {
     let state = Folder::new("state")?;
     python.env("XDG_STATE_HOME", &*state);
     if torch_python("the jobs of the_package_passes_its_tests").is_some() {
-        python.env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?);
-        python.env("VRAMSCOPE_TO_PICKLE", built_example("recording_to_pickle")?);
+        python.env("VRAMSCOPE_LIBRARY", library()?);
+        python.env("VRAMSCOPE_TO_PICKLE", artifact("examples/recording_to_pickle")?);
     }
     let output = python.output().context("running python3")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tests::server::Server;
-use tests::{Folder, http, program, workspace};
+use tests::{Folder, artifact, http, program, workspace};
 
 /// The most bytes of an installed wheel: its size below 25 MB is a promise.
 const INSTALLED_BYTES: u64 = 25_000_000;
@@ -89,14 +89,10 @@ fn wheel(folder: &Path) -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("VRAMSCOPE_WHEEL") {
         return Ok(workspace("").join(given));
     }
-    let mut cargo = program::cargo();
-    let status = cargo.args(["build", "--quiet", "--package", "pluggable"]).status()?;
-    ensure!(status.success(), "the library did not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace("target"), PathBuf::from);
     let build = "import sys; sys.path.insert(0, '.'); import packager; print(packager.build_wheel(sys.argv[1]))";
     let mut python = python("python3", build, folder);
     python.current_dir(workspace("collector/python")).env("VRAMSCOPE_PROGRAM", program::path()?);
-    python.env("VRAMSCOPE_LIBRARY", target.join("debug/libvramscope_pluggable.so"));
+    python.env("VRAMSCOPE_LIBRARY", artifact("libvramscope_pluggable.so")?);
     Ok(folder.join(printed(&mut python)?.trim()))
 }
 

@@ -8,37 +8,16 @@
 
 use std::ffi::{CString, c_char};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 use libloading::Library;
 
-use crate::Folder;
+use crate::{Folder, artifact};
 
 /// Set in the process that runs on the fake library.
 const INSIDE: &str = "VRAMSCOPE_TEST_INSIDE";
-
-static BUILT: OnceLock<PathBuf> = OnceLock::new();
-
-/// The built library. Cargo builds no library that nothing links to, so the first caller does.
-fn build() -> Result<&'static Path> {
-    if let Some(path) = BUILT.get() {
-        return Ok(path);
-    }
-    let mut cargo = crate::program::cargo();
-    cargo.args(["build", "--quiet", "--package", "fakecuda"]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    ensure!(cargo.status().context("starting cargo")?.success(), "the fake driver library did not build");
-    // This test is at PROFILE/deps/NAME, the library beside `deps`.
-    let test = std::env::current_exe()?;
-    let path = test.ancestors().nth(2).context("the tests run outside a target folder")?.join("libfakecuda.so");
-    ensure!(path.is_file(), "no library is at {}", path.display());
-    Ok(BUILT.get_or_init(|| path))
-}
 
 /// A folder with the driver's libraries.
 #[derive(Debug)]
@@ -50,7 +29,7 @@ impl FakeFolder {
         let folder = Self::empty(name)?;
         // One file under two names is one library, with one state.
         for library in ["libcuda.so.1", "libnvidia-ml.so.1"] {
-            std::os::unix::fs::symlink(build()?, folder.0.join(library))?;
+            std::os::unix::fs::symlink(artifact("libfakecuda.so")?, folder.0.join(library))?;
         }
         Ok(folder)
     }
@@ -58,7 +37,7 @@ impl FakeFolder {
     /// The driver's library alone, and without one of its functions, as an old driver would be.
     pub fn without_symbol(name: &str, symbol: &str) -> Result<Self> {
         let folder = Self::empty(name)?;
-        let mut library = fs::read(build()?)?;
+        let mut library = fs::read(artifact("libfakecuda.so")?)?;
         // The loader finds a function by the hash of its name and then the name itself. Where that is another one, the
         // function is not there.
         let old = [b"\0", symbol.as_bytes(), b"\0"].concat();

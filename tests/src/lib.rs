@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod artifact;
 pub mod browser;
 #[cfg(target_os = "linux")]
 pub mod fakecuda;
@@ -19,6 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use artifact::artifact;
 pub use folder::Folder;
 
 /// Connects to a server within a time, from an address of this machine. On Linux these are all that begin with 127.

@@ -6,53 +6,24 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace;
+use crate::{artifact, workspace};
 
 /// Names a program that is already built, to be tested instead.
 const PROGRAM_VARIABLE: &str = "VRAMSCOPE_PROGRAM";
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Where the program is. Cargo builds a package's programs only for that package's own tests, so the first caller
-/// builds it.
+/// Returns the path of the program.
 pub fn path() -> Result<&'static Path> {
     if let Some(path) = PROGRAM.get() {
         return Ok(path);
     }
     let path = match std::env::var_os(PROGRAM_VARIABLE) {
         Some(path) => workspace("").join(path),
-        None => build()?,
+        None => artifact(Path::new("vramscope").with_extension(std::env::consts::EXE_EXTENSION))?,
     };
     ensure!(path.is_file(), "no program is at {}", path.display());
     Ok(PROGRAM.get_or_init(|| path))
-}
-
-/// Returns Cargo, to build something in the workspace. It runs as if a person had started it: the variables that Cargo sets
-/// for a test would make build scripts run again, and everything after them.
-pub fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let is_own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_own)) {
-        cargo.env_remove(name);
-    }
-    cargo.current_dir(workspace(""));
-    cargo
-}
-
-/// Builds the program in the profile of the tests themselves.
-fn build() -> Result<PathBuf> {
-    let mut cargo = cargo();
-    // Of the whole workspace and beside a test, so that Cargo selects the features that the tests were built with: with others it
-    // would build most crates again, which takes minutes.
-    cargo.args(["build", "--quiet", "--workspace", "--bin", "vramscope", "--test", "guide"]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    ensure!(cargo.status().context("starting cargo")?.success(), "the program did not build");
-    // This test is at PROFILE/deps/NAME, the program beside `deps`.
-    let test = std::env::current_exe()?;
-    let profile = test.ancestors().nth(2).context("the tests run outside a target folder")?;
-    Ok(profile.join("vramscope").with_extension(std::env::consts::EXE_EXTENSION))
 }
 
 /// Runs the program to its end.

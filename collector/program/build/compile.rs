@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{is_published, is_release, target, variable, web_target, workspace};
+use crate::{Finish, finish, target, variable, web_target, workspace};
 
 /// Variables of the outer cargo that the inner one must still see: where its cache is, how it reaches the network, and
 /// how many jobs it may run.
@@ -47,10 +47,10 @@ const MODULES: &[Module; 3] = &[
 /// users install them, the page on its own and without SIMD, for size.
 pub(crate) fn groups() -> Result<Vec<Group>> {
     let (page, workers) = MODULES.split_at(1);
-    Ok(match (is_release()?, is_published()?) {
-        (false, _) => vec![Group { modules: MODULES, profile: "web-dev", flags: SIMD }],
-        (true, false) => vec![Group { modules: MODULES, profile: "page", flags: SIMD }],
-        (true, true) => vec![
+    Ok(match finish()? {
+        Finish::Debug => vec![Group { modules: MODULES, profile: "web-dev", flags: SIMD }],
+        Finish::Release => vec![Group { modules: MODULES, profile: "page", flags: SIMD }],
+        Finish::Published => vec![
             Group { modules: page, profile: "published-page", flags: &[] },
             Group { modules: workers, profile: "page", flags: SIMD },
         ],

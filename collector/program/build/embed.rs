@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::pack::{Coding, Packer};
-use crate::{is_published, is_release, names, web_target};
+use crate::{Finish, finish, names, web_target};
 
 /// Writes `assets.rs`, which the server includes: a slice of its `Asset`, sorted by path. The slice is empty without a
-/// page. Debug builds hold no compressed files: making them takes longer than the compiler. Release builds hold the plain form
-/// only of files that gzip can't make smaller.
+/// page. Debug pages have no compressed files: making them takes longer than the compiler. Others have the plain form only of
+/// files that gzip can't make smaller.
 pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
     let mut files = Vec::new();
     if let Some(dist) = dist {
         list(dist, dist, &mut files)?;
     }
     files.sort();
-    let mut packer = if dist.is_some() && is_release()? {
-        Some(Packer::new(web_target()?.join("packed"), is_published()?)?)
+    let mut packer = if dist.is_some() && finish()? != Finish::Debug {
+        Some(Packer::new(web_target()?.join("packed"), finish()? == Finish::Published)?)
     } else {
         None
     };

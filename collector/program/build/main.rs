@@ -1,7 +1,7 @@
 //! Builds the page and embeds it, so that `cargo run` is all that a user types.
 //!
 //! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
-//! `VRAMSCOPE_PAGE=published` makes a release build's page as users install it;
+//! `VRAMSCOPE_PAGE=published` makes the page as users install it;
 //! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
 
 mod compile;
@@ -53,15 +53,27 @@ fn variable(name: &str) -> Result<String> {
     std::env::var(name).map_err(|_| anyhow!("{name} is not set: this program is run by cargo"))
 }
 
-/// Returns whether this is a release build.
-fn is_release() -> Result<bool> {
-    Ok(variable("PROFILE")? == "release")
+/// How much is done for a page's size and speed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finish {
+    /// As little as an edit can wait for.
+    Debug,
+    Release,
+    /// As users install it.
+    Published,
 }
 
-/// Returns whether the page is to be as users install it: in the profile `wheel`, the only one that is compiled for size, and
-/// where it is asked for.
-fn is_published() -> Result<bool> {
-    Ok(variable("OPT_LEVEL")? == "s" || std::env::var(PAGE_VARIABLE).is_ok_and(|choice| choice == PUBLISHED))
+/// Returns the finish of this build's page: as users install it in the profile `wheel`, the only one that is compiled for size,
+/// and where it is asked for.
+fn finish() -> Result<Finish> {
+    let is_asked_for = std::env::var(PAGE_VARIABLE).is_ok_and(|choice| choice == PUBLISHED);
+    Ok(if is_asked_for || variable("OPT_LEVEL")? == "s" {
+        Finish::Published
+    } else if variable("PROFILE")? == "release" {
+        Finish::Release
+    } else {
+        Finish::Debug
+    })
 }
 
 /// Returns the folder that holds everything about the page that outlives one build: a target folder of its own, since

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::compile::{Group, Module, compile, groups};
-use crate::{is_release, names, target, variable, workspace};
+use crate::{Finish, finish, names, target, variable, workspace};
 
 /// What the page is built from, in the workspace's folder, beside the crates of `shared`.
 const INPUTS: [&str; 3] = ["web", "Cargo.toml", "Cargo.lock"];
@@ -74,7 +74,7 @@ fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
         .web(true)?
         .typescript(false)
         // Names of functions are a third of the module, and only a debugger needs them.
-        .remove_name_section(is_release()?)
+        .remove_name_section(finish()? != Finish::Debug)
         .remove_producers_section(true)
         // The scripts that load a module name its file.
         .omit_default_module_path(true)
