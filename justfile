@@ -29,7 +29,8 @@ soak minutes="10" cases="2000":
     VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package session --package allocator --no-fail-fast
     VRAMSCOPE_PAGE=skip VRAMSCOPE_SOAK_SECONDS=$(( {{ trim_start_match(minutes, "minutes=") }} * 10 )) \
         cargo test --package tests --no-fail-fast --test ingest --test publish --test shares soak:: -- --nocapture --test-threads 1
-    VRAMSCOPE_SOAK=1 tests/run page journeys
+    VRAMSCOPE_PAGE=published cargo build --release
+    VRAMSCOPE_SOAK=1 VRAMSCOPE_PROGRAM=target/release/vramscope tests/run journeys
 
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:

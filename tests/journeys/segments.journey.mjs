@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, pointUntil, press, standsAt, text, until } from './workbench.mjs';
 
-/** Returns the line above the map: largest contiguous block, cached bytes, segments and blocks, as displayed. */
+/** Returns the line above the map: largest gap, cached bytes, segments and blocks, as displayed. */
 async function note(page) {
-  const said = /^largest contiguous block (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
+  const said = /^largest gap (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
   return said && { segments: number(said[3]), blocks: number(said[4]), cached: said[2], largest: said[1] };
 }
 

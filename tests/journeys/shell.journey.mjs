@@ -39,13 +39,15 @@ test('in a low window, a button shows all of what is said about a leak', async (
   execFileSync(programPath(), ['run', 'leak', '--steps', '60', '--capacity', '80GiB', '--out', file], { stdio: ['ignore', 'ignore', 'inherit'] });
   const page = await openPage(t, { width: 1024, height: 700, theme: 'dark' });
   await page.load(file);
-  const isCut = () => at(page, 'verdict-growth').locator('p').first().evaluate((said) => said.scrollWidth > said.clientWidth + 1);
-  await until('one line', isCut);
+  const isLine = () => at(page, 'verdict-growth').evaluate((card) => card.getBoundingClientRect().height < 40);
+  await until('one line', isLine);
+  assert.match(await text(page, 'verdict-headline'), /^Growing: [\d.]+ \S+ kept over \d+ steps, nothing failed yet$/);
   await at(page, 'verdict-fold').click();
-  await until('all of it', isCut, (is) => !is);
+  await at(page, 'verdict-line').waitFor();
+  assert.match(await text(page, 'verdict-sentence'), /^Growing, but nothing failed yet: .*\.$/);
   await page.screenshot('shell-growth-low');
   await at(page, 'verdict-fold').click();
-  await until('one line again', isCut);
+  await until('one line again', isLine);
 });
 
 test('each way to watch a job is copied by itself', async (t) => {
@@ -65,14 +67,14 @@ test('in a low window, and beside a second view, the verdict is one line that un
   const page = await openPage(t, { width: 1024, height: 700 });
   await openSample(page);
   const line = async () => {
-    const [card, brief] = await boxes(page, 'verdict', 'verdict-brief');
-    return card && brief && card.height < 40;
+    const [card, headline, brief] = await boxes(page, 'verdict', 'verdict-headline', 'verdict-brief');
+    return card && headline && !brief && card.height < 40;
   };
   await until('one line', line);
-  assert.match(await text(page, 'verdict-brief'), /\w+ \w+ \w+/);
+  assert.match(await text(page, 'verdict-headline'), /\w+ \w+ \w+/);
   await page.screenshot('shell-verdict-low');
   await at(page, 'verdict-fold').click();
-  await until('it is unfolded', () => boxes(page, 'verdict', 'verdict-brief'), ([card, brief]) => card.height > 60 && brief === null);
+  await until('it is unfolded', () => boxes(page, 'verdict', 'verdict-sentence'), ([card, sentence]) => card.height > 60 && sentence);
   assert.equal(await at(page, 'verdict-fold').getAttribute('aria-expanded'), 'true');
   await at(page, 'verdict-fold').click();
   await until('one line again', line);
@@ -93,7 +95,7 @@ test('in a low window, and beside a second view, the verdict is one line that un
   await until('still one line beside a second view', line);
   await press(page, '\\');
   await goTo(page, 'Timeline');
-  await until('the whole card where there is room', () => boxes(page, 'verdict'), ([card]) => card.height > 60);
+  await until('the whole card where there is room', () => boxes(page, 'verdict', 'verdict-brief'), ([card, brief]) => card.height > 44 && brief);
 });
 
 test('a leak has its line on the timeline, and the first finding is whole', async (t) => {

@@ -41,7 +41,7 @@ test('two steps are compared line by line', async (t) => {
   await addressSays(page, 'steps', '3,5');
   await at(page, 'compare-later').fill('99');
   await press(page, 'Tab');
-  await says(page, 'notice', /There is no such step: they are 1 to 6/);
+  await says(page, 'notice', /No such step. Steps run from 1 to 6/);
 
   // A click selects the line, and Esc leads back to the comparison.
   await at(page, 'compare-line').first().click();

@@ -22,6 +22,10 @@ test('a leak is called a leak, and a click leads to its line', async (t) => {
   await page.load(record(t, 'leak'));
   await at(page, 'verdict').waitFor();
   assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
+  assert.match(await at(page, 'verdict-headline').getAttribute('title'), /^Leak: [\d.]+ \S+ kept over \d+ steps, then [\d.]+ \S+ did not fit$/);
+  assert.ok((await at(page, 'verdict').boundingBox()).height < 80, 'the headline, and the line with what to try');
+  assert.equal(await at(page, 'verdict-sentence').count(), 0);
+  await at(page, 'verdict-fold').click();
   const sentence = await text(page, 'verdict-sentence');
   assert.match(sentence, /^A leak: /);
   assert.doesNotMatch(sentence, /fragmented/i);
@@ -87,11 +91,11 @@ test('the failed request is shown where it did not fit, and the card can be clos
   await openSample(page);
   await at(page, 'verdict').waitFor();
   const position = await event(page);
-  // Over another view the card is one line, which unfolds.
-  assert.ok(await at(page, 'verdict-sentence').isVisible());
-  await goTo(page, 'Flame');
-  await at(page, 'verdict-sentence').waitFor({ state: 'hidden' });
+  // Over another view the card is its headline, which unfolds.
   assert.ok(await at(page, 'verdict-brief').isVisible());
+  await goTo(page, 'Flame');
+  await at(page, 'verdict-brief').waitFor({ state: 'hidden' });
+  assert.ok(await at(page, 'verdict-headline').isVisible());
   const { height } = await at(page, 'verdict').boundingBox();
   assert.ok(height < 40, `${height} pixels`);
   await at(page, 'verdict-fold').click();

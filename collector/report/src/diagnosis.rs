@@ -29,7 +29,9 @@ pub struct DiagnosisReport {
 pub struct VerdictReport {
     /// The name of the cause.
     pub cause: &'static str,
-    /// One sentence.
+    /// What happened, in one line.
+    pub headline: String,
+    /// One or two sentences.
     pub sentence: String,
     /// The line that it is about.
     pub line: Option<String>,
@@ -140,6 +142,7 @@ impl From<&Diagnosis> for DiagnosisReport {
             device: *device,
             verdict: VerdictReport {
                 cause: verdict.cause.name(),
+                headline: verdict.headline.clone(),
                 sentence: verdict.sentence.clone(),
                 line: verdict.line.clone(),
                 event: verdict.position.and_then(|position| position.checked_sub(1)),

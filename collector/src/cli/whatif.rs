@@ -173,7 +173,11 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
         writeln!(out, "Missing from this trace: {lost} of the run. The numbers below are of what was read.")?;
     }
     let all = counted(*requests, "request");
-    writeln!(out, "Device {device}: {} of {all} got the recorded address under the recorded settings.", Count(*equal))?;
+    writeln!(
+        out,
+        "Device {device}: {} of {all} replayed at their recorded address under the recorded settings.",
+        Count(*equal)
+    )?;
     if let Some(difference) = first_difference {
         writeln!(
             out,

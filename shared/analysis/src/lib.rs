@@ -8,6 +8,7 @@ pub mod best_frames;
 pub mod category;
 pub mod findings;
 pub mod flame;
+pub mod frame_matcher;
 
 pub mod fragmentation;
 pub mod heatmap;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::category::Categories;
+use super::frame_matcher::FrameMatcher;
 use super::matches::Matches;
 use query::term::{End, Pattern, Pool, Term};
 use replay::index::Index;
@@ -179,15 +180,19 @@ fn in_pools(matches: &mut Matches, new: Range<usize>, replay: &Replay, is_wanted
 /// Which stacks have a frame that fits a pattern. Each distinct frame is matched once, however many stacks have it.
 #[derive(Clone, Debug, Default)]
 struct MatchingStacks {
+    /// Compiled when it is first needed. Nothing matches what can't be compiled: [`check`](super::frame_matcher::check) says why.
+    matcher: Option<FrameMatcher>,
     frames: Vec<bool>,
     stacks: Vec<bool>,
 }
 
 impl MatchingStacks {
     fn extend(&mut self, pattern: &Pattern, symbols: &Symbols) {
-        let Self { frames, stacks } = self;
+        let Self { matcher, frames, stacks } = self;
+        *matcher = matcher.take().or_else(|| FrameMatcher::new(pattern).ok());
+        let fits = |i| matcher.as_ref().is_some_and(|matcher| matcher.fits_frame(symbols, symbols.frame(FrameId(i))));
         let new = frames.len() as u32..symbols.frame_count() as u32;
-        frames.extend(new.map(|i| pattern.fits_frame(symbols, symbols.frame(FrameId(i)))));
+        frames.extend(new.map(fits));
         let new = stacks.len() as u32..symbols.stack_count() as u32;
         let hit = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or(false);
         stacks.extend(new.map(|i| symbols.stack(StackId(i)).iter().any(hit)));

@@ -9,6 +9,7 @@ mod blocking;
 mod cause;
 mod course;
 mod failure;
+mod headline;
 pub mod pasted;
 mod pool;
 mod remedies;

@@ -135,7 +135,7 @@ fn set(text: &str, conf: Option<&str>, setting: &str) -> Remedy {
 }
 
 fn grow(conf: Option<&str>) -> Remedy {
-    let text = "Let segments grow, so that free memory stays in one piece: set expandable_segments:True.";
+    let text = "Let segments grow, so that free memory does not end up in gaps: set expandable_segments:True.";
     set(text, conf, EXPANDABLE)
 }
 
@@ -171,7 +171,7 @@ pub(super) fn allocate_early(line: &str) -> Remedy {
 fn leak(line: &str) -> Vec<Remedy> {
     vec![
         Remedy::advice(format!(
-            "Keep no tensors of the device from {line}: store numbers (tensor.item()), or copies on the host \
+            "Don't keep GPU tensors from {line}: store numbers (tensor.item()), or copies on the host \
              (tensor.detach().cpu())."
         ))
         .with_copy(".detach().cpu()"),

@@ -50,12 +50,12 @@ fn the_cause_is_that_of_the_story() {
     };
     // The trace, the capacity in MiB, and the cause with a part of its sentence.
     let cases: &[(String, Option<u64>, Cause, &str)] = &[
-        (every_other(6, 2) + &oom(0, 4), None, Cause::Fragmented, "6.00 MiB was cached in 3 gaps"),
+        (every_other(6, 2) + &oom(0, 4), None, Cause::Fragmented, "6.00 MiB was free in 3 gaps"),
         (
             every_other(100, 4) + &oom(0, 100),
             None,
             Cause::Fragmented,
-            "the largest piece that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all (the largest: \
+            "the largest gap that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all (the largest: \
              fill  m/a.py:1)",
         ),
         // Just one block in the way, between 50 and 49 MiB.
@@ -69,15 +69,15 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(0, 90, "a@/m/a.py:1") + &oom(5, 40),
             None,
             Cause::Full,
-            "Full: live tensors held 90.0 MiB of 105 MiB. 40.0 MiB was requested; even in one piece, the free 15.0 MiB was \
-             25.0 MiB short.",
+            "Full: live tensors held 90.0 MiB of 105 MiB. 40.0 MiB was requested; 15.0 MiB was free, 25.0 MiB short \
+             even without fragmentation.",
         ),
         (
             segment(100) + &alloc(1, 98, "a@/m/a.py:1") + &oom(0, 2),
             None,
             Cause::Full,
             "Full: live tensors held 98.0 MiB of 100 MiB, and with this request it would have been more than ever \
-             before; what was left, 2.00 MiB, would have been enough in one piece, but had no piece large enough for a request of 2.00 MiB.",
+             before. 2.00 MiB was requested; 2.00 MiB was free, but the largest gap was 1.00 MiB.",
         ),
         // Steps before had needed as much: packing alone would have helped.
         (
@@ -87,7 +87,7 @@ fn the_cause_is_that_of_the_story() {
                 + &oom(0, 2),
             None,
             Cause::Fragmented,
-            "Fragmented: 2.00 MiB was cached in 2 gaps",
+            "Fragmented: 2.00 MiB was free in 2 gaps",
         ),
         // It takes a segment of 20 MiB.
         (
@@ -103,14 +103,13 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(0, 100, "a@/m/a.py:1") + &oom(12, 4),
             None,
             Cause::Full,
-            "4.00 MiB was requested, for which the driver was asked for a segment of 20.0 MiB; even in one piece, the free 12.0 MiB \
-             was",
+            "4.00 MiB was requested, for which the driver was asked for a segment of 20.0 MiB; 12.0 MiB was free, ",
         ),
         (
             segment(40) + "oom 100 20971520 stream=7",
             None,
             Cause::OutOfReach,
-            "a piece of 40.0 MiB was cached in another pool or for another stream",
+            "a gap of 40.0 MiB was free in another pool or for another stream",
         ),
         (segment(40) + "oom 100 20971520 pool=1", None, Cause::OutOfReach, "another pool"),
         (
@@ -120,29 +119,29 @@ fn the_cause_is_that_of_the_story() {
             "A limit: the driver had 50.0 MiB free and was asked for 30.0 MiB",
         ),
         // The same with a limit that is known: what the driver has beyond it is out of reach.
-        (segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30), Some(45), Cause::Full, "was 25.0 MiB short"),
+        (segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30), Some(45), Cause::Full, "25.0 MiB short"),
         (
             segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(10, 30),
             Some(100),
             Cause::OtherProcess,
-            "Another process: 50.0 MiB of 100 MiB was held outside of this program's allocator, and a request of 30.0 MiB \
-             lacked 20.0 MiB.",
+            "Another process: 50.0 MiB of 100 MiB was held outside of this program's allocator; 30.0 MiB was requested, \
+             20.0 MiB short.",
         ),
         // Packing would have helped, but others hold most of the device.
         (
             segment(40) + &alloc(10, 2, "a@/m/a.py:1") + &oom(10, 30),
             Some(300),
             Cause::OtherProcess,
-            "Another process: 250 MiB of 300 MiB was held outside of this program's allocator, and the 48.0 MiB that were \
-             left had no piece large enough for a request of 30.0 MiB.",
+            "Another process: 250 MiB of 300 MiB was held outside of this program's allocator; 30.0 MiB was requested; of the \
+             48.0 MiB that was left, no free gap was large enough.",
         ),
         // A segment is a multiple of 2 MiB, which sizes of three digits don't show.
         (
             segment(2000) + &alloc(0, 2000, "a@/m/a.py:1") + "oom 104857600 1073742336",
             None,
             Cause::Full,
-            "1.00 GiB was requested; even in one piece, the free 100 MiB was 926 MiB short, since the driver gives whole \
-             segments.",
+            "1.00 GiB was requested; 100 MiB was free, 926 MiB short even without fragmentation, since the driver gives \
+             whole segments.",
         ),
         (
             spike + &oom(0, 20),
@@ -210,9 +209,9 @@ fn a_leak_takes_precedence() {
     // The step in which the request failed is not complete, and what it kept is no part of the rise.
     let how = |last| {
         let bytes = if last == 40 { "38.1 MiB in all" } else { "37.2 MiB of the 38.1 MiB that it holds" };
-        format!("keep  m/a.py:2 kept 977 KiB more every step, over steps 1 to {last} ({bytes})")
+        format!("keep  m/a.py:2 kept 977 KiB more in each step, over steps 1 to {last} ({bytes})")
     };
-    let pieces = "and then no free piece was large enough for a request of 20.0 MiB.";
+    let pieces = "and then no free gap was large enough for a request of 20.0 MiB.";
     assert_eq!(leak.sentence, format!("A leak: {}, {pieces}", how(39)));
     let more = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 30)), None).verdict.sentence;
     assert_eq!(more, format!("A leak: {}, and then a request of 30.0 MiB no longer fitted.", how(39)));
@@ -258,7 +257,7 @@ fn the_sentence_names_what_held_most() {
         (
             apart() + &oom(79, 80),
             "Fragmented: one request was for 80.0 MiB, 50 % of the 159 MiB and 20 times as much as any before; 48.0 MiB was \
-             cached in 12 gaps and the driver had 79.0 MiB free, but the largest piece that it could use was 4.00 MiB. fill",
+             free in 12 gaps and 79.0 MiB at the driver, but the largest gap that it could use was 4.00 MiB. fill",
         ),
     ];
     for (lines, want) in cases {
@@ -327,8 +326,8 @@ fn the_finding_of_a_summary_states_facts_alone() {
     assert_eq!(
         found.message,
         "Device 0: out of memory at event 15. ask  m/a.py:9 asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
-         the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was cached in 3 gaps, of which \
-         this request could use at most 2.00 MiB in one piece. One more request failed."
+         the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was free in 3 gaps, the largest that \
+         this request could use had 2.00 MiB. One more request failed."
     );
     assert_eq!((found.position, found.bytes), (Some(15), Some(8 * MIB)));
     assert_eq!(failure_facts(&case, 1), None);
@@ -420,7 +419,7 @@ fn whole_segments_are_told_from_gaps_between_blocks() {
     let cached = "segment_alloc 0x50000000 104857600\nalloc 0x50000000 104857600 f@/m/a.py:1\nfree 0x50000000\n";
     let lines = cached.to_owned() + &segment(200) + &alloc(0, 150, "a@/m/a.py:1");
     let sentence = diagnosis(&lines, None).verdict.sentence;
-    let want = "and 150 MiB lay in 2 gaps (100 MiB of it in segments without a live block, which torch.cuda.empty_cache() \
+    let want = "and 150 MiB was free in 2 gaps (100 MiB of it in segments without a live block, which torch.cuda.empty_cache() \
                 releases), the largest 100 MiB.";
     assert!(sentence.ends_with(want), "{sentence}");
     // A pool keeps its segments while it is in use.

@@ -4,7 +4,7 @@ use super::blocking::{self, Pins};
 use super::course::{MemoryHistory, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::rules::StepGrowth;
-use super::{Case, cause, remedies};
+use super::{Case, cause, headline, remedies};
 use analysis::leak::{LeakCandidate, StepRise};
 use analysis::retries;
 use analysis::site::label;
@@ -35,6 +35,17 @@ impl Rise {
         let candidate = LeakCandidate::largest(case.leak_source(), position, case.usage.peak_bytes)?;
         let by_step = case.steps().and_then(|steps| candidate.by_step(case.leak_source(), steps));
         Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate, by_step })
+    }
+
+    /// Returns how much it rose, without the line.
+    pub(super) fn in_short(&self) -> String {
+        match &self.by_step {
+            Some(rise) => format!("{} kept over {} steps", Bytes(rise.bytes), Count(rise.steps.into())),
+            None => {
+                let LeakCandidate { first_bytes, last_bytes, .. } = self.candidate;
+                format!("grew from {} to {}", Bytes(first_bytes), Bytes(last_bytes))
+            }
+        }
     }
 
     fn text(&self) -> String {
@@ -81,6 +92,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
         };
         (failed.cause, obstruction_sentence(failed, failures, (&obstruction, is_rising)), about)
     };
+    let headline = headline::of_failure(failed, rise.as_ref(), spike.as_ref());
     failed.cause = cause;
     let (line, stack) = about.unzip();
     // The verdict of a leak or a spike already has its bytes.
@@ -94,8 +106,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
     let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
-    let position = Some(position);
-    Verdict { cause, sentence, line, stack, position, is_growing: false, remedies }
+    let (position, is_partial) = (Some(position), is_partial(case));
+    Verdict { cause, headline, sentence, line, stack, position, is_partial, is_growing: false, remedies }
 }
 
 /// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, a later
@@ -104,6 +116,7 @@ pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
     let Some(growth) = growth.filter(|_| is_about_room && verdict.position.is_some()) else { return };
     verdict.sentence = format!("Growing: {growth}. {}", verdict.sentence);
+    verdict.headline = format!("Growing, then {}", uncapitalized(&verdict.headline));
     verdict.is_growing = true;
     remedies::put_first(verdict, StepGrowth::remedy());
 }
@@ -177,7 +190,7 @@ fn depends_on_history(failed: &FailedRequest) -> bool {
 fn leak(failed: &FailedRequest, rise: &Rise) -> String {
     let (rise, requested) = (rise.text(), Bytes(failed.requested));
     if failed.fits_if_packed() && failed.gaps > 1 {
-        format!("A leak: {rise}, and then no free piece was large enough for a request of {requested}.")
+        format!("A leak: {rise}, and then no free gap was large enough for a request of {requested}.")
     } else {
         format!("A leak: {rise}, and then a request of {requested} no longer fitted.")
     }
@@ -219,16 +232,15 @@ fn obstruction_sentence(
             let others = Bytes(failed.held_by_others.unwrap_or_default());
             let rest = if failed.fits_if_packed() {
                 let left = Bytes(failed.cached.saturating_add(failed.driver_free));
-                format!("the {left} that were left had no piece large enough for a request of {request}")
+                format!("{request} was requested; of the {left} that was left, no free gap was large enough")
             } else {
-                format!("a request of {request} lacked {}", Bytes(failed.missing))
+                format!("{request} was requested, {} short", Bytes(failed.missing))
             };
-            format!("Another process: {others} of {whole} was held outside of this program's allocator, and {rest}.")
+            format!("Another process: {others} of {whole} was held outside of this program's allocator; {rest}.")
         }
         Cause::OutOfReach => out_of_reach(failed),
         Cause::Fragmented => format!(
-            "Fragmented: {}{} was cached in {} and the driver had {free} free, but the largest piece that {} could use was \
-             {}{}.",
+            "Fragmented: {}{} was free in {} and {free} at the driver, but the largest gap that {} could use was {}{}.",
             request_size(failed, obstruction),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
@@ -293,17 +305,17 @@ fn out_of_reach(failed: &FailedRequest) -> String {
     let request = Bytes(failed.requested);
     if failed.largest_servable >= failed.requested {
         return format!(
-            "Out of reach: a piece of {} was cached, but a request of {request} could not use it: it was for a private \
+            "Out of reach: a gap of {} was free, but a request of {request} could not use it: it was for a private \
              pool, or max_split_size_mb keeps large blocks whole.",
             Bytes(failed.largest_servable)
         );
     }
     let can = match failed.largest_servable {
-        0 => "had nothing cached that it could use".to_owned(),
+        0 => "had no free gap that it could use".to_owned(),
         bytes => format!("could use {} at most", Bytes(bytes)),
     };
     format!(
-        "Out of reach: a piece of {} was cached in another pool or for another stream, but a request of {request} {can}.",
+        "Out of reach: a gap of {} was free in another pool or for another stream, but a request of {request} {can}.",
         Bytes(failed.largest_gap)
     )
 }
@@ -334,9 +346,9 @@ fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
         } else {
             held
         };
+        let largest = Bytes(failed.largest_servable);
         return format!(
-            "{held}; what was left, {}, would have been enough in one piece, but had no piece large enough for a request of \
-             {request}.",
+            "{held}. {request} was requested; {} was free, but the largest gap was {largest}.",
             Bytes(left)
         );
     }
@@ -354,7 +366,7 @@ fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
         ""
     };
     format!(
-        "{held}. {request} was requested{}; even in one piece, the free {} was {missing} short{why}.",
+        "{held}. {request} was requested{}; {} was free, {missing} short even without fragmentation{why}.",
         need.trim_end_matches(','),
         Bytes(left)
     )
@@ -387,6 +399,21 @@ fn whole_segments(state: &AllocatorState) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
+/// Returns whether a part of what happened is missing from a trace.
+fn is_partial(case: &Case<'_>) -> bool {
+    !has_history(case) || !case.trace.losses.is_empty() || case.integrity != Integrity::default()
+}
+
+/// Returns whether there is a history. One event is what recording leaves that keeps the newest one only.
+fn has_history(case: &Case<'_>) -> bool {
+    case.trace.events.len() > 1
+}
+
+fn uncapitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
 /// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if the run
 /// continues.
 pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
@@ -396,29 +423,35 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let held = lines(case, case.replay, peak).into_iter().next();
     let rise = Rise::until(case, case.replay.positions());
     let retries = retries::count(case.trace);
-    // One event is what recording leaves that keeps the newest one only.
-    let has_history = case.trace.events.len() > 1;
-    let start = if !has_history && case.integrity.is_cut {
+    let (has_history, is_partial) = (has_history(case), is_partial(case));
+    let used = format!("{} allocated at the peak, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
+    let (headline, start) = if !has_history && case.integrity.is_cut {
+        let headline = "Cut off before the first event".to_owned();
         let start = "The file ends before its first event, so whether a request failed is not known".to_owned();
         if totals == Totals::default() {
-            return Verdict { sentence: start + ".", ..Verdict::default() };
+            return Verdict { headline, sentence: start + ".", is_partial, ..Verdict::default() };
         }
-        start
+        (headline, start)
     } else if !has_history {
-        "There is no history, so whether a request failed is not known".to_owned()
+        let headline =
+            format!("No history: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
+        (headline, "There is no history, so whether a request failed is not known".to_owned())
     } else if let Some(rise) = &rise {
-        format!("Growing, but nothing failed yet: {}", rise.text())
+        let headline = format!("Growing: {}, nothing failed yet", rise.in_short());
+        (headline, format!("Growing, but nothing failed yet: {}", rise.text()))
     } else if retries > 0 {
         let requests = counted(retries.into(), "request");
-        format!("Tight, but nothing failed: {requests} had to wait until cached memory was released")
+        (
+            format!("Tight: {requests} waited until cached memory was released"),
+            format!("Tight, but nothing failed: {requests} had to wait until cached memory was released"),
+        )
     } else if case.usage.peak_bytes == 0 && totals.reserved == 0 {
-        let sentence = "No request failed, and the trace holds no memory.".to_owned();
-        return Verdict { sentence, ..Verdict::default() };
+        let headline = "No request failed, and the trace holds no memory".to_owned();
+        return Verdict { sentence: format!("{headline}."), headline, is_partial, ..Verdict::default() };
     } else {
-        let is_whole = case.trace.losses.is_empty()
-            && case.integrity == Integrity::default()
-            && case.replay.state_at(0).totals.reserved == 0;
-        if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
+        let is_whole = !is_partial && case.replay.state_at(0).totals.reserved == 0;
+        let start = if is_whole { "No request failed" } else { "No recorded request failed" };
+        (format!("{start}: {used}"), start.to_owned())
     };
     let most = held.as_ref().map_or_else(String::new, |held| match unnamed_holder(case, held) {
         Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
@@ -428,7 +461,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(
-            "and {} lay in {}{}, the largest {}",
+            "and {} was free in {}{}, the largest {}",
             Bytes(cached),
             counted(totals.gaps.into(), "gap"),
             whole_segments(&state),
@@ -450,5 +483,5 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let remedies = remedies::before_failure(case, rise.as_ref(), retries);
     let (line, stack) = about.unzip();
     let is_growing = rise.is_some();
-    Verdict { sentence, line, stack, is_growing, remedies, ..Verdict::default() }
+    Verdict { headline, sentence, line, stack, is_partial, is_growing, remedies, ..Verdict::default() }
 }

@@ -49,12 +49,15 @@ impl Cause {
     }
 }
 
-/// The verdict on a trace, in one sentence. Its subject is the failure that matters most, if a request failed.
+/// The verdict on a trace. Its subject is the failure that matters most, if a request failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The kind.
     pub cause: Cause,
-    /// One sentence for a person, with its numbers.
+    /// What happened, in one line with its numbers and without a full stop: `Fragmented: 512 MiB asked, 592 MiB free in 40
+    /// gaps, the largest 337 MiB`. Empty if there is nothing to say.
+    pub headline: String,
+    /// The same in one or two sentences, with the lines of code.
     pub sentence: String,
     /// The line of code that it is about, as call sites are written; `None` if it is about no single line.
     pub line: Option<String>,
@@ -62,6 +65,9 @@ pub struct Verdict {
     pub stack: Option<u32>,
     /// The position right after the failed request; `None` if none failed.
     pub position: Option<u32>,
+    /// Whether a part of what happened is missing from the trace, so that it could not have shown every failure: there is no
+    /// history, it is cut off or damaged, or events were lost.
+    pub is_partial: bool,
     /// Whether memory grows: a line holds more at every step, though no request has failed, or the steps before the failure
     /// needed more and more.
     pub is_growing: bool,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::caches::Cache;
 use super::context::Context;
+use analysis::frame_matcher;
 use analysis::matches::Matches;
 use analysis::term_matches::{TermMatches, is_permanent};
 use query::term::Term;
@@ -83,7 +84,11 @@ impl Terms {
         let known = self.kept.remove(text);
         let mut evaluated = match known {
             Some(known) => known,
-            None => Evaluated { term: Term::parse(text)?, matches: TermMatches::default(), peak_bytes: None },
+            None => {
+                let term = Term::parse(text)?;
+                frame_matcher::check(&term)?;
+                Evaluated { term, matches: TermMatches::default(), peak_bytes: None }
+            }
         };
         if !evaluated.matches.is_current(context.replay.positions()) {
             evaluated.matches.extend((&evaluated.term, context.field()));

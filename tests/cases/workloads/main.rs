@@ -34,34 +34,29 @@ fn each_workload_ends_as_described() -> Result<()> {
     let cases: &[(&[&str], &str, bool, &str)] = &[
         (&["transformer"], "none", false, "No request failed; at the peak, 33.0 GiB was allocated"),
         // What is left after the batch before the last would have held a larger one, so no batch is called the largest.
-        (&["resnet-sweep"], "full", true, "had no piece large enough for a request of 110 MiB"),
-        (
-            &["variable-length"],
-            "fragmented",
-            true,
-            "the largest piece that a request of 1.95 GiB could use was 994 MiB",
-        ),
+        (&["resnet-sweep"], "full", true, "110 MiB was requested; "),
+        (&["variable-length"], "fragmented", true, "the largest gap that a request of 1.95 GiB could use was 994 MiB"),
         (&["variable-length", "--conf", "expandable_segments:True"], "none", false, "No request failed"),
         (&["variable-length", "lengths=padded", "--steps", "8"], "none", false, "No request failed"),
-        (&["alternating"], "fragmented", true, "4.00 GiB was cached in 1,023 gaps"),
-        (
-            &["alternating", "--conf", "expandable_segments:True"],
-            "fragmented",
-            true,
-            "4.00 GiB was cached in 1,023 gaps",
-        ),
+        (&["alternating"], "fragmented", true, "4.00 GiB was free in 1,023 gaps"),
+        (&["alternating", "--conf", "expandable_segments:True"], "fragmented", true, "4.00 GiB was free in 1,023 gaps"),
         (
             &["alternating", "block=2", "large=4", "--capacity", "12MiB"],
             "full",
             true,
             "a request of 4.00 MiB takes a segment of 20.0 MiB, and the device has 12.0 MiB in all",
         ),
-        (&["leak"], "leak", true, "metrics.py:33 kept 48.0 MiB more every step, over steps 0 to 218 (10.3 GiB in all)"),
+        (
+            &["leak"],
+            "leak",
+            true,
+            "metrics.py:33 kept 48.0 MiB more in each step, over steps 0 to 218 (10.3 GiB in all)",
+        ),
         (
             &["leak", "--steps", "60"],
             "growth",
             false,
-            "metrics.py:33 kept 48.0 MiB more every step, over steps 0 to 59",
+            "metrics.py:33 kept 48.0 MiB more in each step, over steps 0 to 59",
         ),
         (&["checkpoint-save"], "none", false, "checkpoint.py:47"),
         (&["checkpoint-save", "--capacity", "14GiB"], "full", true, "live tensors held 13.1 GiB of 14.0 GiB"),
@@ -86,7 +81,7 @@ fn each_workload_ends_as_described() -> Result<()> {
             &["recovery"],
             "full",
             false,
-            "96.0 MiB was requested; even in one piece, the free 48.7 MiB was 47.3 MiB short",
+            "96.0 MiB was requested; 48.7 MiB was free, 47.3 MiB short even without fragmentation",
         ),
         (&["kv-serving", "--steps", "60"], "full", false, "live tensors held 47.5 GiB of 48.0 GiB"),
         // A program that only sets up grows, but does not leak.
@@ -98,7 +93,12 @@ fn each_workload_ends_as_described() -> Result<()> {
         ),
         (&["alternating", "block=1024", "large=1"], "full", false, "live tensors held 8.00 GiB of 8.00 GiB"),
         (&["leak", "--steps", "2", "--capacity", "1MiB"], "full", true, "the device has 1.00 MiB in all"),
-        (&["sample"], "leak", true, "gpt/evaluate.py:33 kept 63.7 MiB more a step on average, over steps 7 to 60"),
+        (
+            &["sample"],
+            "leak",
+            true,
+            "gpt/evaluate.py:33 kept 63.7 MiB more in each step on average, over steps 7 to 60",
+        ),
     ];
     for (arguments, cause, has_failed, part) in cases {
         let report = run(arguments)?;

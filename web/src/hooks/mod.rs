@@ -21,6 +21,7 @@ mod pins;
 mod preferences;
 mod range;
 mod steps;
+mod term;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
@@ -38,6 +39,7 @@ pub use pins::{PinFlag, use_pin_flags, use_pin_states};
 pub use preferences::{remembered_preferences, use_preferences};
 pub use range::{select_range, use_range, window_between, zoom_to_range};
 pub use steps::{compare_steps, use_baseline};
+pub use term::check_term;
 pub use whatif::{
     Tries, add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves,
     use_remedies,

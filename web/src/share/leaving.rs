@@ -41,7 +41,7 @@ type Change = fn(&mut Choices, bool);
 pub fn Leaving(props: &LeavingProps) -> Html {
     let LeavingProps { origin, copy, choices, .. } = props;
     let Some(contents) = &copy.contents else {
-        return html! { <p class="share-wait" role="status">{ "Looking at what the trace says…" }</p> };
+        return html! { <p class="share-wait" role="status">{ "Checking what would be shared…" }</p> };
     };
     let ([was_events, is_events], [was_devices, is_devices]) = (contents.events, &contents.devices);
     let on_paths = {
@@ -94,7 +94,7 @@ pub fn Leaving(props: &LeavingProps) -> Html {
             }
             // It is there before it says something, so that a screen reader reads it.
             <p class={if lost.is_empty() { "visually-hidden" } else { "share-warning" }} role="status" data-testid="share-lost">{ lost }</p>
-            <div class="share-table" role="table" aria-label="What the trace says, and what its copy says">
+            <div class="share-table" role="table" aria-label="Original and copy">
                 <div class="share-row share-head" role="row">
                     <span role="columnheader">{ "Content" }</span>
                     <span role="columnheader">{ "In this trace" }</span>
@@ -111,7 +111,7 @@ pub fn Leaving(props: &LeavingProps) -> Html {
                 <p class="quiet">{ "Events of pinned host memory are left out: a recording has none." }</p>
             }
             if origin.devices > 1 && choices.is_part {
-                <p class="quiet">{ format!("The part is of device {}.", origin.device) }</p>
+                <p class="quiet">{ format!("Includes device {} only.", origin.device) }</p>
             }
         </>
     }
@@ -121,7 +121,7 @@ pub fn Leaving(props: &LeavingProps) -> Html {
 fn size(copy: &Copy, is_growing: bool) -> String {
     let Some(packed) = &copy.packed else { return "Measuring the copy".to_owned() };
     let so_far = if is_growing { " so far" } else { "" };
-    format!("The copy has about {}{so_far}", Bytes(packed.size() as u64))
+    format!("Copy size: about {}{so_far}", Bytes(packed.size() as u64))
 }
 
 /// Returns when the trace and the copy begin, if events have the times of a clock.

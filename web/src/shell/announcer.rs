@@ -42,7 +42,7 @@ fn progress(model: &Model) -> String {
             None => {
                 let verdict =
                     model.diagnosis().map(|whole| &whole.verdict).filter(|verdict| verdict.position.is_none());
-                format!("{} is open. {}", file.name, verdict.map_or("", |verdict| &verdict.sentence))
+                format!("{} is open. {}", file.name, verdict.map_or("", |verdict| &verdict.headline))
             }
         },
         Phase::Sweep(sweep) => format!("{} is open. {}", file.name, sweep.verdict),
@@ -58,7 +58,7 @@ fn alarm(model: &Model) -> String {
     }
     let verdict = model.diagnosis().map(|whole| &whole.verdict);
     verdict.and_then(|verdict| Some((verdict.position?, verdict))).map_or_else(String::new, |(position, verdict)| {
-        format!("Out of memory at event {}. {}", Count(position.into()), verdict.sentence)
+        format!("Out of memory at event {}. {}", Count(position.into()), verdict.headline)
     })
 }
 

@@ -113,7 +113,7 @@ fn note(file: &FileEntry) -> String {
                 what
             }
         }
-        Phase::Away => format!("{} · not loaded; a click loads it", Bytes(file.size)),
+        Phase::Away => format!("{} · not loaded; click to load", Bytes(file.size)),
         Phase::Sweep(_) => Bytes(file.size).to_string(),
         Phase::Failed { .. } => "can't be read".to_owned(),
     }

@@ -27,7 +27,7 @@ fn ways() -> [(&'static str, String); 3] {
             "Or from the job itself, once pip install ./collector/python has run",
             format!("import vramscope\nvramscope.attach(\"{origin}\")"),
         ),
-        ("Or without a GPU, a made-up job", format!("vramscope run transformer --to {origin}")),
+        ("Or without a GPU, a simulated job", format!("vramscope run transformer --to {origin}")),
     ]
 }
 
@@ -202,7 +202,7 @@ fn extent(listing: &Listing, limit: usize, on_more: Callback<MouseEvent>) -> Htm
     html! {
         <>
             if page.is_loading {
-                <p class="sessions-extent" role="status" data-testid="sessions-loading">{ "The server is still looking through its store. More jobs may appear." }</p>
+                <p class="sessions-extent" role="status" data-testid="sessions-loading">{ "The server is still loading stored jobs. More may appear." }</p>
             }
             if shown < total {
                 <p class="sessions-extent">

@@ -66,7 +66,7 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
     }
 }
 
-const WRONG_TOKEN: &str = "The server refused the token. Enter one that may read.";
+const WRONG_TOKEN: &str = "The server refused the token. Enter one with the read role.";
 const UNKNOWN: &str = "The server knows no trace under this address. Part of the address may be missing.";
 const COPY_ALL: &str = "Copy the whole link, up to its last character, and open it again.";
 const ASK_FOR_ANOTHER: &str = "Ask the person who sent it for a new link.";

@@ -22,11 +22,13 @@ pub fn title(model: &Model) -> String {
 
 /// Returns the verdict in a few words; empty if there is none.
 fn in_short(whole: &Diagnosis) -> String {
-    let Verdict { cause, position, is_growing, sentence, .. } = &whole.verdict;
+    let Verdict { cause, position, is_growing, is_partial, sentence, .. } = &whole.verdict;
     match position {
         Some(_) => format!("out of memory, {}", cause.name().replace('_', " ")),
         None if *is_growing => "memory keeps growing".to_owned(),
         None if sentence.is_empty() => String::new(),
+        // What it lacks may have shown one.
+        None if *is_partial => "incomplete history".to_owned(),
         None => "no memory problem".to_owned(),
     }
 }

@@ -69,7 +69,7 @@ pub fn open_named(model: &ModelHandle) {
         open_file(model, &value);
     }
     if let Some(job) = parameters.get(JOB).filter(|job| !job.is_empty()) {
-        model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It appears here by itself.")));
+        model.dispatch(Action::Notify(format!("Waiting for “{job}” to use the GPU. It will open automatically.")));
         let linked = model.link.as_ref().and_then(|link| link.session.clone());
         let job = Job {
             model: model.clone(),

@@ -95,7 +95,7 @@ pub enum Trouble {
 }
 
 /// Said where a token is needed.
-const NO_TOKEN: &str = "This server requires a token that may share. Ask the person who runs it for one.";
+const NO_TOKEN: &str = "This server requires a token with the share role. Ask the person who runs it for one.";
 /// Said for a token without the role.
 const NO_ROLE: &str = "Your token may not share. Ask the person who runs the server for one with the role share.";
 

@@ -66,7 +66,7 @@ pub fn CategoryDialog() -> Html {
     };
     let body = html! {
         <>
-            <p>{ "The first rule that fits tells what an allocation is used for. Your own come first: they fit if a frame of the stack has the text in its function, its file or its line." }</p>
+            <p>{ "The first matching rule wins; yours come first. A rule matches if a frame of the stack has the text in its function, its file or its line." }</p>
             <form class="rules-add" onsubmit={on_add}>
                 <input ref={part} type="text" data-autofocus="true" spellcheck="false" autocomplete="off" placeholder="attention.py:54"
                     aria-label="Part of a function, file or line" data-testid="category-part" />

@@ -68,7 +68,7 @@ pub fn FoldingDialog() -> Html {
                 <textarea ref={field} rows="6" spellcheck="false" data-autofocus="true" data-testid="folding-text"
                     aria-label="Folding rules" placeholder={"mine: site-packages/mylib\nlibrary: third_party/transformers"}
                     value={typed.to_string()} />
-                <p class="quiet">{ "A part of a path matches whole folder and file names. The longest rule that matches counts." }</p>
+                <p class="quiet">{ "A part of a path matches whole folder and file names. The longest match wins." }</p>
                 <p class="folding-wrong" role="alert">{ wrong.to_string() }</p>
                 <button type="button" class="act" onclick={apply} data-testid="folding-apply">{ "Apply" }</button>
         </>

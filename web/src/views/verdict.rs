@@ -5,7 +5,7 @@ use query::diagnosis::FailureDiagnosisQuery;
 use query::diagnosis::{Cause, FailedRequest, Verdict};
 use query::finding::{FindingCode, Remedy};
 use query::{Answer, Query};
-use trace::units::Count;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::controls::sends;
@@ -13,11 +13,9 @@ use crate::hooks::{ModelHandle, Tries, find_remedy, use_answer, use_model, use_r
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
-use crate::widgets::format::{counted, share, unbroken};
+use crate::widgets::format::{share, unbroken};
 use crate::widgets::icon::{Symbol, icon};
 
-/// A longer start of a sentence is no cause.
-const LONGEST_CAUSE: usize = 20;
 /// Maximum number of remedies on the card; the findings tab has all of them.
 const REMEDIES: usize = 3;
 
@@ -53,44 +51,40 @@ pub fn VerdictCard() -> Html {
     let (Some(failure), Some(position)) = (failure, position) else { return growth(&model, is_unfolded, folding) };
     // Another view, or two, have the room: the card is about the failure that the timeline shows.
     let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
-    let sentence = verdict.map_or(&failure.message, |verdict| &verdict.sentence);
-    let failed = model.diagnosis().map_or(1, |whole| whole.failed);
+    let asked = format!("{} asked", Bytes(failure.requested));
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
+    let mut tries = tries_list(&tries).into_iter();
+    let first = tries.next();
     html! {
-        <section class={classes!("verdict", "folds", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
+        <section class={classes!("verdict", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
-                <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>
-                // Shown where there is room for one line.
-                <p class="verdict-brief" title={sentence.clone()} data-testid="verdict-brief">{ sentence.clone() }</p>
-                if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
+                { headline(verdict.map_or(&asked, |verdict| &verdict.headline), "Out of memory. ") }
+                { place(&model, position) }
                 <span class="verdict-acts">
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
-                    { saver(&model) }
-                    <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
+                    { saver(&model, true) }
                     { folding }
-                    <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
+                    { closer(&model, close) }
                 </span>
             </header>
-            <div class="verdict-text">
-                { words(sentence) }
+            <div class="verdict-brief" data-testid="verdict-brief">
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
-                { holder(&model, failure, verdict) }
-                { requester(&model, failure) }
+                if let Some(first) = first { <ul class="remedies" aria-label="Try first">{ first }</ul> }
             </div>
-            if verdict.is_some() {
-                <div class="verdict-advice">
-                    { tried(&tries) }
-                    if tries.remedies.len() > 1 {
-                        // Where there is room for one only.
-                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", tries.remedies.len().min(REMEDIES) - 1) }</button>
-                    }
+            if is_unfolded {
+                <div class="verdict-more">
+                    { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence)) }
+                    { holder(&model, failure, verdict) }
+                    { requester(&model, failure) }
+                    <ul class="remedies" aria-label="What to try">{ for tries }</ul>
+                    { numbers(failure) }
+                    { used_for(failure) }
+                    { to_findings(&model) }
                 </div>
             }
-            { numbers(failure) }
-            { used_for(failure) }
         </section>
     }
 }
@@ -101,19 +95,73 @@ fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
     let diagnosis =
         model.diagnosis().filter(|diagnosis| is_open && diagnosis.verdict.is_growing && diagnosis.failed == 0);
     let Some(verdict) = diagnosis.map(|diagnosis| &diagnosis.verdict) else { return Html::default() };
+    let mut tries = verdict.remedies.iter().map(remedy);
+    let first = tries.next();
     html! {
         <section class={classes!("verdict", "is-growth", is_unfolded.then_some("is-unfolded"))} aria-label="What grows" data-testid="verdict-growth">
-            <div class="verdict-text">
-                { words(&verdict.sentence) }
+            <header class="verdict-head">
+                { headline(&verdict.headline, "") }
+                <span class="verdict-acts">
+                    { folding }
+                    { closer(model, Action::SetVerdictOpen(false)) }
+                </span>
+            </header>
+            <div class="verdict-brief" data-testid="verdict-brief">
                 { line(model, verdict) }
+                if let Some(first) = first { <ul class="remedies" aria-label="Try first">{ first }</ul> }
             </div>
-            <span class="verdict-acts">
-                { folding }
-                <button type="button" class="toolbar-button" onclick={sends(model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
-                <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(model, Action::SetVerdictOpen(false))} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
-            </span>
+            if is_unfolded {
+                <div class="verdict-more">
+                    { words(&verdict.sentence) }
+                    <ul class="remedies" aria-label="What to try">{ for tries }</ul>
+                    { to_findings(model) }
+                </div>
+            }
         </section>
     }
+}
+
+/// Renders the headline, with its cause, which ends with a colon, in bold. `before` is for screen readers, which see no flag.
+fn headline(text: &str, before: &'static str) -> Html {
+    let (cause, rest) = text.split_once(": ").unwrap_or((text, ""));
+    html! {
+        <h2 title={text.to_owned()} data-testid="verdict-headline">
+            <span class="visually-hidden">{ before }</span>
+            <b class="verdict-cause">{ cause.to_owned() }{ if rest.is_empty() { "" } else { ": " } }</b>{ unbroken(rest) }
+        </h2>
+    }
+}
+
+/// Renders which of the failures it is, with buttons to the ones beside it, and its event.
+fn place(model: &ModelHandle, position: u32) -> Html {
+    let ooms = model.device().map_or(&[][..], |device| &device.ooms);
+    let number = ooms.iter().position(|(at, _)| *at == position);
+    let step = |to: Option<usize>, label: &'static str, mark: &'static str, name: &'static str| {
+        let at = to.and_then(|to| ooms.get(to)).map(|(at, _)| *at);
+        let onclick = at.map(|at| sends(model, Action::ShowPosition(at)));
+        html! { <button type="button" class="icon-button" aria-label={label} title={label} disabled={at.is_none()} {onclick} data-testid={name}>{ mark }</button> }
+    };
+    html! {
+        <span class="verdict-place dim">
+            if let Some(number) = number.filter(|_| ooms.len() > 1) {
+                { step(number.checked_sub(1), "Previous failure", "‹", "verdict-previous") }
+                { format!("{} of {}", Count(number as u64 + 1), Count(ooms.len() as u64)) }
+                { step(Some(number + 1), "Next failure", "›", "verdict-next") }
+                { " " }
+            }
+            { format!("event {}", Count(position.into())) }
+        </span>
+    }
+}
+
+fn to_findings(model: &ModelHandle) -> Html {
+    let onclick = sends(model, Action::SetTab(Tab::Findings));
+    html! { <button type="button" class="link" {onclick} data-testid="verdict-findings">{ "All findings" }</button> }
+}
+
+fn closer(model: &ModelHandle, close: Action) -> Html {
+    let onclick = sends(model, close);
+    html! { <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" {onclick} data-testid="verdict-close">{ icon(Symbol::Cross) }</button> }
 }
 
 /// The verdict on the current device, for the findings tab: also where nothing failed.
@@ -134,13 +182,14 @@ pub fn VerdictSection() -> Html {
                 { "Verdict" }
                 if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
             </h2>
+            <p><b>{ unbroken(&verdict.headline) }</b></p>
             { words(&verdict.sentence) }
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
-            { tried(&tries) }
+            <ul class="remedies" aria-label="What to try">{ for tries_list(&tries) }</ul>
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
-                <p>{ saver(&model) }</p>
+                <p>{ saver(&model, failure.is_some()) }</p>
             }
             { failure.map(numbers).unwrap_or_default() }
             { failure.map(used_for).unwrap_or_default() }
@@ -149,7 +198,7 @@ pub fn VerdictSection() -> Html {
 }
 
 /// Renders the button that searches for settings under which the run would have been better off.
-fn saver(model: &ModelHandle) -> Html {
+fn saver(model: &ModelHandle, has_failed: bool) -> Html {
     // What is not here yet can't be run.
     if model.is_preview() {
         return Html::default();
@@ -159,22 +208,12 @@ fn saver(model: &ModelHandle) -> Html {
         Callback::from(move |_: MouseEvent| find_remedy(&model))
     };
     html! {
-        <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ "What would have saved it?" }</button>
+        <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ if has_failed { "What would have saved it?" } else { "Try other settings" } }</button>
     }
 }
 
-/// Renders a sentence with its cause, which ends with a colon, in bold.
 fn words(sentence: &str) -> Html {
-    let (cause, rest) = match sentence.split_once(": ") {
-        Some((cause, rest)) if cause.len() <= LONGEST_CAUSE => (cause, rest),
-        _ => ("", sentence),
-    };
-    html! {
-        <p data-testid="verdict-sentence">
-            if !cause.is_empty() { <b class="verdict-cause">{ cause.to_owned() }{ ": " }</b> }
-            { unbroken(rest) }
-        </p>
-    }
+    html! { <p data-testid="verdict-sentence">{ unbroken(sentence) }</p> }
 }
 
 /// Renders the line that a verdict is about, as a button that selects it, with what that line did.
@@ -183,8 +222,8 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
     let part = match verdict.cause {
         Cause::Leak => "Keeps what it allocates: ",
         Cause::None if verdict.is_growing => "Keeps what it allocates: ",
-        Cause::Spike => "Rises for a moment: ",
-        Cause::Fragmented => "Has blocks in the way: ",
+        Cause::Spike => "Brief spike from ",
+        Cause::Fragmented => "Blocks in the way from ",
         _ => "Holds most: ",
     };
     line_button(model, part, line, verdict.stack, "verdict-line")
@@ -217,17 +256,15 @@ fn line_button(model: &ModelHandle, part: &'static str, line: &str, stack: Optio
     }
 }
 
-/// Renders what to try, with a place for what is still being checked, so that nothing moves once that is done.
-fn tried(Tries { remedies: all, checking }: &Tries) -> Html {
-    let Some(place) = *checking else { return remedies(all) };
-    let (before, behind) = all.split_at(place.min(all.len()));
-    html! {
-        <ul class="remedies" aria-label="What to try" aria-busy="true">
-            { for before.iter().map(remedy) }
-            <li class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</li>
-            { for behind.iter().take((REMEDIES - 1).saturating_sub(before.len())).map(remedy) }
-        </ul>
+/// Renders what to try, each by itself, with a place for what is still being checked, so that nothing moves once that is done.
+fn tries_list(Tries { remedies, checking }: &Tries) -> Vec<Html> {
+    let mut list: Vec<Html> = remedies.iter().map(remedy).collect();
+    if let Some(place) = *checking {
+        let waiting = html! { <li class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</li> };
+        list.insert(place.min(list.len()), waiting);
     }
+    list.truncate(REMEDIES);
+    list
 }
 
 /// Renders what to try.
@@ -246,7 +283,7 @@ fn remedy(remedy: &Remedy) -> Html {
     html! {
         <li>
             <span class="dim">{ if remedy.checked { "Checked on this trace: " } else { "Advice: " } }</span>
-            { remedy.text.clone() }
+            <span class="remedy-text" title={remedy.text.clone()}>{ remedy.text.clone() }</span>
             if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
         </li>
     }

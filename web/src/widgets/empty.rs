@@ -6,8 +6,9 @@ use super::copy::CopyButton;
 
 /// Code that records a snapshot with everything that the page can show.
 pub const RECORD_SNIPPET: &str = "\
+import torch
 torch.cuda.memory._record_memory_history(max_entries=1_000_000)
-…  # run the part to look at
+# run the part to look at
 torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")
 ";
 

@@ -1,10 +1,10 @@
 //! Which of the user's own rules fits a stack.
 
 use query::own_rules::UserRules;
-use query::term::Pattern;
 use trace::frames::{FrameId, StackId, Symbols};
 
 use super::Category;
+use crate::frame_matcher::FrameMatcher;
 
 /// Returns the category of each rule.
 pub(super) fn categories(rules: &UserRules) -> Vec<Category> {
@@ -16,7 +16,7 @@ pub(super) fn by_stack(rules: &UserRules, symbols: &Symbols) -> Vec<Option<u8>> 
     if rules.rules().is_empty() {
         return Vec::new();
     }
-    let patterns: Vec<Pattern> = rules.rules().iter().map(|rule| Pattern::text(rule.part.trim())).collect();
+    let patterns: Vec<FrameMatcher> = rules.rules().iter().map(|rule| FrameMatcher::text(rule.part.trim())).collect();
     let of_frame = |id: u32| {
         let frame = symbols.frame(FrameId(id));
         let fits = patterns.iter().position(|pattern| pattern.fits_frame(symbols, frame));

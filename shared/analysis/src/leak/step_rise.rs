@@ -32,9 +32,9 @@ impl StepRise {
 }
 
 impl fmt::Display for StepRise {
-    /// Writes `1.00 MiB more every step, over steps 3 to 40`.
+    /// Writes `1.00 MiB more in each step, over steps 3 to 40`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let frequency = if self.is_even { "every step" } else { "a step on average" };
+        let frequency = if self.is_even { "in each step" } else { "in each step on average" };
         let (first, last) = (Count(self.first), Count(self.last));
         write!(f, "{} more {frequency}, over steps {first} to {last}", Bytes(self.per_step()))
     }

@@ -27,20 +27,20 @@ fn the_slope_is_that_of_whole_steps() {
     // Three events for each of four layers' two lines, and one that is kept.
     let even = steps(40, 4, "keep@/m/a.py:2", |_| 1_024);
     let (text, rise) = by_step(&even, &steps_of(40, 25, StepSource::Optimizer)).unwrap();
-    assert_eq!(text, "1.00 KiB more every step, over steps 1 to 39");
+    assert_eq!(text, "1.00 KiB more in each step, over steps 1 to 39");
     assert_eq!((rise.bytes, rise.steps, rise.per_step()), (39 * 1_024, 39, 1_024));
     // Three of the program's rounds are one step.
     let (text, rise) = by_step(&even, &steps_of(13, 75, StepSource::Pattern)).unwrap();
-    assert_eq!((text.as_str(), rise.bytes), ("3.00 KiB more every step, over steps 1 to 12", 36 * 1_024));
+    assert_eq!((text.as_str(), rise.bytes), ("3.00 KiB more in each step, over steps 1 to 12", 36 * 1_024));
     // A fifth of a round is a step.
     let (text, rise) = by_step(&even, &steps_of(200, 5, StepSource::Annotations)).unwrap();
-    assert_eq!(text, "205 B more a step on average, over steps 5 to 199");
+    assert_eq!(text, "205 B more in each step on average, over steps 5 to 199");
     assert_eq!((rise.bytes, rise.is_even), (39 * 1_024, false));
     assert_eq!(by_step(&even, &steps_of(200, 5, StepSource::Pattern)), None, "layers, not steps");
     assert_eq!(by_step(&even, &steps_of(2, 25, StepSource::Optimizer)), None, "one whole step has no slope");
     let uneven = steps(40, 4, "keep@/m/a.py:2", |step| 1_024 * (1 + step % 2));
     let (text, rise) = by_step(&uneven, &steps_of(41, 25, StepSource::Annotations)).unwrap();
-    assert_eq!(text, "1.50 KiB more a step on average, over steps 1 to 40");
+    assert_eq!(text, "1.50 KiB more in each step on average, over steps 1 to 40");
     assert_eq!(rise.bytes, 60 * 1_024);
 }
 

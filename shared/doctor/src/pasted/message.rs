@@ -253,12 +253,12 @@ impl Message {
                  up to \"reserved by PyTorch but unallocated\", or the output of torch.cuda.memory_summary()."
             ),
             Cause::OtherProcess if self.tried <= cached.saturating_add(free) => format!(
-                "Another process, most likely: {}, and {left} was left for the request of {tried}, but had no piece large \
+                "Another process, most likely: {}, and {left} was left for the request of {tried}, but no free gap was large \
                  enough.",
                 self.holders()
             ),
             Cause::OtherProcess => format!(
-                "Another process, most likely: {}, and the request of {tried} lacked {}.",
+                "Another process, most likely: {}, and the request of {tried} was {} short.",
                 self.holders(),
                 Bytes(self.tried.saturating_sub(cached).saturating_sub(free))
             ),
@@ -269,7 +269,7 @@ impl Message {
             ),
             Cause::Fragmented => format!(
                 "Fragmented, most likely: {} was cached and {} was free, enough together for the {tried} that the driver \
-                 was asked for, but not in one piece that the request could use.",
+                 was asked for, but in gaps that were too small.",
                 Bytes(cached),
                 Bytes(free)
             ),
@@ -280,7 +280,7 @@ impl Message {
                 format!("Full: one request was for {tried}, and the device has {whole} in all.")
             }
             _ if self.tried <= cached.saturating_add(free) => format!(
-                "Full: live tensors held {} of {whole}; what was left, {left}, had no piece large enough for {tried}.",
+                "Full: live tensors held {} of {whole}; {left} was left, but no free gap was large enough for {tried}.",
                 Bytes(held)
             ),
             _ => format!(

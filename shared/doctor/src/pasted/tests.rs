@@ -69,7 +69,7 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
          allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.",
         TextKind::OutOfMemory,
         Cause::OtherProcess,
-        "Process 12 held 13.0 GiB of 23.7 GiB, and the request of 2.00 GiB lacked 763 MiB.",
+        "Process 12 held 13.0 GiB of 23.7 GiB, and the request of 2.00 GiB was 763 MiB short.",
     ),
     // Packing would have been enough, but another process has most of the device. With and without "this process".
     (

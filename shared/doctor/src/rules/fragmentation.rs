@@ -6,7 +6,7 @@ use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BY
 use crate::remedies::{allocate_early, has_many_sizes, would_grow};
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
 use replay::Gap;
-use trace::units::{Bytes, Count, counted, percent};
+use trace::units::{Bytes, counted, percent};
 
 pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let gaps = context.moments.iter().map(|moment| (moment, moment.split_gaps(context.case)));
@@ -29,10 +29,10 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         (_, Some(line)) => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
-        "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
+        "{}, {} was free in {} that this request could use: {percent} % of the {} reserved. The largest was {}, {request}.",
         moment.description(),
         Bytes(gaps.bytes),
-        count_of(gaps.count, moment.state.totals.gaps.into()),
+        counted(gaps.count, "gap"),
         Bytes(reserved),
         Bytes(largest.size),
     );
@@ -41,11 +41,6 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
     vec![remedies(context, moment).into_iter().fold(finding, Finding::with_remedy)]
-}
-
-/// Returns the number of these gaps and that of all gaps, which other views show.
-fn count_of(count: u64, all: u64) -> String {
-    if count == all { counted(count, "gap") } else { format!("{} of all {}, those", Count(count), counted(all, "gap")) }
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
@@ -121,8 +116,8 @@ mod tests {
         assert_eq!(
             found(&lines),
             [
-                "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use in the \
-              request's pool and stream: 52 % of the 100 MiB reserved. The largest gap was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
+                "Before reserved memory rose to its peak (after event 52), 52.0 MiB was free in 13 gaps that this request \
+              could use: 52 % of the 100 MiB reserved. The largest was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
               from the driver."
             ]
         );
@@ -141,11 +136,9 @@ mod tests {
             + "segment_alloc 0x50000000 104857600 cat@/m/a.py:2\nalloc 0x50000000 104857600 cat@/m/a.py:2";
         assert_eq!(
             found(&lines),
-            [
-                "Before reserved memory rose to its peak (after event 201), 200 MiB lay in 50 gaps between blocks in use in the \
-              request's pool and stream: 50 % of \
-              the 400 MiB reserved. The largest gap was 4.00 MiB, so the 100 MiB of cat  m/a.py:2 were taken from the driver."
-            ]
+            ["Before reserved memory rose to its peak (after event 201), 200 MiB was free in 50 gaps that this \
+             request could use: 50 % of \
+              the 400 MiB reserved. The largest was 4.00 MiB, so the 100 MiB of cat  m/a.py:2 were taken from the driver."]
         );
     }
 
@@ -155,9 +148,8 @@ mod tests {
         assert_eq!(
             found(&lines),
             [
-                "When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use in the request's \
-              pool and stream: 50 % of the 12.0 \
-              MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
+                "When the request of 4.00 MiB failed (event 14), 6.00 MiB was free in 3 gaps that this request could use: \
+              50 % of the 12.0 MiB reserved. The largest was 2.00 MiB, too small for cat  m/a.py:2."
             ]
         );
     }
@@ -167,7 +159,7 @@ mod tests {
         let other = "segment_alloc 0x70000000 4194304 stream=7\nalloc 0x70000000 1048576 stream=7\n";
         let lines = other.to_owned() + &blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
         let messages = found(&lines);
-        let want = "6.00 MiB lay in 3 of all 4 gaps, those between blocks in use in the request's pool and stream";
+        let want = "6.00 MiB was free in 3 gaps that this request could use";
         assert!(messages.iter().any(|message| message.contains(want)), "{messages:?}");
     }
 

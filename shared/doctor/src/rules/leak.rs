@@ -91,7 +91,7 @@ mod tests {
             messages,
             [
                 "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
-                 the first since event 32. It kept 1.00 MiB more every step, over steps 1 to 40."
+                 the first since event 32. It kept 1.00 MiB more in each step, over steps 1 to 40."
             ]
         );
     }

@@ -63,12 +63,10 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let count = pinned.blocks.len() as u64;
     let lines = by_line(context, &held(context.case.replay, pinned.blocks.iter().copied()));
     let message = format!(
-        "{}, {} of {} kept {} of {} from being released. {} from {}.",
+        "{}, {} kept {} from being released. {} from {}.",
         moment.description(),
-        counted(count, "block"),
-        Bytes(pinned.block_bytes),
-        counted(pinned.segments, "segment"),
-        Bytes(pinned.bytes),
+        in_all(count, "block", pinned.block_bytes),
+        in_all(pinned.segments, "segment", pinned.bytes),
         if count == 1 { "It came" } else { "They came" },
         most_blocks(context, &lines),
     );
@@ -81,6 +79,12 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
              segments with what stays.",
         ));
     vec![finding.with_remedy(context.grow("free pages are then released beside a block in use"))]
+}
+
+/// Writes a number of things and their bytes: `1 block of 1.50 MiB`, `7 blocks (10.5 MiB in all)`.
+fn in_all(count: u64, noun: &str, bytes: u64) -> String {
+    let (things, bytes) = (counted(count, noun), Bytes(bytes));
+    if count == 1 { format!("{things} of {bytes}") } else { format!("{things} ({bytes} in all)") }
 }
 
 #[cfg(test)]
@@ -112,8 +116,8 @@ mod tests {
         assert_eq!(
             found(7, 1_572_864),
             [
-                "Before reserved memory rose to its peak (after event 35), 7 blocks of 10.5 MiB kept 7 segments of 280 MiB from \
-              being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."
+                "Before reserved memory rose to its peak (after event 35), 7 blocks (10.5 MiB in all) kept 7 segments (280 MiB in all) \
+              from being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."
             ]
         );
     }

@@ -55,8 +55,8 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         percent => format!("{percent} %"),
     };
     let message = format!(
-        "The peak of requested memory, {}, lasts a moment: {} holds up to {} between events {} and {}, and at least half of \
-         that in {percent} of the trace. Without that line, the peak would be {}, {} less.",
+        "The peak of requested memory, {}, is a short spike: {} holds up to {} between events {} and {}, and more than half of \
+         it for {percent} of the run. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
         context.label(line.stack),
         Bytes(line.bytes),
@@ -70,7 +70,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         .with_bytes(height)
         .with_evidence(Evidence::Site(line.stack.0))
         .with_remedy(Remedy::advice(
-            "Do it piece by piece: copy a checkpoint to the host tensor by tensor, compute a large temporary result in \
+            "Do that line's work in parts: copy a checkpoint to the host tensor by tensor, compute a large temporary result in \
              chunks.",
         ));
     vec![finding]
@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(
             found(2, ""),
             [
-                "The peak of requested memory, 240 MiB, lasts a moment: clone  m/a.py:3 holds up to 80.0 MiB between events \
-                 156 and 162, and at least half of that in 2 % of the trace. Without that line, the peak would be 160 MiB, \
+                "The peak of requested memory, 240 MiB, is a short spike: clone  m/a.py:3 holds up to 80.0 MiB between events \
+                 156 and 162, and more than half of it for 2 % of the run. Without that line, the peak would be 160 MiB, \
                  80.0 MiB less."
             ]
         );

@@ -65,7 +65,7 @@ impl fmt::Display for StepGrowth {
         let Self { first, last, steps } = self;
         write!(
             f,
-            "the peak of requested memory was {} in step {} and {} in step {}, {} more a step on average",
+            "the peak of requested memory was {} in step {} and {} in step {}, {} more in each step on average",
             Bytes(first.most),
             Count(first.number),
             Bytes(last.most),
@@ -217,7 +217,7 @@ mod tests {
             found(12, |step| (10 + 5 * step) << 20, 0),
             [
                 "Steps need more and more: the peak of requested memory was 19.0 MiB in step 2 and 69.0 MiB in step 12, 5.00 \
-                 MiB more a step on average. forward  m/a.py:5 grew most, from 15.0 MiB to 65.0 MiB."
+                 MiB more in each step on average. forward  m/a.py:5 grew most, from 15.0 MiB to 65.0 MiB."
             ]
         );
         // Some steps are smaller than the one before.

@@ -12,11 +12,12 @@ use crate::categories::CategoryCache;
 use crate::context::Context;
 use crate::states::States;
 use crate::terms::Terms;
+use analysis::frame_matcher::FrameMatcher;
 use analysis::lines::{LineMemory, by_line};
 use analysis::matches::Matches;
 use analysis::segment_quads::segment_row;
 use analysis::steps::named_spans;
-use query::term::{Comparison, Pattern, Pool, Term};
+use query::term::{Comparison, Pool, Term};
 use query::{
     ColorBy, DeviceSummary, FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, Memory,
     NextHitQuery, SearchQuery, SearchResult, SegmentRow,
@@ -268,22 +269,22 @@ fn lines(context: Context<'_>, matches: &Matches) -> Vec<LineMemory> {
     by_line(&sums.into_iter().map(of).collect::<Vec<_>>(), context.sites)
 }
 
-/// Returns the pattern of a term that is text or a regular expression.
-fn pattern_of(term: &Term) -> Option<&Pattern> {
+/// Returns what looks for a term that is text or a regular expression.
+fn matcher_of(term: &Term) -> Option<FrameMatcher> {
     match term {
-        Term::Frame(pattern) => Some(pattern),
+        Term::Frame(pattern) => FrameMatcher::new(pattern).ok(),
         _ => None,
     }
 }
 
 /// Returns the annotations and steps whose name fits, by time.
 fn marks(context: Context<'_>, caches: &mut Caches, term: &Term) -> Vec<FoundMark> {
-    let patterns: Option<Vec<&Pattern>> = match term {
-        Term::All(terms) => terms.iter().map(pattern_of).collect(),
-        term => pattern_of(term).map(|pattern| vec![pattern]),
+    let matchers: Option<Vec<FrameMatcher>> = match term {
+        Term::All(terms) => terms.iter().map(matcher_of).collect(),
+        term => matcher_of(term).map(|matcher| vec![matcher]),
     };
-    let Some(patterns) = patterns else { return Vec::new() };
-    let is_fit = |text: &str| patterns.iter().all(|pattern| pattern.fits(text));
+    let Some(matchers) = matchers else { return Vec::new() };
+    let is_fit = |text: &str| matchers.iter().all(|matcher| matcher.fits(text));
     let mark = |name: String, from: u32, to: u32| FoundMark { name, from, to, time_us: context.time_us(from) };
     let mut fitting: FxHashMap<trace::frames::StrId, Option<String>> = FxHashMap::default();
     let mut found = Vec::new();

@@ -58,7 +58,7 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
                     None => {
                         let ends = list.steps.first().zip(list.steps.last());
                         let ends = ends.map_or((0, 0), |(first, last)| (first.number, last.number));
-                        let text = format!("There is no such step: they are {} to {}.", Count(ends.0), Count(ends.1));
+                        let text = format!("No such step. Steps run from {} to {}.", Count(ends.0), Count(ends.1));
                         model.dispatch(Action::Notify(text));
                     }
                 }

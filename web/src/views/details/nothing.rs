@@ -147,7 +147,7 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
             </p>
             if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }
             if onclick.is_some() {
-                <button type="button" class="act" title="Select what the event is about; at a failed request, the call site with the most memory (Enter)" {onclick} data-testid="detail-select-event">
+                <button type="button" class="act" title="Select this event's allocation or segment; at a failed request, the call site with the most memory (Enter)" {onclick} data-testid="detail-select-event">
                     { what }
                 </button>
             }

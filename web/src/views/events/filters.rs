@@ -5,7 +5,7 @@ use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use crate::browser::is_narrow;
-use crate::hooks::use_model;
+use crate::hooks::{check_term, use_model};
 use crate::model::Action;
 
 /// What is typed into the fields.
@@ -61,17 +61,23 @@ pub fn FilterForm(props: &FilterFormProps) -> Html {
             let typed = |i: usize| inputs[i].as_ref().map(HtmlInputElement::value).unwrap_or_default();
             let select = stream.cast::<HtmlSelectElement>();
             let chosen = select.as_ref().map(HtmlSelectElement::value).unwrap_or_default();
-            match (Fields { line: typed(0), least: typed(1), most: typed(2), stream: chosen }).terms() {
-                Ok(terms) => {
-                    terms.into_iter().for_each(|term| model.dispatch(Action::AddFilter(term)));
-                    error.set(None);
+            let terms = match (Fields { line: typed(0), least: typed(1), most: typed(2), stream: chosen }).terms() {
+                Ok(terms) if !terms.is_empty() => terms,
+                other => return error.set(other.err()),
+            };
+            let all = terms.join(" ");
+            let (handle, error) = (model.clone(), error.clone());
+            let reply = Callback::from(move |read: Result<(), String>| {
+                if read.is_ok() {
+                    terms.iter().for_each(|term| handle.dispatch(Action::AddFilter(term.clone())));
                     inputs.iter().flatten().for_each(|input| input.set_value(""));
-                    if let Some(select) = select {
+                    if let Some(select) = &select {
                         select.set_selected_index(0);
                     }
                 }
-                Err(sentence) => error.set(Some(sentence)),
-            }
+                error.set(read.err());
+            });
+            check_term(&model, &all, reply);
         })
     };
     {

@@ -95,7 +95,18 @@ fn show(model: &ModelHandle, finding: &Finding) -> Callback<MouseEvent> {
 }
 
 const FILE_QUIET: &str = "No problems found: history is complete and consistent.";
+const PART_QUIET: &str = "No problems found in what was recorded. What is missing may have had some.";
 const LIVE_QUIET: &str = "No problems so far: no events were lost and no request failed.";
+
+/// Returns what is said where nothing was found: of a part of a history, not that there was nothing.
+fn quiet(model: &Model) -> &'static str {
+    let mut known = model.file().map_or(&[][..], |file| &file.diagnoses).iter().flatten();
+    match model.live() {
+        Some(_) => LIVE_QUIET,
+        None if known.any(|diagnosis| diagnosis.verdict.is_partial) => PART_QUIET,
+        None => FILE_QUIET,
+    }
+}
 
 /// What a screen reader hears of the findings.
 pub const DESCRIPTION: Description = Description {
@@ -123,7 +134,7 @@ pub fn Findings() -> Html {
                     <p class="quiet" data-testid="looked-for">{ format!("Looked for {}.", diagnosis.looked_for) }</p>
                 }
                 if findings.is_empty() {
-                    <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
+                    <p class="quiet">{ quiet(&model) }</p>
                 } else {
                     <ul class="findings">
                         { for findings.iter().map(|finding| finding_row(&model, finding, false)) }

@@ -59,8 +59,8 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             }
             if !by_size {
                 <div class="choices" role="group" aria-label="Zoom into addresses">
-                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Show more addresses (−, Alt+wheel)" aria-label="Show more addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
-                    <button type="button" class="choice" title="Show fewer addresses (+, Alt+wheel)" aria-label="Show fewer addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
+                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Zoom out on addresses (−, Alt+wheel)" aria-label="Zoom out on addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
+                    <button type="button" class="choice" title="Zoom in on addresses (+, Alt+wheel)" aria-label="Zoom in on addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
                 </div>
             }
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace"

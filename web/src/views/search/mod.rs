@@ -7,7 +7,6 @@ mod rows;
 
 use help::help;
 use list::{LIST_ID, Shown, list, row_id};
-use query::term::Term;
 use query::{Answer, FindQuery, Hit, ListStart, Query, SearchQuery, SearchResult};
 use rows::{ROWS, Row, actions};
 use trace::units::{Bytes, Count};
@@ -16,7 +15,7 @@ use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, document, focus, reveal};
-use crate::hooks::{palette, to_hit, use_answer, use_model};
+use crate::hooks::{check_term, palette, to_hit, use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 use crate::widgets::icon::{Symbol, icon};
@@ -39,6 +38,8 @@ pub fn SearchBox() -> Html {
     let unread = use_state_eq(|| None::<String>);
     // The term that the box sent last: any other term comes from elsewhere.
     let sent = use_mut_ref(|| term.clone());
+    // The term that was last to be searched for, read or not.
+    let wanted = use_mut_ref(String::new);
     let answer = use_answer(term.clone().map(|term| Query::Search(SearchQuery { term })));
     // The list is open while the box has the focus, until Esc closes it.
     let is_open = use_state_eq(|| false);
@@ -95,16 +96,29 @@ pub fn SearchBox() -> Html {
     }
 
     let set_term = {
-        let (model, timer, unread) = (model.clone(), timer.clone(), unread.clone());
+        let (model, timer, unread, wanted) = (model.clone(), timer.clone(), unread.clone(), wanted.clone());
         Callback::from(move |text: String| {
             *timer.borrow_mut() = None;
-            let text = text.trim();
-            let term = Some(text.to_owned()).filter(|text| !text.is_empty());
-            unread.set(term.as_ref().and_then(|term| Term::parse(term).err()));
-            if term.as_ref().is_none_or(|term| Term::parse(term).is_ok()) {
-                sent.borrow_mut().clone_from(&term);
-                model.dispatch(Action::SetHighlight(term));
+            let text = text.trim().to_owned();
+            wanted.borrow_mut().clone_from(&text);
+            if text.is_empty() {
+                unread.set(None);
+                *sent.borrow_mut() = None;
+                return model.dispatch(Action::SetHighlight(None));
             }
+            let (unread, sent, wanted) = (unread.clone(), sent.clone(), wanted.clone());
+            let (handle, term) = (model.clone(), text.clone());
+            let reply = Callback::from(move |read: Result<(), String>| {
+                // What was typed since then counts.
+                if *wanted.borrow() == term {
+                    unread.set(read.as_ref().err().cloned());
+                    if read.is_ok() {
+                        *sent.borrow_mut() = Some(term.clone());
+                        handle.dispatch(Action::SetHighlight(Some(term.clone())));
+                    }
+                }
+            });
+            check_term(&model, &text, reply);
         })
     };
     let oninput = {
@@ -158,19 +172,24 @@ pub fn SearchBox() -> Html {
     };
     let filter = {
         let (model, typed, unread, timer) = (model.clone(), typed.clone(), unread.clone(), timer.clone());
+        let wanted = wanted.clone();
         Callback::from(move |()| {
             let text = typed.trim().to_owned();
             if text.is_empty() {
                 return;
             }
-            if let Err(reason) = Term::parse(&text) {
-                unread.set(Some(reason));
-                return;
-            }
             *timer.borrow_mut() = None;
-            typed.set(String::new());
-            model.dispatch(Action::AddFilter(text));
-            model.dispatch(Action::SetHighlight(None));
+            wanted.borrow_mut().clone_from(&text);
+            let (handle, typed, unread, term) = (model.clone(), typed.clone(), unread.clone(), text.clone());
+            let reply = Callback::from(move |read: Result<(), String>| match read {
+                Ok(()) => {
+                    typed.set(String::new());
+                    handle.dispatch(Action::AddFilter(term.clone()));
+                    handle.dispatch(Action::SetHighlight(None));
+                }
+                Err(reason) => unread.set(Some(reason)),
+            });
+            check_term(&model, &text, reply);
         })
     };
     let onkeydown = {

@@ -62,7 +62,7 @@ pub const DESCRIPTION: Description = Description {
     text: |_, known| {
         let Some(totals) = known.totals else { return String::new() };
         format!(
-            "Segment map: {}, {} cached in {}, largest contiguous block {}. ",
+            "Segment map: {}, {} cached in {}, largest gap {}. ",
             counted(totals.segments.into(), "segment"),
             Bytes(totals.cached),
             counted(totals.gaps.into(), "gap"),
@@ -187,7 +187,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
             }) }
             <div class="choices" role="group" aria-label="Colours">
                 { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", !by_class, paint(false)) }
-                { choice("paint-class", "As timeline", "Use the timeline's colours", by_class, paint(true)) }
+                { choice("paint-class", "Timeline colours", "Use the timeline's colours", by_class, paint(true)) }
             </div>
             if by_class {
                 <ColorMenu testid="segments-color" />
@@ -270,7 +270,7 @@ fn note(map: &SegmentsAnswer) -> String {
     let totals = &map.totals;
     // The most important value comes first: a narrow toolbar cuts off the end.
     format!(
-        "largest contiguous block {} · {} cached · {} · {}",
+        "largest gap {} · {} cached · {} · {}",
         Bytes(totals.largest_gap),
         Bytes(totals.cached),
         counted(totals.segments.into(), "segment"),

@@ -36,8 +36,8 @@ const MEASURES: [(Measure, &str, &str); 11] = [
         "Largest servable, large",
         "The largest request above 1 MiB that is served without the driver",
     ),
-    (Measure::LargestGap, "Largest gap", "Bytes of the largest contiguous free block"),
-    (Measure::Gaps, "Gaps", "Number of contiguous free blocks"),
+    (Measure::LargestGap, "Largest gap", "Bytes of the largest free gap"),
+    (Measure::Gaps, "Gaps", "Number of free gaps"),
     (
         Measure::UnusableShare,
         "Unusable share",

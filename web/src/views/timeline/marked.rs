@@ -113,7 +113,7 @@ fn steps(list: &StepList) -> Steps {
     let name = |step: &StepSpan| (step.span, format!("step {}", step.number));
     Steps {
         spans: list.steps.iter().map(name).collect(),
-        hint: format!("Found {}. Click selects it; Shift-click lays it over the selected one.", list.source).into(),
+        hint: format!("Found {}. Click selects it; Shift-click compares it with the selected one.", list.source).into(),
         positions: list.steps.iter().map(|step| (step.from, step.to)).collect(),
         has_lane: !list.steps.is_empty() && !list.is_annotated,
     }

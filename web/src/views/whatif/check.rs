@@ -18,7 +18,7 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
     };
     let check = &opened.check;
     let all = counted(check.requests, "request");
-    let said = format!("{} of {all} got the recorded address", Count(check.equal));
+    let said = format!("{} of {all} replayed at their recorded address", Count(check.equal));
     let newest = model.device().filter(|device| model.live().is_some() && device.events != opened.events);
     html! {
         <p class="whatif-check" role="status" data-testid="whatif-check" data-exact={check.is_exact().to_string()}>
@@ -35,7 +35,7 @@ pub fn check_line(model: &ModelHandle, whatif: &WhatIf) -> Html {
             } else if check.lost > 0 {
                 { format!("{said} under the recorded settings.") }
             } else {
-                { format!("{said} under the recorded settings: the runs below are exact, up to where they end.") }
+                { format!("Replay check passed: {all} came out at their recorded address. The predictions are exact, as far as the recording goes.") }
             }
             if opened.at_start > 0 {
                 { format!(" {} was reserved before the first event. It stays as it was recorded.", Bytes(opened.at_start)) }

@@ -16,7 +16,7 @@ pub fn section(whatif: &WhatIf) -> Html {
         <section aria-label="Would it fit?" data-testid="whatif-fit">
             <h2>{ "Would it fit?" }</h2>
             <p class="quiet">
-                { format!("No settings need less than {}: so much was in tensors at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("No settings need less than {}: live tensors alone needed that at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             <Scroller name="Table of capacities">
                 <table class="whatif-table">
@@ -29,7 +29,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                     </thead>
                     <tbody>
                         <tr>
-                            <th scope="row">{ "Smallest capacity" }</th>
+                            <th scope="row">{ "Smallest card memory" }</th>
                             <td />
                             { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
                         </tr>

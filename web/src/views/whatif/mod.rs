@@ -10,13 +10,21 @@ mod runs;
 mod tune;
 
 pub use lines::{RunLines, use_lines_over};
+use query::diagnosis::Cause;
 use query::finding::Integrity;
 use yew::prelude::*;
 
-use crate::hooks::{open_whatif, use_model};
+use crate::hooks::{ModelHandle, open_whatif, use_model};
 use crate::views::controls::use_first_picture;
 use crate::views::status::no_history;
 use crate::widgets::empty::empty;
+
+/// Returns the line that keeps what it allocates, if the verdict is about one.
+fn leaking_line(model: &ModelHandle) -> Option<String> {
+    let verdict = &model.diagnosis()?.verdict;
+    let leaks = verdict.cause == Cause::Leak || verdict.cause == Cause::None && verdict.is_growing;
+    verdict.line.clone().filter(|_| leaks)
+}
 
 /// The what-if tab.
 #[component]
@@ -48,6 +56,9 @@ pub fn WhatIfView() -> Html {
     let Some(whatif) = model.whatif() else { return Html::default() };
     html! {
         <div class="whatif" data-testid="whatif">
+            if let Some(line) = leaking_line(&model) {
+                <p class="whatif-check" role="note" data-testid="whatif-leak"><span class="whatif-warning">{ "This run leaks; settings only delay it. " }</span>{ "Look at " }<code>{ line }</code>{ " first." }</p>
+            }
             { check::check_line(&model, whatif) }
             if whatif.opened.is_some() {
                 <chart::Chart marked={*marked} />

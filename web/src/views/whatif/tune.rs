@@ -183,7 +183,7 @@ fn row(model: &ModelHandle, advice: &Advice, group: &Group, least: u64) -> Html 
                 <code title={setting::line(first)}>{ settings_text(first) }</code>
                 if !others.is_empty() {
                     <details class="whatif-others" data-testid="tune-others">
-                        <summary>{ format!("and {} that come to the same", Count(others.len() as u64)) }</summary>
+                        <summary>{ format!("and {} with the same result", Count(others.len() as u64)) }</summary>
                         { for others.iter().map(|conf| html! { <code key={conf.clone()}>{ settings_text(conf) }</code> }) }
                     </details>
                 }
