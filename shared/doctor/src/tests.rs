@@ -441,8 +441,9 @@ fn a_failure_of_steps_that_need_more_and_more_says_so_first() {
     let lines = |more| segment(200) + &alloc(100, 1, "pin@/m/a.py:5") + &steps(more) + &oom(3, 120);
     let verdict = diagnosis(&lines(5), None).verdict;
     assert_eq!((verdict.cause, verdict.is_growing), (Cause::Fragmented, true), "{}", verdict.sentence);
-    let want = "Growing: the peak of requested memory was 16.0 MiB in step 2 and 61.0 MiB in step 11, 5.00 MiB more a step on \
-                average. Fragmented: ";
+    let want = "Growing: the peak of requested memory was 16.0 MiB in step 2 and 61.0 MiB in step 11, 5.00 MiB more in each step \
+                on average. Fragmented: ";
+    assert!(verdict.headline.starts_with("Growing, then fragmented: 120 MiB asked, "), "{}", verdict.headline);
     assert!(verdict.sentence.starts_with(want), "{}", verdict.sentence);
     assert!(verdict.remedies[0].text.starts_with("Look what grows with the steps"), "{:?}", verdict.remedies);
     assert!(verdict.remedies.len() <= 3 && verdict.remedies.iter().any(|remedy| remedy.setting().is_some()));

@@ -40,7 +40,7 @@ impl Rise {
     /// Returns how much it rose, without the line.
     pub(super) fn in_short(&self) -> String {
         match &self.by_step {
-            Some(rise) => format!("{} kept over {} steps", Bytes(rise.bytes), Count(rise.steps.into())),
+            Some(rise) => format!("{} kept over {}", Bytes(rise.bytes), counted(rise.steps.into(), "step")),
             None => {
                 let LeakCandidate { first_bytes, last_bytes, .. } = self.candidate;
                 format!("grew from {} to {}", Bytes(first_bytes), Bytes(last_bytes))

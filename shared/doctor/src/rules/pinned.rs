@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(
             trace(&failed).messages(FindingCode::PinnedSegments),
             [
-                "When the request of 60.0 MiB failed (event 15), 7 blocks of 53.4 MiB kept 7 segments of 280 MiB from being \
+                "When the request of 60.0 MiB failed (event 15), 7 blocks (53.4 MiB in all) kept 7 segments (280 MiB in all) from being \
                  released. They came from keep  m/a.py:1."
             ]
         );

@@ -1,6 +1,7 @@
 //! The details pane without a selection: the most important findings and the event at the cursor.
 
-use query::finding::FindingCode;
+use query::diagnosis::Cause;
+use query::finding::{Evidence, FindingCode};
 use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt, StateQuery};
 use trace::event::Action as EventAction;
 use trace::totals::Totals;
@@ -45,6 +46,13 @@ pub fn NothingPane() -> Html {
     let mut findings = if model.view.shows(Tab::Findings) { Vec::new() } else { ordered(&model) };
     if model.failure_on_card().is_some() {
         findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
+    }
+    // The card says it already.
+    if let Some(verdict) =
+        model.diagnosis().map(|diagnosis| &diagnosis.verdict).filter(|verdict| verdict.cause == Cause::Leak)
+    {
+        let told = verdict.stack.map(Evidence::Site);
+        findings.retain(|finding| finding.code != FindingCode::Leak || finding.evidence != told);
     }
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {
