@@ -24,7 +24,7 @@ mod whatif;
 pub use action::Action;
 pub use away::to_put_away;
 pub use history::{History, Way, steps_to_undo, way};
-pub use live::{Live, count};
+pub use live::{Live, count, is_noticed};
 pub use menu::{OpenMenu, Subject};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
