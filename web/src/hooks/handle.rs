@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use query::{Summary, Window};
+use query::{Axis, Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;
@@ -110,6 +110,12 @@ impl ModelHandle {
     /// Returns the current model, for callbacks that outlive the render that created them.
     pub fn now(&self) -> Rc<Model> {
         Rc::clone(&self.store.0.model.borrow())
+    }
+
+    /// Returns what an answer that moves the window goes by: the axis, and how often a person has changed what is shown.
+    pub fn shown(&self) -> (Axis, u32) {
+        let now = self.now();
+        (now.view.axis, now.history.changes)
     }
 
     /// Returns the summary of the current file, once it has been read.

@@ -17,11 +17,14 @@ use crate::views::{first_side, panel_id};
 /// that is shown already, or if nothing is selected.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
-    let handle = model.clone();
+    let (handle, shown) = (model.clone(), model.shown());
     match now.view.selection {
         Selection::Allocation(id) => {
             let reply = Callback::from(move |answer| {
                 let Answer::Allocation(detail) = answer else { return };
+                if handle.shown() != shown {
+                    return;
+                }
                 let now = handle.now();
                 show_or_all(&handle, window_of(&detail, now.view.axis, now.extent()));
             });
