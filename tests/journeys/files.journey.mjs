@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { hold, holdWorkers, release, said } from './held.mjs';
 import { openPage } from './page.mjs';
 import { emptyFolder } from './program.mjs';
 import { at, movesFrom, press, says, text, until } from './workbench.mjs';
@@ -185,4 +186,42 @@ test('Cancel ends a large file at once, and the page keeps working', async (t) =
   }
   await page.load(fixture('protocol4.pickle'));
   await until('the small file', () => text(page, 'status'), (said) => /of 12/.test(said));
+});
+
+test('of many files two are read at a time, and the others say that they wait', async (t) => {
+  const page = await openPage(t);
+  await holdWorkers(page);
+  await hold(page);
+  const names = ['protocol0.pickle', 'protocol1.pickle', 'protocol2.pickle', 'protocol3.pickle', 'ring.pickle'];
+  await page.drop(...names.map(fixture));
+  await at(page, 'file-menu').click();
+  const waiting = async () => (await at(page, 'file-row').allInnerTexts()).filter((row) => row.includes('waiting')).length;
+  await until('three wait', waiting, (count) => count === 3);
+  // The one that is looked at says for which it waits.
+  await at(page, 'file-row').filter({ hasText: 'ring.pickle' }).click();
+  await says(page, 'loading-stage', /^Waiting for protocol0\.pickle \(\d+ %\) and protocol1\.pickle \(\d+ %\)$/);
+  await page.screenshot('files-waiting');
+  await said(page);
+  await release(page);
+  await page.reach('ready');
+  await says(page, 'status', /of 1,000/);
+  await at(page, 'file-menu').click();
+  await until('all are read', async () => (await at(page, 'file-row').allInnerTexts()).join(), (rows) => !/waiting|%/.test(rows));
+  assert.equal(await at(page, 'file-row').count(), names.length);
+});
+
+test('a file that is opened again is the one that is open', async (t) => {
+  const page = await openPage(t);
+  await add(page, 'ring.pickle');
+  await press(page, '4');
+  const sweep = fileURLToPath(new URL('../../shared/session/tests/fixtures/sweep_1.json', import.meta.url));
+  await add(page, 'sweep_1.json', sweep);
+  for (const [name, file] of [['ring.pickle', fixture('ring.pickle')], ['sweep_1.json', sweep]]) {
+    await add(page, name, file);
+    await at(page, 'file-menu').click();
+    assert.equal(await at(page, 'file-row').count(), 2, name);
+    await press(page, 'Escape');
+  }
+  await add(page, 'ring.pickle');
+  assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true', 'it is shown as it was left');
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, goTo, movesFrom, openSample, pointUntil, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, goTo, movesFrom, openSample, pointUntil, press, says, standsAt, status, text, until } from './workbench.mjs';
 import { trainingJob } from './training.mjs';
 
 /** Returns two numbers of the address bar; null if it has none. */
@@ -222,4 +222,24 @@ test('what is typed survives what is rendered around it', async (t) => {
   assert.equal(await field.evaluate((field) => document.activeElement === field), true);
   await press(page, 'Enter');
   await says(page, 'detail-steps', /over step 1/);
+});
+
+test('a press that opens the menu is no click', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openWhole(page);
+  await pointUntil(page, 'timeline-canvas', [0.95, 0.9, 0.85, 0.8, 0.75, 0.7].map((y) => [0.6, y]), /[KMG]iB/);
+  // As a Mac does with Ctrl: the press is of the main button.
+  await page.tab.keyboard.down('Control');
+  await page.tab.mouse.down();
+  await at(page, 'timeline-canvas').evaluate((host) => {
+    const { left, top, width, height } = host.getBoundingClientRect();
+    const at = { clientX: left + 0.6 * width, clientY: top + 0.9 * height };
+    host.firstElementChild.dispatchEvent(new PointerEvent('contextmenu', { ...at, pointerId: 1, ctrlKey: true, bubbles: true, cancelable: true }));
+  });
+  await page.tab.mouse.up();
+  await page.tab.keyboard.up('Control');
+  await at(page, 'popup-menu').waitFor();
+  await answered(page);
+  assert.equal((await status(page)).position, position);
+  assert.equal((await address(page)).get('sel'), null);
 });

@@ -34,11 +34,11 @@ test('from a gap that is too small to the block that pins it', async (t) => {
 
   await page.tab.mouse.down();
   await page.tab.mouse.up();
-  await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
   await standsAt(page, position);
   const said = await until('the segment is selected', () => text(page, 'detail-segment'), (now) => now.includes('Pinned by'));
   assert.ok(said.includes(segment) && said.includes(active), `${segment}, ${active}: ${said}`);
   await links(page, 'sel', /^g0x/);
+  assert.match(await tab(page), /^Heatmap/, 'the view stays');
 
   // A block that pins the segment is one of those that were active then.
   const pin = at(page, 'detail-pin').first();
@@ -109,14 +109,14 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   await press(page, 'b');
   await addressSays(page, 'heat', null);
 
-  // A click shows the gap in its segment, at the failure.
+  // A click selects the segment of the gap, at the failure.
   const { position } = await status(page);
   await pointUntil(page, 'heatmap-canvas', CLOSEST, /this request failed/);
   await page.tab.mouse.down();
   await page.tab.mouse.up();
-  await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
   await standsAt(page, position);
   await until('the segment is selected', () => text(page, 'detail-segment'));
+  assert.match(await tab(page), /^Heatmap/, 'the view stays');
 });
 
 test('a person zooms into addresses, and selects a range', async (t) => {

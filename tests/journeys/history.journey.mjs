@@ -192,6 +192,16 @@ test('steps of a closed file are skipped, and a setting is not taken back', asyn
 
 test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
   const page = await openPage(t);
+  // A listener of the whole page that could stop the wheel makes every wheel wait for the page.
+  await page.tab.addInitScript(() => {
+    globalThis.slow = [];
+    const add = EventTarget.prototype.addEventListener;
+    EventTarget.prototype.addEventListener = function (name, call, options) {
+      const isWhole = [window, document, document.documentElement, document.body].includes(this);
+      if (name === 'wheel' && isWhole && options?.passive === false) globalThis.slow.push(this.constructor.name);
+      return add.call(this, name, call, options);
+    };
+  });
   // An entry before the page, to go back to.
   await page.tab.goto('about:blank');
   await page.open();
@@ -218,6 +228,10 @@ test('a sideways turn of the wheel leaves the page nowhere', async (t) => {
   await turn('the details', at(page, 'details-pane'));
   await press(page, '?');
   await turn('the help', page.tab.getByRole('dialog'));
+  await press(page, 'Escape');
+  await page.tab.locator('[data-testid="legend-row"]').first().click({ button: 'right' });
+  await at(page, 'popup-menu').waitFor();
+  assert.deepEqual(await page.tab.evaluate(() => globalThis.slow), []);
   assert.equal(await page.state(), 'ready');
 });
 

@@ -156,3 +156,20 @@ test('the link that a server prints opens its page, which keeps the token out of
   await at(fresh, 'watch-demo').waitFor();
   assert.equal(fresh.tab.url(), server.url);
 });
+
+test('the list is asked for less often while nothing changes, and at once when the page is shown', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  const asked = [];
+  page.tab.on('request', (request) => {
+    if (/\/api\/v1\/sessions\?/.test(request.url())) asked.push(performance.now());
+  });
+  await page.open();
+  await at(page, 'sessions').waitFor();
+  const pause = () => asked.at(-1) - asked.at(-2);
+  await until('seconds between two requests', () => pause(), (pause) => pause > 3_500);
+  const count = asked.length;
+  await page.tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+  await until('another request', () => asked.length, (now) => now > count);
+  assert.ok(pause() < 3_000, `${pause()} ms`);
+});

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { answered, at, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Returns the test id of the focused element. */
 const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
@@ -167,4 +167,25 @@ test('a text describes the picture: the peak, the largest lines, the cursor', as
   await says(page, 'text-twin', new RegExp(`Cursor at event ${event}: ${peak} requested`));
   await press(page, '.');
   await standsAt(page, there.position + 1);
+});
+
+test('Tab stays in a dialog, wherever the focus was', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const isInside = () => page.tab.evaluate(() => document.activeElement.closest('[role="dialog"]') !== null);
+  for (const [key, name] of [['?', 'help'], ['Control+k', 'palette'], ['u', 'share']]) {
+    await press(page, key);
+    await at(page, name).waitFor();
+    await answered(page);
+    for (const way of ['Tab', 'Shift+Tab']) {
+      // What had the focus may be gone.
+      await page.tab.evaluate(() => document.activeElement.blur());
+      for (let times = 0; times < 30; times += 1) {
+        await page.tab.keyboard.press(way);
+        assert.ok(await isInside(), `${name}: ${way} ${times}`);
+      }
+    }
+    await press(page, 'Escape');
+    await gone(page, name);
+  }
 });

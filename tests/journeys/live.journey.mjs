@@ -1,6 +1,7 @@
 // A person watches a job while it runs: from the list of jobs to the downloaded recording.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { holdWorkers, messages } from './held.mjs';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
 import { address, addressSays, at, events, follows, goTo, movesFrom, number, openSession, pointUntil, press, says, status, text, until } from './workbench.mjs';
@@ -175,4 +176,19 @@ test('the demo is one click away', async (t) => {
     await until('it grows', () => events(page), (count) => count > first);
     await page.screenshot(`live-demo-${theme}`);
   }
+});
+
+test('a worker whose job has ended says nothing more', async (t) => {
+  const server = await startServer(t);
+  await startJob(t, server.url, 'transformer', '--steps', '3').ended;
+  const page = await openPage(t);
+  await holdWorkers(page);
+  await openSession(page);
+  await says(page, 'live-said', /Job ended/);
+  let [count, since] = [0, performance.now()];
+  await until('three reports would have come', async () => {
+    const now = await messages(page);
+    if (now !== count) [count, since] = [now, performance.now()];
+    return performance.now() - since;
+  }, (quiet) => quiet > 1_600);
 });

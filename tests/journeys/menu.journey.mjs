@@ -201,3 +201,31 @@ test('a number that is copied is exact', async (t) => {
   await until('the exact count', () => clipboard(page), (copied) => copied === exact);
   assert.notEqual(await text(page, 'lines'), '');
 });
+
+test('it says "copied" only of what was copied', async (t) => {
+  const page = await openPage(t);
+  const answers = (clipboard, field) =>
+    page.tab.evaluate(([clipboard, field]) => {
+      navigator.clipboard.writeText = () => (clipboard ? Promise.resolve() : Promise.reject(new DOMException('no', 'NotAllowedError')));
+      document.execCommand = () => field;
+    }, [clipboard, field]);
+  const CASES = [[true, false, true], [false, true, true], [false, false, false]];
+  const button = at(page, 'copy').first();
+  for (const [clipboard, field, isCopied] of CASES) {
+    await until('it says what it does', () => button.innerText(), (said) => said === 'Copy');
+    await answers(clipboard, field);
+    await button.click();
+    await until(`the button says ${isCopied}`, () => button.innerText(), (said) => said === (isCopied ? 'Copied' : 'Not copied'));
+  }
+  await openSample(page);
+  for (const [clipboard, field, isCopied] of CASES) {
+    await answers(clipboard, field);
+    await at(page, 'legend-row').first().click({ button: 'right' });
+    await open(page);
+    await at(page, 'menu-copy-line').click();
+    await says(page, 'notice', isCopied ? /^Copied\./ : /blocked copying/);
+    await press(page, 'Escape', 'l');
+    await says(page, 'notice', isCopied ? /^Link copied/ : /blocked copying.*address bar/);
+    await press(page, 'Escape');
+  }
+});

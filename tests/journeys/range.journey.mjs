@@ -1,8 +1,9 @@
 // A person asks what changed between two moments: selects a range, reads its sums, and follows a line from the list.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hold, holdWorkers, release, said } from './held.mjs';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, bytesIn, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Drags over a canvas from one share of its width to another. */
 async function drag(page, name, from, to) {
@@ -182,4 +183,42 @@ test('beside an out-of-memory stand the call sites of its moment', async (t) => 
   await until('the list is back', listed, (bytes) => bytes === failed.requested);
   assert.equal(await at(page, 'line').first().innerText(), largest);
   await addressSays(page, 'list', null);
+});
+
+test('a late answer undoes nothing of what a person did meanwhile', async (t) => {
+  const page = await openPage(t);
+  await holdWorkers(page);
+  const isShown = (name) => until(`${name} is shown`, () => page.tab.title(), (title) => title.startsWith(name));
+  await openSample(page);
+  await page.drop(await savedSample(page, 'other.pickle'));
+  await isShown('other.pickle');
+  await page.reach('ready');
+  await at(page, 'axis-time').click();
+  await addressSays(page, 'x', 'time');
+  await answered(page);
+
+  // The window of the other axis is that of before the zoom.
+  await hold(page);
+  await press(page, 'x');
+  await said(page);
+  await press(page, 'w', 'w', 'w');
+  await release(page);
+  await addressSays(page, 'x', 'event');
+  await until('it is zoomed', async () => (await address(page)).get('w'));
+
+  // A range that is drawn on one file is none of another.
+  await at(page, 'axis-time').click();
+  await addressSays(page, 'x', 'time');
+  await answered(page);
+  await hold(page);
+  await drag(page, 'timeline-canvas', 0.4, 0.6);
+  await said(page);
+  await press(page, 'k');
+  await release(page);
+  await isShown('sample.pickle');
+  await answered(page);
+  assert.equal(await range(page), null);
+  await press(page, 'k');
+  await isShown('other.pickle');
+  assert.equal(await range(page), null);
 });

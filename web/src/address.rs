@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use query::link::{Link, Parsed};
 use wasm_bindgen::prelude::*;
-use web_sys::{Element, Event, Url, WheelEvent};
+use web_sys::Url;
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
@@ -166,8 +166,7 @@ pub fn use_address_bar() {
             bar.borrow_mut().write(there, None, false);
             // A step through the browser's history, or an address that was typed or pasted over this one.
             let listener = Listener::new(&window(), "popstate", move |_| went(&model, &bar));
-            let wheel = Listener::new(&window(), "wheel", |event| keep_sideways(&event));
-            move || drop((listener, wheel))
+            move || drop(listener)
         });
     }
     // A followed session changes all the time, but its address does not.
@@ -191,26 +190,6 @@ pub fn use_address_bar() {
             this.write(number, address.as_deref(), true);
         }
     });
-}
-
-/// Prevents a sideways turn of the wheel from leaving the page, since `overscroll-behavior` doesn't in every browser.
-/// Elements that can scroll sideways still do.
-fn keep_sideways(event: &Event) {
-    let Some(turn) = event.dyn_ref::<WheelEvent>() else { return };
-    let by = turn.delta_x();
-    if by.abs() <= turn.delta_y().abs() {
-        return;
-    }
-    let mut element = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-    while let Some(here) = element {
-        let room = here.scroll_width() - here.client_width();
-        let at = here.scroll_left();
-        if room > 0 && (by < 0.0 && at > 0 || by > 0.0 && at < room) {
-            return;
-        }
-        element = here.parent_element();
-    }
-    event.prevent_default();
 }
 
 /// Follows the browser to another of its entries.

@@ -15,8 +15,10 @@ const OUT_OF_MEMORY: &str = "This file needs more memory than the browser gives 
 const WHATIF_OUT_OF_MEMORY: &str = "This trace needs more memory than the browser gives one page (4 GiB at most). Run it \
                                     outside the browser: vramscope whatif FILE";
 
-/// How failures for lack of memory read. The first is the mark of worker.js, for WebAssembly memory close to its limit.
-const MEMORY_MARKS: [&str; 4] = ["memory", "allocation", "capacity overflow", "unreachable"];
+/// How failures of WebAssembly for lack of memory read. The first is the mark of worker.js, for memory close to its limit.
+const MEMORY_MARKS: [&str; 3] = ["memory", "allocation", "unreachable"];
+/// How panics for lack of memory begin, after the line with their place.
+const MEMORY_PANICS: [&str; 2] = ["memory allocation of ", "capacity overflow"];
 
 /// How the page's script marks an engine that could not be downloaded or compiled.
 const ENGINE_MARK: &str = "engine: ";
@@ -29,8 +31,7 @@ pub fn sentence(error: &str) -> String {
              with SIMD: Chrome 91, Firefox 89, Safari 16.4 or later."
         );
     }
-    let lower = error.to_ascii_lowercase();
-    if MEMORY_MARKS.iter().any(|mark| lower.contains(mark)) {
+    if is_out_of_memory(error) {
         return OUT_OF_MEMORY.to_owned();
     }
     let detail = error.trim();
@@ -46,14 +47,24 @@ pub fn whatif_sentence(error: &str) -> String {
     if let Some(detail) = error.strip_prefix(ENGINE_MARK) {
         return format!("The part of the page that answers what-if could not be loaded ({detail}). Reload the page.");
     }
-    let lower = error.to_ascii_lowercase();
-    if MEMORY_MARKS.iter().any(|mark| lower.contains(mark)) {
+    if is_out_of_memory(error) {
         return WHATIF_OUT_OF_MEMORY.to_owned();
     }
     let detail = error.trim();
     format!(
         "What-if stopped at an internal error ({detail}). This is a bug in Vramscope, not in your file: please report it."
     )
+}
+
+/// Returns whether an error is a lack of memory.
+fn is_out_of_memory(error: &str) -> bool {
+    if let Some(panic) = error.strip_prefix("panicked at ") {
+        // The first line is the place in the source, whose path may have any of the words.
+        let said = panic.split_once('\n').map_or("", |(_, said)| said);
+        return MEMORY_PANICS.iter().any(|mark| said.starts_with(mark));
+    }
+    let lower = error.to_ascii_lowercase();
+    MEMORY_MARKS.iter().any(|mark| lower.contains(mark))
 }
 
 /// Returns the sentence for a file that the server `host` did not hand out to a page from `origin`.
@@ -114,13 +125,34 @@ mod tests {
 
     #[test]
     fn out_of_memory_has_a_sentence_of_its_own() {
-        for error in ["memory: unreachable", "RangeError: Array buffer allocation failed", "RuntimeError: unreachable"]
-        {
+        for error in [
+            "memory: unreachable",
+            "RangeError: Array buffer allocation failed",
+            "RuntimeError: unreachable",
+            "panicked at alloc/src/raw_vec.rs:28:5:\ncapacity overflow",
+            "panicked at alloc/src/alloc.rs:1:2:\nmemory allocation of 64 bytes failed",
+        ] {
             assert!(sentence(error).contains("vramscope report"), "{error}");
             assert!(sentence(error).contains("4 GiB"), "{error}");
+            assert!(whatif_sentence(error).contains("4 GiB"), "{error}");
         }
         assert!(sentence("panicked at index 3").contains("index 3"));
         assert!(sentence("").contains("no reason given"));
         assert!(sentence("engine: TypeError: Failed to fetch").contains("SIMD"));
+    }
+
+    #[test]
+    fn a_panic_is_no_lack_of_memory_because_of_its_words_or_its_path() {
+        for error in [
+            "panicked at shared/replay/src/memory.rs:3:5:\nindex out of bounds: the len is 3 but the index is 3",
+            "panicked at web/src/views/details/allocation.rs:3:5:\ncalled `Option::unwrap()` on a `None` value",
+            "panicked at shared/session/src/lib.rs:3:5:\ninternal error: entered unreachable code",
+            "panicked at shared/session/src/lib.rs:3:5:\nno allocation 7",
+            "panicked at memory.rs:1:1:",
+        ] {
+            for said in [sentence(error), whatif_sentence(error)] {
+                assert!(said.contains("internal error") && !said.contains("4 GiB"), "{said}");
+            }
+        }
     }
 }

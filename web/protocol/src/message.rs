@@ -133,6 +133,13 @@ pub enum Connection {
     },
 }
 
+impl Connection {
+    /// Returns whether nothing more comes over it, and no other one follows by itself.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done | Self::Refused { .. })
+    }
+}
+
 /// The status of a session that is being watched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveStatus {

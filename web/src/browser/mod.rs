@@ -102,7 +102,6 @@ impl Listener {
 
     fn with(target: &EventTarget, name: &'static str, is_first: bool, call: Closure<dyn FnMut(Event)>) -> Self {
         let options = AddEventListenerOptions::new();
-        options.set_passive(false);
         options.set_capture(is_first);
         let _ = target.add_event_listener_with_callback_and_add_event_listener_options(
             name,

@@ -8,7 +8,6 @@ use yew::prelude::*;
 
 use super::{ModelHandle, use_model};
 use crate::model::{FileKey, Model, rebased};
-use crate::worker::client::Workers;
 
 /// The addressee of a question: a file and one of its devices.
 type Addressee = (FileKey, u32);
@@ -178,19 +177,63 @@ impl Asker {
     }
 }
 
-/// Returns a function that asks a single question about the current device, for event handlers. The reply comes once,
-/// or never if the file is closed first.
+/// Returns a function that asks a single question about the current device, for event handlers, as [`ask`] does.
 #[hook]
 pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Answer>)> {
     let model = use_model();
     Rc::new(move |query, reply| ask(&model, query, reply))
 }
 
-/// Asks a single question about the current device.
+/// Asks a single question about the current device. The reply comes once, or never if another file or device is shown
+/// by then, or if the session has dropped its oldest events, since positions are relative to them.
 pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
-    let workers: &Workers = handle.workers();
-    let now = handle.now();
-    if let Some(key) = now.current {
-        workers.ask(key, now.view.device, query, reply);
+    let Some(asked) = subject(&handle.now()) else { return };
+    let ((key, device), _) = asked;
+    let model = handle.clone();
+    let reply = Callback::from(move |answer| {
+        if subject(&model.now()) == Some(asked) {
+            reply.emit(answer);
+        }
+    });
+    handle.workers().ask(key, device, query, reply);
+}
+
+/// Returns what a single question is about: the addressee, and the epoch of its positions.
+fn subject(model: &Model) -> Option<(Addressee, u32)> {
+    Some(((model.current?, model.view.device), Age::of(model).epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{added, after, read, watched};
+    use crate::model::{Action, Tab, update};
+    use crate::worker::message::{Trim, Update};
+
+    #[test]
+    fn an_answer_is_of_use_for_its_file_its_device_and_its_positions() {
+        let file =
+            after([added(0, "a"), read(0, &[10, 10]), added(1, "b"), read(1, &[10]), Action::SelectFile(FileKey(0))]);
+        let session = after(watched(2, 10));
+        let grown = |trims| {
+            let summary = (*session.shared_summary().unwrap().rc()).clone();
+            Action::SessionUpdated {
+                key: FileKey(2),
+                grown: Box::new(Update { summary, trims, kept: None, oom: None }),
+            }
+        };
+        let trimmed = grown(vec![Trim { events: 5, ..Trim::default() }]);
+        for (model, action, is_same) in [
+            (&file, Action::SetTab(Tab::Events), true),
+            (&file, Action::SetCursor(5), true),
+            (&file, Action::SetDevice(1), false),
+            (&file, Action::SelectFile(FileKey(1)), false),
+            (&file, Action::FileClosed(FileKey(0)), false),
+            (&file, Action::ShowStart, false),
+            (&session, grown(Vec::new()), true),
+            (&session, trimmed, false),
+        ] {
+            assert_eq!(subject(model) == subject(&update(model, action.clone())), is_same, "{action:?}");
+        }
     }
 }

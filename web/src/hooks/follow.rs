@@ -34,11 +34,13 @@ fn use_axis_follower() {
                     (at(window.start), at(window.end.ceil()))
                 }
             };
-            let handle = model.clone();
+            let (handle, shown) = (model.clone(), model.shown());
             let on_first = Callback::from(move |first: Answer| {
                 let model = handle.clone();
                 let on_last = Callback::from(move |last: Answer| {
-                    if let (Some(start), Some(end)) = (coordinate(&first), coordinate(&last)) {
+                    if let (Some(start), Some(end)) = (coordinate(&first), coordinate(&last))
+                        && model.shown() == shown
+                    {
                         // The event at the end is still in view.
                         let end = if axis == Axis::Event { end + 1.0 } else { end };
                         model.dispatch(Action::AxisMapped(axis, Window { start, end }));

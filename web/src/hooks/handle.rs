@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use query::{Summary, Window};
+use query::{Axis, Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;
-use crate::model::{Action, Model, Shared, update};
+use crate::model::{Action, Model, Shared, is_noticed, update};
 use crate::worker::client::Workers;
 
 /// The addresses of the heatmap, as offsets in bytes.
@@ -80,7 +80,8 @@ impl Deref for ModelHandle {
 }
 
 impl ModelHandle {
-    /// Applies an action. The model changes immediately; components follow before the next frame.
+    /// Applies an action. The model changes immediately; components follow before the next frame, unless they would show
+    /// nothing of the change.
     pub fn dispatch(&self, action: Action) {
         let inner = &self.store.0;
         let (rest_ms, changes) = {
@@ -92,20 +93,29 @@ impl ModelHandle {
             let rested = update(&inner.model.borrow(), Action::Rested);
             *inner.model.borrow_mut() = Rc::new(rested);
         }
+        let session = action.of_session();
         let next = update(&inner.model.borrow(), action);
         if next.history.changes != changes {
             inner.stepped_ms.set(clock_ms());
         }
         if *inner.model.borrow().as_ref() != next {
-            *inner.model.borrow_mut() = Rc::new(next);
-            let changed = inner.changed.borrow().clone();
-            changed.emit(());
+            let before = inner.model.replace(Rc::new(next));
+            if session.is_none_or(|key| is_noticed(&before, &self.now(), key)) {
+                let changed = inner.changed.borrow().clone();
+                changed.emit(());
+            }
         }
     }
 
     /// Returns the current model, for callbacks that outlive the render that created them.
     pub fn now(&self) -> Rc<Model> {
         Rc::clone(&self.store.0.model.borrow())
+    }
+
+    /// Returns what an answer that moves the window goes by: the axis, and how often a person has changed what is shown.
+    pub fn shown(&self) -> (Axis, u32) {
+        let now = self.now();
+        (now.view.axis, now.history.changes)
     }
 
     /// Returns the summary of the current file, once it has been read.
@@ -144,4 +154,29 @@ impl ModelHandle {
 #[hook]
 pub fn use_model() -> ModelHandle {
     use_context::<ModelHandle>().expect("every component of the page lives inside the app, which provides the model")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::FileKey;
+    use crate::model::testing::{added, after, read, watched};
+
+    #[test]
+    fn a_session_that_is_not_shown_grows_without_a_render() {
+        for (shown, renders) in [(0, 0), (1, 1)] {
+            let [opened, grown] = watched(1, 10);
+            let first =
+                [added(0, "a"), read(0, &[10]), opened, grown, Action::SelectFile(FileKey(shown)), Action::Rested];
+            let store = Store::new(after(first));
+            let count = Rc::new(Cell::new(0));
+            let counted = Rc::clone(&count);
+            store.set_listener(Callback::from(move |()| counted.set(counted.get() + 1)));
+            let [_, grown] = watched(1, 20);
+            store.handle().dispatch(grown);
+            assert_eq!(count.get(), renders);
+            let session = store.handle().entry(FileKey(1)).and_then(|file| file.summary().cloned());
+            assert_eq!(session.map(|summary| summary.devices[0].events), Some(20), "and it is there");
+        }
+    }
 }

@@ -60,18 +60,21 @@ pub fn zoom_to_range(model: &ModelHandle) {
     window_between(model, from, to, Callback::from(move |window| handle.dispatch(Action::SetWindow(window))));
 }
 
-/// Looks up the window of the x axis from one position to another, and passes it to `then`.
+/// Looks up the window of the x axis from one position to another, and passes it to `then`, unless a person has changed what is
+/// shown by then.
 pub fn window_between(model: &ModelHandle, from: u32, to: u32, then: Callback<Window>) {
     if model.now().view.axis == Axis::Event {
         // The last position is drawn up to the next one.
         return then.emit(Window { start: f64::from(from), end: f64::from(to) + 1.0 });
     }
-    let handle = model.clone();
+    let (handle, shown) = (model.clone(), model.shown());
     let on_start = Callback::from(move |answer| {
         let Answer::State(start) = answer else { return };
-        let then = then.clone();
+        let (model, then) = (handle.clone(), then.clone());
         let on_end = Callback::from(move |answer| {
-            if let Answer::State(end) = answer {
+            if let Answer::State(end) = answer
+                && model.shown() == shown
+            {
                 then.emit(Window { start: start.time_us, end: end.time_us });
             }
         });

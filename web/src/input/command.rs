@@ -77,11 +77,12 @@ impl Chord {
             Key::Char(char) if self.with_control => press.key.eq_ignore_ascii_case(char),
             Key::Char(char) => press.key == char,
         };
-        // Some layouts type characters with AltGr, which browsers report as Ctrl and Alt together.
+        // Some layouts type characters with AltGr, which browsers report as Ctrl and Alt together, and on a Mac with Option,
+        // which they report as Alt.
         let is_plain = match self.key {
             Key::Code(_) => !press.has_alt && press.has_control == self.with_control,
             Key::Char(_) if self.with_control => press.has_control && !press.has_alt,
-            Key::Char(_) => press.has_alt == press.has_control,
+            Key::Char(_) => press.has_alt || !press.has_control,
         };
         is_key && is_plain && self.with_shift.is_none_or(|shift| shift == press.has_shift)
     }
@@ -194,6 +195,9 @@ mod tests {
         assert!(slash.matches(&press("Slash", "/", "")));
         assert!(slash.matches(&press("Digit7", "/", "s")), "a German keyboard has it above the 7");
         assert!(Chord::char("[").matches(&press("Digit8", "[", "ca")), "AltGr is Ctrl and Alt");
+        assert!(Chord::char("[").matches(&press("Digit5", "[", "a")), "Option types it on a German Mac");
+        assert!(!Chord::code("Digit5").matches(&press("Digit5", "[", "a")), "which is no 5");
+        assert!(!Chord::char("[").matches(&press("BracketLeft", "[", "c")), "Command is the browser's");
         assert!(!Chord::char("?").matches(&press("Slash", "/", "")));
         assert!(!Chord::code("KeyF").matches(&press("KeyF", "F", "s")));
         assert!(Chord::shift("KeyF").matches(&press("KeyF", "F", "s")));

@@ -71,7 +71,7 @@ pub static GESTURES: &[Gestures] = &[
         place: "Mouse and touch: heatmap",
         tabs: &[Tab::Heatmap],
         rows: &[
-            row(&["Click"], "Open the segment at that moment"),
+            row(&["Click"], "Select the segment at that moment"),
             row(&["Double-click"], "Show only this segment, or all again"),
         ],
     },

@@ -17,11 +17,14 @@ use crate::views::{first_side, panel_id};
 /// that is shown already, or if nothing is selected.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
-    let handle = model.clone();
+    let (handle, shown) = (model.clone(), model.shown());
     match now.view.selection {
         Selection::Allocation(id) => {
             let reply = Callback::from(move |answer| {
                 let Answer::Allocation(detail) = answer else { return };
+                if handle.shown() != shown {
+                    return;
+                }
                 let now = handle.now();
                 show_or_all(&handle, window_of(&detail, now.view.axis, now.extent()));
             });
@@ -265,15 +268,15 @@ pub fn to_next_file(model: &ModelHandle) {
 
 /// Copies the current address of the page.
 pub fn copy_link(model: &ModelHandle) {
-    let is_copied = crate::widgets::copy::copy_text(&crate::address::url(&model.now()));
-    let said = if is_copied && model.now().live().is_some() {
-        "Link copied. It opens this session for anyone who can reach the server."
-    } else if is_copied {
-        "Link copied. It contains the view, not the file. The recipient needs the same file."
-    } else {
-        "The browser blocked copying. Copy the link from the address bar instead."
+    let model = model.clone();
+    let copied = match model.now().live() {
+        Some(_) => "Link copied. It opens this session for anyone who can reach the server.",
+        None => "Link copied. It contains the view, not the file. The recipient needs the same file.",
     };
-    model.dispatch(Action::Notify(said.to_owned()));
+    crate::widgets::copy::copy_text(&crate::address::url(&model.now()), move |is_copied| {
+        let refused = "The browser blocked copying. Copy the link from the address bar instead.";
+        model.dispatch(Action::Notify((if is_copied { copied } else { refused }).to_owned()));
+    });
 }
 
 /// Shows the segment whose memory matters most at the cursor: that with the largest gap that is too small to be usable,

@@ -360,6 +360,14 @@ pub enum Action {
 }
 
 impl Action {
+    /// Returns the session that this tells of, if it is a message of the session's worker.
+    pub fn of_session(&self) -> Option<FileKey> {
+        match self {
+            Self::SessionStatus { key, .. } | Self::SessionUpdated { key, .. } => Some(*key),
+            _ => None,
+        }
+    }
+
     /// Returns whether a person may have done this, so that it may be a step. Other actions are consequences of what a
     /// person did, or messages of a worker.
     pub(super) fn is_gesture(&self) -> bool {

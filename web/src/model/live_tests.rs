@@ -409,3 +409,23 @@ fn another_device_is_followed_too() {
     let model = watched([both(60_000, 50_000), Action::SetDevice(1), both(60_000, 51_000)]);
     assert_eq!(place(&model), (true, window(21.0 * SEC, 51.0 * SEC), 51_000));
 }
+
+#[test]
+fn the_page_of_another_file_shows_of_a_session_what_menus_say() {
+    let [running, ended] = [SessionState::Live, SessionState::Ended].map(|state| told(state, true));
+    let quiet = LiveStatus { quiet_us: 5, is_caught_up: true, connection: Connection::Open, ..LiveStatus::default() };
+    let quiet = Action::SessionStatus { key: KEY, status: Box::new(quiet) };
+    let hidden = watched([running, added(1, "a"), read(1, &[10])]);
+    let waiting = after([opened(), added(1, "a"), read(1, &[10]), Action::SelectFile(FileKey(1))]);
+    assert_eq!(hidden.current, Some(FileKey(1)));
+    for (before, action, is_noticed) in [
+        (&hidden, grows(70_000), false),
+        (&hidden, quiet.clone(), false),
+        (&hidden, ended, true),
+        (&waiting, grows(10), true),
+        (&update(&hidden, Action::SelectFile(KEY)), grows(70_000), true),
+        (&update(&hidden, Action::SelectFile(KEY)), quiet, true),
+    ] {
+        assert_eq!(crate::model::is_noticed(before, &update(before, action.clone()), KEY), is_noticed, "{action:?}");
+    }
+}

@@ -19,12 +19,13 @@ mod state;
 pub(crate) mod testing;
 mod update;
 mod view;
+mod waiting;
 mod whatif;
 
 pub use action::Action;
 pub use away::to_put_away;
 pub use history::{History, Way, steps_to_undo, way};
-pub use live::{Live, count};
+pub use live::{Live, count, is_noticed};
 pub use menu::{OpenMenu, Subject};
 pub use offer::{Offer, OfferedBy};
 pub use place::Place;
@@ -35,6 +36,7 @@ pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
 pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Listing, Pin, Selection, Setting, Side, Split, Tab, View, extent};
+pub use waiting::{being_read, next_to_read};
 pub use whatif::{
     Curves, CurvesAsked, Goal, Group, MOST_RUNS, RECORDED, Run, RunConditions, RunCurve, Tune, Tuned, WhatIf,
     WhatIfStep,

@@ -95,7 +95,7 @@ fn recent_row(model: &ModelHandle, file: &Recent) -> Html {
 }
 
 /// Returns the progress of a file, or its size and the memory that it takes.
-fn note(file: &FileEntry) -> String {
+pub(super) fn note(file: &FileEntry) -> String {
     match &file.phase {
         Phase::Loading { stage: Stage::Waiting, .. } => "waiting".to_owned(),
         Phase::Loading { total: 0, .. } => "loading".to_owned(),

@@ -91,6 +91,7 @@ pub(super) fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
             (Symbol::Live, "Loading", "is-paused")
         }
         (SessionState::Live, _) if live.is_paused => (Symbol::Pause, "Paused", "is-paused"),
+        (SessionState::Live, _) if !live.is_following => (Symbol::Pause, "Stopped", "is-paused"),
         (SessionState::Live, _) => (Symbol::Live, "Live", "is-live"),
     }
 }
@@ -120,6 +121,12 @@ fn status_text(live: &Live, summary: &Summary) -> String {
             span_text(status.quiet_us)
         ),
         (_, SessionState::Live) if live.is_paused => format!("Paused at {}", paused_at(longest(summary))),
+        (_, SessionState::Live) if live.oom.is_some() => {
+            "The view stopped where memory ran out; the job continues".to_owned()
+        }
+        (_, SessionState::Live) if !live.is_following => {
+            "The view stopped at an earlier moment; the job continues".to_owned()
+        }
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
             format!("Statistics are live; events were read {} ago", span_text(status.quiet_us))
         }
@@ -277,6 +284,16 @@ mod tests {
                 "Job ended: out of memory",
             ),
         ];
+        let open = status(SessionState::Live, Connection::Open);
+        let failed = Failed { device: 0, position: 3, why: String::new() };
+        for (oom, sentence) in [
+            (Some(failed), "The view stopped where memory ran out; the job continues"),
+            (None, "The view stopped at an earlier moment; the job continues"),
+        ] {
+            let mut live = Live { is_following: false, oom, ..Live::new("a".repeat(26)) };
+            live.set_status(open.clone());
+            assert_eq!((state_of(&live).1, status_text(&live, &summary(&[5])).as_str()), ("Stopped", sentence));
+        }
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));
             live.set_status(status);

@@ -4,8 +4,9 @@ use trace::decimal::Decimal;
 use trace::units::Bytes;
 use yew::prelude::*;
 
+use super::file_menu::note;
 use crate::hooks::ModelHandle;
-use crate::model::{FileEntry, Phase};
+use crate::model::{FileEntry, Model, Phase, being_read};
 use crate::source;
 use crate::worker::message::{Connection, Stage};
 
@@ -18,7 +19,7 @@ pub fn loading(model: &ModelHandle) -> Html {
         Callback::from(move |_| source::close(&model, key))
     };
     if stage == Stage::Waiting {
-        return waiting(file, on_cancel);
+        return waiting(model, file, on_cancel);
     }
     let share = (total > 0).then(|| done as f64 / total as f64);
     let is_remote = file.shared.is_some() || file.url.is_some();
@@ -50,9 +51,13 @@ pub fn loading(model: &ModelHandle) -> Html {
     }
 }
 
-/// Renders a session without events so far.
-fn waiting(file: &FileEntry, on_cancel: Callback<MouseEvent>) -> Html {
+/// Renders a session without events so far, or a file that is read after others.
+fn waiting(model: &Model, file: &FileEntry, on_cancel: Callback<MouseEvent>) -> Html {
     let said = match file.live.as_ref().map(|live| &live.status.connection) {
+        None => {
+            let first = being_read(model).map(|file| format!("{} ({})", file.name, note(file)));
+            format!("Waiting for {}", first.collect::<Vec<_>>().join(" and "))
+        }
         Some(Connection::Open) => "Connected. Waiting for the job's first events.".to_owned(),
         Some(Connection::Retrying { seconds }) => format!("The server is not responding; retrying in {seconds} s."),
         _ => "Connecting to the server".to_owned(),

@@ -1,5 +1,7 @@
 //! The list of the server's jobs, on the start page and over a session. Empty if the page has no such server.
 
+use std::rc::Rc;
+
 use trace::units::Count;
 use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
@@ -9,7 +11,8 @@ use super::session_row::{RowProps, session_row, trace_path};
 use super::token_form::TokenForm;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::Action;
-use crate::source::{self, server};
+use crate::source;
+use crate::source::server::{self, Failure};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
 use crate::widgets::format::counted;
@@ -60,14 +63,22 @@ pub fn SessionList(props: &SessionListProps) -> Html {
     let limit = use_state_eq(|| PAGE);
     let turn = use_state_eq(|| 0_u32);
     let confirming = use_state_eq(String::new);
+    let running = use_mut_ref(|| None::<Poll>);
     {
-        let set = listing.setter();
+        let (set, running) = (listing.setter(), Rc::clone(&running));
         // Restarted when a token was entered, or more sessions are to be shown.
         use_effect_with((*turn, *limit), move |&(_, limit)| {
-            let poll = Poll::start(set, limit);
-            move || drop(poll)
+            *running.borrow_mut() = Some(Poll::start(set, limit));
+            move || drop(running.take())
         });
     }
+    let after = {
+        let model = model.clone();
+        Callback::from(move |result: Result<(), Failure>| match result {
+            Ok(()) => running.borrow().iter().for_each(Poll::hurry),
+            Err(failure) => model.dispatch(Action::Notify(failure.sentence())),
+        })
+    };
     let on_open = {
         let model = model.clone();
         Callback::from(move |id: String| source::watch(&model, &id))
@@ -77,29 +88,17 @@ pub fn SessionList(props: &SessionListProps) -> Html {
         Callback::from(move |id: String| confirming.set(id))
     };
     let on_delete = {
-        let (model, confirming) = (model.clone(), confirming.clone());
+        let (after, confirming) = (after.clone(), confirming.clone());
         Callback::from(move |id: String| {
-            let model = model.clone();
+            let after = after.clone();
             confirming.set(String::new());
-            spawn_local(async move {
-                if let Err(failure) = server::delete(&format!("sessions/{id}")).await {
-                    model.dispatch(Action::Notify(failure.sentence()));
-                }
-            });
+            spawn_local(async move { after.emit(server::delete(&format!("sessions/{id}")).await) });
         })
     };
-    let on_pin = {
-        let model = model.clone();
-        Callback::from(move |(id, is_pinned): (String, bool)| {
-            let model = model.clone();
-            // The next poll shows it.
-            spawn_local(async move {
-                if let Err(failure) = server::pin(&id, is_pinned).await {
-                    model.dispatch(Action::Notify(failure.sentence()));
-                }
-            });
-        })
-    };
+    let on_pin = Callback::from(move |(id, is_pinned): (String, bool)| {
+        let after = after.clone();
+        spawn_local(async move { after.emit(server::pin(&id, is_pinned).await) });
+    });
     let on_download = {
         let model = model.clone();
         (!server::token().is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! Polls the server for its sessions once a second while the list is on the screen.
+//! Polls the server for its sessions while the list is on the screen: once a second, and less often while nothing changes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,11 +11,12 @@ use yew::functional::UseStateSetter;
 
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
-use crate::browser::{Timeout, clock_ms, document, window};
+use crate::browser::{Listener, Timeout, clock_ms, document, window};
 use crate::source::server::{self, Failure};
 
-/// Milliseconds between an answer and the next request.
-const EVERY_MS: i32 = 1_000;
+/// Milliseconds between an answer and the next request, after each number of answers that said the same. The last holds for all
+/// others.
+const REST_MS: [i32; 5] = [1_000, 1_000, 2_000, 4_000, 8_000];
 /// Milliseconds after which the sparkline of a live session is out of date.
 const SPARK_MS: f64 = 3_000.0;
 /// Sparklines requested per turn.
@@ -78,7 +79,10 @@ impl Listing {
 }
 
 /// A running poll, ended when dropped.
-pub struct Poll(Rc<Inner>);
+pub struct Poll {
+    inner: Rc<Inner>,
+    _shown: Listener,
+}
 
 struct Inner {
     set: UseStateSetter<Listing>,
@@ -86,13 +90,15 @@ struct Inner {
     last: RefCell<Listing>,
     sparks: RefCell<HashMap<String, (f64, Option<Sparkline>)>>,
     timer: RefCell<Option<Timeout>>,
+    /// The number of answers in a row that said the same.
+    same: Cell<usize>,
     is_over: Cell<bool>,
 }
 
 impl Drop for Poll {
     fn drop(&mut self) {
-        self.0.is_over.set(true);
-        self.0.timer.borrow_mut().take();
+        self.inner.is_over.set(true);
+        self.inner.timer.borrow_mut().take();
     }
 }
 
@@ -105,16 +111,25 @@ impl Poll {
             last: RefCell::default(),
             sparks: RefCell::default(),
             timer: RefCell::default(),
+            same: Cell::new(0),
             is_over: Cell::new(false),
         });
         turn(Rc::clone(&inner));
-        Self(inner)
+        let hidden = Rc::clone(&inner);
+        let shown = Listener::new(&document(), "visibilitychange", move |_| turn(Rc::clone(&hidden)));
+        Self { inner, _shown: shown }
+    }
+
+    /// Asks at once: something has changed.
+    pub fn hurry(&self) {
+        turn(Rc::clone(&self.inner));
     }
 }
 
 fn turn(inner: Rc<Inner>) {
-    if document().visibility_state() == VisibilityState::Hidden {
-        return later(&inner);
+    // A page that is shown again asks at once.
+    if inner.is_over.get() || document().visibility_state() == VisibilityState::Hidden {
+        return;
     }
     spawn_local(async move {
         let listing = match server::get(&format!("sessions?limit={}", inner.limit)).await {
@@ -132,12 +147,15 @@ fn turn(inner: Rc<Inner>) {
             }
             Err(Failure::Token(_)) if server::token().is_empty() => Listing::Token { reason: String::new() },
             Err(Failure::Token(reason)) => Listing::Token { reason },
-            Err(_) => match inner.last.take() {
-                Listing::Shown(page) | Listing::Away(page) => Listing::Away(page),
+            Err(_) => match &*inner.last.borrow() {
+                Listing::Shown(page) | Listing::Away(page) => Listing::Away(page.clone()),
                 _ => Listing::Absent,
             },
         };
-        inner.tell(listing.clone());
+        let is_same = inner.tell(listing.clone());
+        // While the server looks through its store, more come.
+        let is_settled = is_same && !matches!(&listing, Listing::Shown(page) if page.is_loading);
+        inner.same.set(if is_settled { inner.same.get().saturating_add(1) } else { 0 });
         if let Listing::Shown(page) = listing {
             for session in inner.without_spark(&page.sessions) {
                 if inner.is_over.get() {
@@ -150,18 +168,23 @@ fn turn(inner: Rc<Inner>) {
             }
         }
         // Without such a server (a folder, or a static host) polling stops.
-        if *inner.last.borrow() != Listing::Absent {
-            later(&inner);
+        if *inner.last.borrow() == Listing::Absent {
+            inner.is_over.set(true);
         }
+        later(&inner);
     });
 }
 
 fn later(inner: &Rc<Inner>) {
     if !inner.is_over.get() {
         let next = Rc::clone(inner);
-        let timer = Timeout::new(EVERY_MS, move || turn(next));
+        let timer = Timeout::new(rest_ms(inner.same.get()), move || turn(next));
         *inner.timer.borrow_mut() = Some(timer);
     }
+}
+
+fn rest_ms(same: usize) -> i32 {
+    REST_MS[same.min(REST_MS.len() - 1)]
 }
 
 /// Returns the sparkline of the device that reserved most.
@@ -175,7 +198,8 @@ fn fullest(stats: &server::Json) -> Option<Sparkline> {
 }
 
 impl Inner {
-    fn tell(&self, mut listing: Listing) {
+    /// Shows a listing. Returns whether it is the last one.
+    fn tell(&self, mut listing: Listing) -> bool {
         if let Listing::Shown(page) = &mut listing {
             let sparks = self.sparks.borrow();
             let with = page.sessions.iter().cloned().map(|mut session| {
@@ -184,10 +208,12 @@ impl Inner {
             });
             page.sessions = with.collect();
         }
-        *self.last.borrow_mut() = listing.clone();
+        let last = self.last.replace(listing.clone());
+        let is_same = last == listing;
         if !self.is_over.get() {
             self.set.set(listing);
         }
+        is_same
     }
 
     /// Returns the visible sessions whose sparkline is missing or out of date.
@@ -207,4 +233,15 @@ fn is_on_screen(session: &str) -> bool {
         let place = row.get_bounding_client_rect();
         place.bottom() > 0.0 && place.top() < height
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unchanged_list_is_asked_for_less_and_less_often() {
+        let rests: Vec<_> = (0..7).map(rest_ms).collect();
+        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
+    }
 }

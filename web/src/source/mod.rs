@@ -17,6 +17,8 @@ pub mod uploads;
 mod url;
 mod watch;
 
+use std::cell::RefCell;
+
 pub use drop::DropZone;
 pub use embedded::open_embedded;
 pub use fragment::{open_named, part, take_token};
@@ -36,8 +38,8 @@ use yew::Callback;
 
 use crate::browser::{after_next_frame, clock_ms, rest_then};
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileKey, Model, Selection, Shared};
-use crate::worker::message::FromWorker;
+use crate::model::{Action, FileKey, Model, Phase, Selection, Shared, next_to_read};
+use crate::worker::message::{FromWorker, Stage};
 
 /// Opens files, each in a worker of its own.
 pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
@@ -46,25 +48,59 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     }
 }
 
-/// Opens a file in a worker of its own, and keeps it for a later visit, by its handle if there is one. Returns its key.
-fn open_one(model: &ModelHandle, file: &File, handle: JsValue) -> FileKey {
-    let key = open_unkept(model, file);
-    recent::remember(key, file, handle);
-    key
+thread_local! {
+    /// The files that were opened, to know them again.
+    static OPENED: RefCell<Vec<(FileKey, File)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a file in a worker of its own. Returns its key.
+/// Opens a file in a worker of its own, and keeps it for a later visit, by its handle if there is one. Shows it if it is open
+/// already.
+fn open_one(model: &ModelHandle, file: &File, handle: JsValue) {
+    let facts = |file: &File| (file.name(), file.size(), file.last_modified());
+    let now = model.now();
+    let same = OPENED.with_borrow_mut(|opened| {
+        opened.retain(|(key, _)| now.entry(*key).is_some());
+        opened.iter().find(|(_, other)| facts(other) == facts(file)).map(|(key, _)| *key)
+    });
+    if let Some(key) = same {
+        if !matches!(now.entry(key).map(|file| &file.phase), Some(Phase::Failed { .. })) {
+            return model.dispatch(Action::SelectFile(key));
+        }
+        // The browser may be able to read it by now.
+        close(model, key);
+    }
+    let key = open_unkept(model, file);
+    OPENED.with_borrow_mut(|opened| opened.push((key, file.clone())));
+    recent::remember(key, file, handle);
+}
+
+/// Opens a file in a worker of its own, once fewer others are being read. Returns its key.
 fn open_unkept(model: &ModelHandle, file: &File) -> FileKey {
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
+    enter(model, key, Stage::Waiting, 0);
     let report = {
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    if let Err(message) = model.workers().open(key, file, is_identity_awaited(model), report) {
-        model.dispatch(Action::FileFailed { key, message });
-    }
+    model.workers().keep(key, file, report);
+    read_next(model);
     key
+}
+
+/// Says that a file is at the beginning of a stage, before its worker says so.
+fn enter(model: &ModelHandle, key: FileKey, stage: Stage, total: u64) {
+    model.dispatch(Action::FileProgress { key, stage, done: 0, total, bytes_per_second: 0.0 });
+}
+
+/// Starts the workers of files that wait, of as many as may be read at a time.
+fn read_next(model: &ModelHandle) {
+    while let Some(key) = next_to_read(&model.now()) {
+        enter(model, key, Stage::Reading, model.now().entry(key).map_or(0, |file| file.size));
+        if let Err(message) = model.workers().bring_back(key, is_identity_awaited(model)) {
+            model.dispatch(Action::FileFailed { key, message });
+        }
+    }
 }
 
 /// Returns whether a link waits for a file of a certain content: only then is the view laid over it.
@@ -116,6 +152,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
         | FromWorker::Packed { .. }
         | FromWorker::Requests { .. } => {}
     }
+    read_next(model);
 }
 
 /// Returns the allocation that is selected in a session: its device's index, and its number.
@@ -136,6 +173,7 @@ pub fn close(model: &ModelHandle, key: FileKey) {
     model.workers().close(key);
     recent::drop_fresh(key);
     model.dispatch(Action::FileClosed(key));
+    read_next(model);
 }
 
 /// Closes all files, and stops watching all sessions.

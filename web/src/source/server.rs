@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};
 
-use crate::browser::{document, window};
+use crate::browser::{document, rest_then, window};
 use protocol::server::{AWAY, message_of, refusal, refusal_of, request};
 
 /// The token's key in session storage, which ends with the tab. The token never stands in a URL.
@@ -214,6 +214,9 @@ pub async fn download(path: &str, name: &str) -> Result<(), Failure> {
     save(&blob, name)
 }
 
+/// How long the bytes of a download are kept, in milliseconds.
+const KEPT_MS: i32 = 60_000;
+
 /// Saves bytes as a file.
 pub fn save(blob: &Blob, name: &str) -> Result<(), Failure> {
     let refused = |_| Failure::Other("The browser did not allow this page to save the file.".to_owned());
@@ -224,7 +227,7 @@ pub fn save(blob: &Blob, name: &str) -> Result<(), Failure> {
         anchor.set_download(&name.replace(is_hidden, "-"));
         anchor.click();
     }
-    // The browser finishes a download that has begun.
-    let _ = web_sys::Url::revoke_object_url(&url);
+    // Some browsers read the bytes only once the person has chosen a place.
+    rest_then(KEPT_MS, move || drop(web_sys::Url::revoke_object_url(&url)));
     Ok(())
 }

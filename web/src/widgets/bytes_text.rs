@@ -2,10 +2,8 @@
 
 use trace::units::Bytes;
 use wasm_bindgen::JsCast;
-use web_sys::Element;
+use web_sys::{ClipboardEvent, Element};
 use yew::prelude::*;
-
-use super::copy::copy_text;
 
 /// Renders `61.2 GiB` with `65,712,455,680 bytes` on hover.
 pub fn bytes_text(bytes: u64) -> Html {
@@ -45,7 +43,8 @@ pub fn copy_exact() -> Callback<Event> {
         let (text, shown) = (String::from(selection.to_string()), anchor.text_content().unwrap_or_default());
         if text.trim() == shown.trim()
             && let Some(bytes) = exact_of(&anchor)
-            && copy_text(&bytes)
+            && let Some(data) = event.dyn_ref::<ClipboardEvent>().and_then(ClipboardEvent::clipboard_data)
+            && data.set_data("text/plain", &bytes).is_ok()
         {
             event.prevent_default();
         }

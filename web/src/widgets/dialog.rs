@@ -5,10 +5,11 @@ use web_sys::{Element, HtmlElement};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
-use crate::browser::document;
+use crate::browser::{Listener, document};
 
-/// Selector of focusable elements.
-const FOCUSABLE: &str = "button:enabled, input:enabled, select:enabled, textarea:enabled, a[href], [tabindex='0']";
+/// Selector of the elements that Tab goes to.
+const FOCUSABLE: &str = "button:enabled, input:enabled:not([type='radio']:not(:checked)), select:enabled, \
+                         textarea:enabled, a[href], summary, [tabindex='0']";
 
 /// Properties of [`Modal`].
 #[derive(PartialEq, Properties)]
@@ -35,6 +36,14 @@ pub fn Modal(props: &ModalProps) -> Html {
     {
         let node = node.clone();
         use_effect_with((), move |()| {
+            let inside = node.clone();
+            // Of the whole page: what had the focus may be gone, and the next Tab would go on behind the dialog.
+            let keys = Listener::new(&document(), "keydown", move |event| {
+                let Some(key) = event.dyn_ref::<KeyboardEvent>() else { return };
+                if key.key() == "Tab" && !event.default_prevented() && keep_inside(&inside, key.shift_key()) {
+                    event.prevent_default();
+                }
+            });
             let before = document().active_element().and_then(|e| e.dyn_into::<HtmlElement>().ok());
             if let Some(dialog) = node.cast::<Element>() {
                 let first = dialog.query_selector("[data-autofocus]").ok().flatten();
@@ -44,20 +53,13 @@ pub fn Modal(props: &ModalProps) -> Html {
                 }
             }
             move || {
+                drop(keys);
                 if let Some(before) = before {
                     let _ = before.focus();
                 }
             }
         });
     }
-    let onkeydown = {
-        let node = node.clone();
-        Callback::from(move |event: KeyboardEvent| {
-            if event.key() == "Tab" && keep_inside(&node, event.shift_key()) {
-                event.prevent_default();
-            }
-        })
-    };
     let close = {
         let on_close = props.on_close.clone();
         Callback::from(move |_: MouseEvent| on_close.emit(()))
@@ -73,7 +75,7 @@ pub fn Modal(props: &ModalProps) -> Html {
     html! {
         <div class="backdrop" onmousedown={on_backdrop}>
             <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
-                aria-label={props.title.clone()} tabindex="-1" {onkeydown} data-testid={props.test_id.clone()}>
+                aria-label={props.title.clone()} tabindex="-1" data-testid={props.test_id.clone()}>
                 // A dialog without a title shows the button only where it covers the whole page.
                 <div class={if props.is_title_hidden { "modal-corner" } else { "modal-head" }}>
                     if !props.is_title_hidden {
@@ -89,7 +91,7 @@ pub fn Modal(props: &ModalProps) -> Html {
     }
 }
 
-/// Moves the focus from the last element to the first, or back; returns whether it did.
+/// Moves the focus from the last element or from outside to the first, or the other way; returns whether it did.
 fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
     let Some(dialog) = node.cast::<Element>() else { return false };
     let Ok(list) = dialog.query_selector_all(FOCUSABLE) else { return false };
@@ -98,9 +100,10 @@ fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
     let (Some(first), Some(last)) = edges else { return true };
     let active = document().active_element();
     let is_on = |node: &web_sys::Node| active.as_ref().is_some_and(|a| a.is_same_node(Some(node)));
-    let target = if is_backward && (is_on(&first) || is_on(&dialog)) {
+    let is_outside = !dialog.contains(active.as_deref());
+    let target = if is_backward && (is_outside || is_on(&first) || is_on(&dialog)) {
         last
-    } else if !is_backward && is_on(&last) {
+    } else if !is_backward && (is_outside || is_on(&last)) {
         first
     } else {
         return false;

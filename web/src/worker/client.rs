@@ -150,6 +150,12 @@ impl Workers {
         self.begin(key, First { bytes: FirstMessage::File(file.clone()), report }, identify)
     }
 
+    /// Keeps a file, for [`Self::bring_back`] to start a worker on. Messages other than answers go to `report`.
+    pub fn keep(&self, key: FileKey, file: &File, report: Callback<FromWorker>) {
+        let first = First { bytes: FirstMessage::File(file.clone()), report };
+        self.0.firsts.borrow_mut().insert(key, first);
+    }
+
     /// Starts a worker with a first message. Messages other than answers go to `report`.
     pub fn open_by(&self, key: FileKey, message: &ToWorker, report: Callback<FromWorker>) -> Result<(), String> {
         self.begin(key, First { bytes: FirstMessage::Message(message.clone()), report }, false)
@@ -167,7 +173,8 @@ impl Workers {
         connection.is_some()
     }
 
-    /// Starts a worker again on a file that was put away.
+    /// Starts a worker on a file that waits, or that was put away. With `identify`, the file's identity is found while it is
+    /// read, and reported before its summary.
     pub fn bring_back(&self, key: FileKey, identify: bool) -> Result<(), String> {
         let first = self.0.firsts.borrow().get(&key).cloned();
         self.begin(key, first.ok_or(failure::NO_WORKER)?, identify)

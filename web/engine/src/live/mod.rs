@@ -99,10 +99,7 @@ pub(crate) fn start(url: String, token: String) {
         dropped_events: 0,
     };
     WATCHER.set(Some(watcher));
-    with(|watcher| {
-        watcher.connect();
-        watcher.report();
-    });
+    with(Watcher::connect);
 }
 
 /// Returns the answer to a question about the session; `None` if no session is being watched.
@@ -169,6 +166,9 @@ impl Watcher {
         self.socket = Socket::open(&self.url, |event| with(|watcher| watcher.handle(event)));
         if self.socket.is_none() {
             self.lost();
+        }
+        if self.report.is_none() {
+            self.report();
         }
     }
 
@@ -317,10 +317,11 @@ impl Watcher {
         self.send_status();
     }
 
-    /// Reports the status at regular intervals.
+    /// Reports the status at regular intervals, for as long as time changes it.
     fn report(&mut self) {
         self.send_status();
-        self.report = Timer::new(REPORT_EVERY_MS, || with(Self::report));
+        let is_over = self.connection.is_over();
+        self.report = if is_over { None } else { Timer::new(REPORT_EVERY_MS, || with(Self::report)) };
     }
 
     fn send_status(&self) {

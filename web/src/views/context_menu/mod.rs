@@ -14,7 +14,7 @@ use super::details::{frame_term, pin_of_allocation, pin_of_moment};
 use super::flame::transforms::offers;
 use crate::hooks::{ModelHandle, use_exact_answer, use_model};
 use crate::model::{Action, Selection, Subject};
-use crate::widgets::copy::copy_text;
+use crate::widgets::copy::{NOT_COPIED, copy_text};
 use crate::widgets::popup_menu::PopupMenu;
 
 /// The menu, while one is open.
@@ -163,8 +163,10 @@ fn act(model: &ModelHandle, item: &Item) {
     match &item.act {
         Act::Send(actions) => actions.iter().for_each(|action| model.dispatch(action.clone())),
         Act::Copy(text) => {
-            let said = if copy_text(text) { "Copied." } else { "The browser blocked copying." };
-            model.dispatch(Action::Notify(said.to_owned()));
+            let model = model.clone();
+            copy_text(text, move |is_copied| {
+                model.dispatch(Action::Notify((if is_copied { "Copied." } else { NOT_COPIED }).to_owned()));
+            });
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;
 use crate::widgets::chips::toggle;
-use crate::widgets::copy::copy_text;
+use crate::widgets::copy::{NOT_COPIED, copy_text};
 use crate::widgets::empty::empty;
 use crate::widgets::style::set_style;
 use crate::widgets::virtual_list::use_virtual_list;
@@ -301,12 +301,11 @@ fn copy_at(model: &ModelHandle, index: u32) {
     let handle = model.clone();
     let reply = Callback::from(move |answer| {
         let Answer::EventText(Some(text)) = answer else { return };
-        let said = if copy_text(&text) {
-            format!("Copied event {}", Count(u64::from(index) + 1))
-        } else {
-            "The browser blocked copying.".to_owned()
-        };
-        handle.dispatch(Action::Notify(said));
+        let handle = handle.clone();
+        copy_text(&text, move |is_copied| {
+            let copied = || format!("Copied event {}", Count(u64::from(index) + 1));
+            handle.dispatch(Action::Notify(if is_copied { copied() } else { NOT_COPIED.to_owned() }));
+        });
     });
     ask(model, Query::EventText(EventTextQuery { index }), reply);
 }

@@ -143,7 +143,6 @@ pub fn HeatmapView() -> Html {
         tooltip: tip.clone(),
         gesture,
         rest,
-        opening: use_mut_ref(|| None),
         pointer,
     };
     use_tip_until_moved(plot_area, {

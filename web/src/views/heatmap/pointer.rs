@@ -11,7 +11,7 @@ use yew::prelude::*;
 use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
-use crate::model::{Action, Model, Tab};
+use crate::model::{Action, Model, Selection};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
 use crate::views::controls::place_tip;
@@ -33,14 +33,9 @@ pub struct PointerHandler {
     pub gesture: Rc<RefCell<Gesture>>,
     /// The timer that shows the tooltip again after the wheel has stopped.
     pub rest: Rc<RefCell<Option<Timeout>>>,
-    /// The timer of a click that may become a double click.
-    pub opening: Rc<RefCell<Option<Timeout>>>,
     /// The hovering pointer's position.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
 }
-
-/// Milliseconds after a click within which a second one makes it a double click.
-const DOUBLE_MS: i32 = 250;
 
 impl Gestures for PointerHandler {
     fn gesture(&self) -> &RefCell<Gesture> {
@@ -69,11 +64,7 @@ impl Gestures for PointerHandler {
                     select_range(&self.model, range);
                 }
             }
-            Effect::Click(at) => {
-                let handler = self.clone();
-                // A click leaves the view, so it waits until it can't be the first of two.
-                *self.opening.borrow_mut() = Some(Timeout::new(DOUBLE_MS, move || handler.click(at)));
-            }
+            Effect::Click(at) => self.click(at),
             Effect::Scrub(at) => self.scrub(at, plot_area),
         }
     }
@@ -107,7 +98,6 @@ impl Gestures for PointerHandler {
 
     /// Shows only the segment under the pointer, or all segments again.
     fn double(&self, at: (f64, f64), _: PlotArea) {
-        *self.opening.borrow_mut() = None;
         let is_alone = matches!(self.model.now().view.heatmap_part, HeatmapPart::Segment(_));
         let Some(Hover::Cell(cell)) = self.under(at).filter(|_| !is_alone) else {
             if is_alone {
@@ -115,7 +105,7 @@ impl Gestures for PointerHandler {
             }
             return self.model.dispatch(Action::FitAll);
         };
-        self.ask_segment(cell, |model, _, address| {
+        find_cell(&self.model, cell, |model, _, address| {
             model.dispatch(Action::SetHeatmapPart(HeatmapPart::Segment(address)));
         });
     }
@@ -126,29 +116,17 @@ impl PointerHandler {
         self.canvas.read(|picture| picture.at(at))
     }
 
-    /// Asks for the segment in a cell and the position that represents the cell, and passes them to `then`.
-    fn ask_segment(&self, cell: HeatmapCellQuery, then: impl Fn(&ModelHandle, u32, Address) + 'static) {
-        let model = self.model.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) = answer
-                && let Some(segment) = cell.segment
-            {
-                then(&model, cell.position, segment.address);
-            }
-        });
-        ask(&self.model, Query::HeatmapCell(cell), reply);
-    }
-
     fn click(&self, at: (f64, f64)) {
-        if self.model.now().view.tab != Tab::Heatmap {
-            return;
-        }
+        let select = |model: &ModelHandle, position, address| {
+            model.dispatch(Action::SetCursor(position));
+            model.dispatch(Action::Select(Selection::Segment(address)));
+        };
         match self.under(at) {
-            Some(Hover::Cell(cell)) => open_cell(&self.model, cell),
+            Some(Hover::Cell(cell)) => find_cell(&self.model, cell, select),
             Some(Hover::Failure(position)) => {
                 let gap = self.model.now().failure_at(position).and_then(|failure| failure.nearest_gap);
                 if let Some((address, _)) = gap {
-                    self.model.dispatch(Action::ShowSegment { position, address });
+                    select(&self.model, position, address);
                 }
             }
             None => {}
@@ -205,19 +183,24 @@ pub fn at_cursor(model: &Model) -> HeatmapCellQuery {
     }
 }
 
-/// Shows what is in a cell: its segment, at the moment with the most of what matters most in it. The details list the
-/// blocks that pin it.
-pub fn open_cell(model: &ModelHandle, cell: HeatmapCellQuery) {
+/// Passes the segment in a cell to `then`, with the moment that has the most of what matters most in it. Without a segment,
+/// moves the cursor there.
+fn find_cell(model: &ModelHandle, cell: HeatmapCellQuery, then: fn(&ModelHandle, u32, Address)) {
     let handle = model.clone();
     let reply = Callback::from(move |answer| match answer {
-        Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) => handle.dispatch(match cell.segment {
-            Some(segment) => Action::ShowSegment { position: cell.position, address: segment.address },
-            None => Action::SetCursor(cell.position),
-        }),
+        Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) => match cell.segment {
+            Some(segment) => then(&handle, cell.position, segment.address),
+            None => handle.dispatch(Action::SetCursor(cell.position)),
+        },
         Answer::HeatmapCell(Some(HeatmapCell::Size(cell))) => {
             handle.dispatch(Action::SetCursor(cell.least.2));
         }
         _ => {}
     });
     ask(model, Query::HeatmapCell(cell), reply);
+}
+
+/// Opens the segment in a cell, as [`find_cell`] finds it. The details list the blocks that pin it.
+pub fn open_cell(model: &ModelHandle, cell: HeatmapCellQuery) {
+    find_cell(model, cell, |model, position, address| model.dispatch(Action::ShowSegment { position, address }));
 }

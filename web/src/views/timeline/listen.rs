@@ -43,8 +43,17 @@ pub trait Gestures {
     }
 }
 
-const NAMES: [&str; 8] =
-    ["wheel", "mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
+const NAMES: [&str; 9] = [
+    "wheel",
+    "mousedown",
+    "pointerdown",
+    "pointermove",
+    "pointerup",
+    "pointercancel",
+    "pointerleave",
+    "dblclick",
+    "contextmenu",
+];
 
 /// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
 /// page.
@@ -103,7 +112,8 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
         }
         // The browser would scroll by the middle button.
         "mousedown" if mouse.button() == 1 => event.prevent_default(),
-        "pointerdown" if mouse.button() == 0 && picture.press(at, mouse.shift_key(), plot_area) => {}
+        "pointerdown"
+            if mouse.button() == 0 && !mouse.ctrl_key() && picture.press(at, mouse.shift_key(), plot_area) => {}
         "pointerdown" if matches!(mouse.button(), 0 | 1) => {
             let effect = gesture.borrow_mut().down(id, at, drag_kind(mouse), plot_area);
             // Fails if the pointer is already gone: nothing to capture then.
@@ -119,8 +129,9 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
             picture.point_at((!is_busy).then_some(at), plot_area);
             set_style(&picture.host(), "cursor", if is_panning { "grabbing" } else { "" });
         }
-        "pointerup" | "pointercancel" => {
-            let effects = gesture.borrow_mut().up(id, name == "pointercancel");
+        // A press that opens the menu, as with Ctrl on a Mac, is no click.
+        "pointerup" | "pointercancel" | "contextmenu" => {
+            let effects = gesture.borrow_mut().up(id, name != "pointerup");
             effects.iter().for_each(|effect| picture.apply(effect, plot_area));
             set_style(&picture.host(), "cursor", "");
         }
