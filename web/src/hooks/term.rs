@@ -8,7 +8,7 @@ use super::{ModelHandle, ask};
 
 /// Replies whether a text is a search term, or with a sentence why it is none. Regular expressions are read by the worker, so that
 /// the reply comes later, or never if the file is closed first.
-pub fn check_term(model: &ModelHandle, text: &str, reply: Callback<Result<(), String>>) {
+pub fn check_term(model: &ModelHandle, text: &str, reply: &Callback<Result<(), String>>) {
     match Term::parse(text) {
         Ok(term) if term.has_regex() => {
             let reply = reply.reform(|answer| match answer {

@@ -16,7 +16,7 @@ use crate::source::server::{self, Failure};
 
 /// Milliseconds between an answer and the next request, after each number of answers that said the same. The last holds for all
 /// others.
-const REST_MS: [i32; 5] = [1_000, 1_000, 2_000, 4_000, 8_000];
+const REST_MS: [i32; 4] = [1_000, 1_000, 2_000, 4_000];
 /// Milliseconds after which the sparkline of a live session is out of date.
 const SPARK_MS: f64 = 3_000.0;
 /// Sparklines requested per turn.
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_unchanged_list_is_asked_for_less_and_less_often() {
-        let rests: Vec<_> = (0..7).map(rest_ms).collect();
-        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
+        let rests: Vec<_> = (0..6).map(rest_ms).collect();
+        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
     }
 }

@@ -77,7 +77,7 @@ pub fn FilterForm(props: &FilterFormProps) -> Html {
                 }
                 error.set(read.err());
             });
-            check_term(&model, &all, reply);
+            check_term(&model, &all, &reply);
         })
     };
     {

@@ -118,7 +118,7 @@ pub fn SearchBox() -> Html {
                     }
                 }
             });
-            check_term(&model, &text, reply);
+            check_term(&model, &text, &reply);
         })
     };
     let oninput = {
@@ -189,7 +189,7 @@ pub fn SearchBox() -> Html {
                 }
                 Err(reason) => unread.set(Some(reason)),
             });
-            check_term(&model, &text, reply);
+            check_term(&model, &text, &reply);
         })
     };
     let onkeydown = {
