@@ -35,7 +35,9 @@ fn a_trace_comes_out_as_recorded_and_other_settings_come_out_otherwise() -> Resu
     assert!(run["ooms"].as_u64() > Some(0) && run["stopped_at"].is_null(), "{run}");
     assert!(run["capacity"].as_u64() < run["smallest_capacity"].as_u64(), "{run}");
     let text = String::from_utf8(program::run(&["whatif", file])?.stdout)?;
-    for words in ["replayed at their recorded address under the recorded settings", "peak reserved", "smallest capacity"] {
+    for words in
+        ["replayed at their recorded address under the recorded settings", "peak reserved", "smallest capacity"]
+    {
         assert!(text.contains(words), "{text}");
     }
     Ok(())
