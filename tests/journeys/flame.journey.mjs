@@ -87,15 +87,23 @@ test('a click zooms into a box, and the path above it leads back', async (t) => 
   const crumbs = page.tab.getByRole('navigation', { name: 'Zoom path' });
   const picture = () => canvas.screenshot().then((png) => png.toString('base64'));
   const whole = await picture();
+  const path = async () => (await crumbs.innerText()).replace(/\s+/g, ' ');
   const box = await canvas.boundingBox();
-  await page.tab.mouse.click(box.x + box.width * 0.3, box.y + 70);
-  await crumbs.waitFor();
-  assert.match((await crumbs.innerText()).replace(/\s+/g, ' '), /^All › .+/);
+  const place = [box.x + box.width * 0.3, box.y + 70];
+  await page.tab.mouse.click(...place);
+  await until('the path is shown', path, (said) => /^All › .+/.test(said));
   await until('another picture', async () => (await picture()) !== whole);
   await page.screenshot('flame-zoomed');
+  // The graph has not moved, and the tooltip is of the box that is now under the pointer.
+  assert.deepEqual(await canvas.boundingBox(), box);
+  const tip = await text(page, 'flame-tip');
+  await page.tab.mouse.move(box.x + 1, box.y + 10);
+  await until('the tooltip is of another box', () => text(page, 'flame-tip'), (said) => said !== tip);
+  await page.tab.mouse.move(...place);
+  assert.equal(await until('the tooltip is of that box', () => text(page, 'flame-tip'), (said) => said !== ''), tip);
 
   await at(page, 'flame-zoom-out').click();
-  await crumbs.waitFor({ state: 'detached' });
+  await until('the path is gone', path, (said) => said === 'All');
   await sumsTo(page, requested);
   await addressSays(page, 'tab', 'flame');
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, goTo, openSample } from './workbench.mjs';
+import { answered, at, goTo, openSample, tip, until } from './workbench.mjs';
 
 /** Returns a screenshot of the page, without a pointer over it. */
 async function picture(page) {
@@ -44,14 +44,94 @@ const differing = (page, pair) =>
     return pixels;
   }, pair);
 
-test('both painters draw the same pictures', async (t) => {
+/** Returns whether the browser has WebGL 2; otherwise the test is skipped. */
+async function hasWebGl(t) {
   const probe = await openPage(t);
-  const hasWebGl = await probe.tab.evaluate(() => new OffscreenCanvas(1, 1).getContext('webgl2') !== null);
-  if (!hasWebGl) return t.skip('this browser has no WebGL 2, not even an emulated one');
+  const has = await probe.tab.evaluate(() => new OffscreenCanvas(1, 1).getContext('webgl2') !== null);
+  if (!has) t.skip('this browser has no WebGL 2, not even an emulated one');
+  return has;
+}
+
+test('both painters draw the same pictures', async (t) => {
+  if (!await hasWebGl(t)) return;
   const { page, pictures: byProcessor } = await picturesBy(t, 'cpu');
   const { pictures: byGpu } = await picturesBy(t, 'webgl');
   for (const [name, one] of Object.entries(byProcessor)) {
     assert.equal(await differing(page, [one, byGpu[name]]), 0, name);
   }
   assert.ok((await differing(page, [byProcessor.whole, byProcessor.segments])) > 10_000, 'pictures can differ');
+});
+
+test('a context lives as long as its picture, only where there are shapes, and the processor draws on when it is lost', async (t) => {
+  if (!await hasWebGl(t)) return;
+  const page = await openPage(t);
+  await page.tab.evaluate(() => localStorage.setItem('vramscope.renderer', 'webgl'));
+  await page.tab.addInitScript(() => {
+    window.contexts = new Set();
+    const get = HTMLCanvasElement.prototype.getContext;
+    HTMLCanvasElement.prototype.getContext = function (kind, ...options) {
+      const context = get.call(this, kind, ...options);
+      if (kind === 'webgl2') window.contexts.add(context);
+      return context;
+    };
+  });
+  await page.open();
+  await openSample(page);
+  const living = () => page.tab.evaluate(() => [...window.contexts].filter((context) => !context.isContextLost()).map(({ canvas }) => canvas.isConnected));
+  // The overview has one in every view.
+  for (const [name, wanted] of [['Segments', 2], ['Timeline', 2], ['What if', 1], ['Segments', 2], ['Flame', 1], ['Timeline', 2]]) {
+    await goTo(page, name);
+    await answered(page);
+    await until(`${wanted} contexts in ${name}`, living, (all) => all.length === wanted && all.every(Boolean));
+  }
+  const before = await picture(page);
+  await page.tab.evaluate(() => window.contexts.forEach((context) => context.getExtension('WEBGL_lose_context')?.loseContext()));
+  await until('the processor draws', () => page.tab.locator('canvas[data-renderer="cpu"]').count(), (count) => count === 2);
+  assert.equal(await differing(page, [before, await picture(page)]), 0, 'the same picture');
+});
+
+/** Shows the page on a screen with this many device pixels per CSS pixel, without another size of the window. */
+async function moveTo(page, ratio) {
+  const screen = await page.tab.context().newCDPSession(page.tab);
+  const { width, height } = page.tab.viewportSize();
+  await screen.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: ratio, mobile: false });
+}
+
+/** Runs in the page: returns by how many device pixels the canvases are larger than their places. */
+const excess = () =>
+  Promise.all(
+    [...document.querySelectorAll('canvas')].map(
+      (canvas) =>
+        new Promise((done) => {
+          const observer = new ResizeObserver(([{ devicePixelContentBoxSize: [place] }]) => {
+            observer.disconnect();
+            done([canvas.width - place.inlineSize, canvas.height - place.blockSize]);
+          });
+          observer.observe(canvas, { box: 'device-pixel-content-box' });
+        }),
+    ),
+  );
+
+test('on another screen each pixel of a picture is one of the screen, and can be pointed at', async (t) => {
+  const page = await openPage(t, { width: 1433, height: 877 });
+  await page.tab.addInitScript(() => window.addEventListener('resize', (event) => event.stopImmediatePropagation(), true));
+  await page.open();
+  await openSample(page);
+  for (const view of ['Timeline', 'Flame', 'Segments']) {
+    await goTo(page, view);
+    for (const ratio of [1.25, 2, 1.5, 1]) {
+      await moveTo(page, ratio);
+      await until(`${view} is sharp at ${ratio}`, () => page.tab.evaluate(excess), (all) => all.length >= 2 && all.flat().every((by) => by === 0));
+    }
+  }
+  await goTo(page, 'Timeline');
+  await moveTo(page, 2);
+  await answered(page);
+  const { x, y, width, height } = await at(page, 'timeline-canvas').boundingBox();
+  const columns = [];
+  for (let half = 0; half < 8; half += 1) {
+    await page.tab.mouse.move(Math.floor(x + width / 2) + half / 2, y + height - 30);
+    const event = async () => /event ([\d,]+)/.exec(await tip(page))?.[1];
+    columns.push(await until(`another event at half a pixel more than ${columns.at(-1)}`, event, (event) => event && event !== columns.at(-1)));
+  }
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { address, addressSays, at, goTo, movesFrom, number, openSample, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, goTo, movesFrom, number, openSample, standsAt, status, text, until } from './workbench.mjs';
 
 /** Records a workload, and returns its file. */
 function record(t, name, ...args) {
@@ -134,4 +134,27 @@ test('a job that runs out of memory while it is watched has its verdict at once'
   assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
   await standsAt(page, await event(page));
   await page.screenshot('verdict-live');
+});
+
+test('nothing moves when the verdict comes, nor where there is none', async (t) => {
+  const whole = record(t, 'transformer', '--steps', '3');
+  for (const [width, height] of [[1440, 900], [1024, 700], [390, 844]]) {
+    const page = await openPage(t, { width, height });
+    await page.tab.addInitScript(() => {
+      window.places = new Set();
+      const look = () => {
+        const panes = document.querySelector('.panes')?.getBoundingClientRect();
+        if (panes) window.places.add(`${panes.top} to ${panes.bottom}`);
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    });
+    for (const open of [(page) => page.loadSample(), (page) => page.load(whole)]) {
+      await page.open();
+      await open(page);
+      await answered(page);
+      const places = await page.tab.evaluate(() => [...window.places]);
+      assert.equal(places.length, 1, `${width} by ${height}: ${places.join(', ')}`);
+    }
+  }
 });

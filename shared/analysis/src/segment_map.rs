@@ -5,7 +5,7 @@
 //! takes a row of its own in both.
 
 use super::segment_order::Placed;
-use query::{SegmentLayout, Window};
+use query::{SegmentLayout, SegmentsQuery, Window};
 use replay::ReservedRange;
 use trace::order::Within;
 
@@ -15,8 +15,6 @@ const SPACE: f64 = 2.0;
 const UNMAPPED: f64 = 12.0;
 /// The least visible width of a segment.
 const LEAST: f64 = 2.0;
-/// The largest magnification. Beyond it single-precision pixels become coarse.
-const MOST_ZOOM: f64 = 10_000.0;
 /// The largest width and height of a view: more than any screen has.
 const MOST_PIXELS: f64 = 65_536.0;
 
@@ -87,7 +85,7 @@ impl SegmentMap {
         };
         // If width or zoom is not a number, `max` returns the other operand.
         let row_width = (f64::from(width) - rows.left).max(1.0).within(1.0, MOST_PIXELS);
-        let zoom = f64::from(zoom.max(1.0)).within(1.0, MOST_ZOOM);
+        let zoom = f64::from(zoom.max(1.0)).within(1.0, SegmentsQuery::MOST_ZOOM.into());
         let mut map = Self {
             rows,
             row_width,
@@ -335,5 +333,15 @@ mod tests {
             }
         }
         assert_eq!(laid_out(SegmentLayout::ToScale, &[], (100.0, 100.0), 1.0).height(), 0.0);
+    }
+
+    #[test]
+    fn no_layout_is_magnified_more_than_a_view_can_be() {
+        for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
+            let height = |zoom| laid_out(layout, &[1 << 20, 1 << 30], (500.0, 100.0), zoom).height();
+            let most = SegmentsQuery::MOST_ZOOM;
+            assert!(height(most) > height(most / 2.0));
+            assert_eq!(height(most * 2.0), height(most));
+        }
     }
 }

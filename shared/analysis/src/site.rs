@@ -1,13 +1,10 @@
 //! Call sites: the line that represents a stack, and its colour.
 //!
-//! A stack has the same colour in every view and whenever a file is opened, and the largest sites do not share one.
-//! Each line prefers the colour that its text hashes to, and gets the next free one where that is used. The largest
-//! lines choose first; among those of about one size the order is that of their text, so that two runs of one program,
-//! in which no site has quite the same size, have the same colours.
+//! The colour follows from the line's text alone, so a line has one colour in every view, file, run and what-if. Two lines
+//! may share a colour for that: it would depend on the file which of them had to give way.
 //!
 //! Each line also has a rank, its place in the stacked timeline. The lines that hold their memory longest lie at the
-//! bottom. A rank never changes, so nothing moves while a session grows; later lines come on top. Neighbours in the
-//! stack get colours that are easy to tell apart, also for colour-blind people, as long as there are such colours.
+//! bottom. A rank never changes, so nothing moves while a session grows; later lines come on top.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -20,7 +17,6 @@ use query::Paint;
 use query::folding::{Overrides, short_location, short_name};
 use replay::index::Index;
 use trace::frames::{Frame, StackId, StackRecord, StrId, Symbols};
-use trace::order::SortFew;
 
 /// The label of an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
@@ -28,13 +24,6 @@ pub const NO_STACK: &str = "no stack recorded";
 pub const LOST_STACK: &str = "stack lost to damage";
 /// The placeholder of a name that was lost with a damaged part of the file.
 const LOST_NAME: &str = "name lost";
-
-/// The number of largest lines that share their colour with no other.
-const ALONE: usize = 16;
-
-/// Two lines are neighbours if they are adjacent among this many of the largest lines. Small lines between two large
-/// ones can't be seen.
-const STACKED: [usize; 3] = [60, 20, 8];
 
 /// The line and colour of every stack of a session. It covers all devices, and is never trimmed: stacks stay.
 #[derive(Debug, Default)]
@@ -45,17 +34,11 @@ pub struct Sites {
     best: BestFrames,
     /// The numbers of lines by their text.
     numbers: FxHashMap<String, u32>,
-    /// The colours that were assigned to a line of their own.
-    used: [bool; Paint::SLOTS as usize],
-    /// Of those, the ones that no other line shares.
-    alone: [bool; Paint::SLOTS as usize],
-    /// How many colours were assigned to a line of their own.
-    assigned: usize,
     /// How many lines have a rank.
     ranked: u32,
 }
 
-/// The input for the names and colours of call sites.
+/// The input for the names and ranks of call sites.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteInput<'a> {
     /// Strings, frames and stacks.
@@ -72,8 +55,6 @@ struct Line {
     paint: Paint,
     /// Its place in the stack of memory, counted from below; `None` until it has allocations.
     rank: Option<u32>,
-    /// Whether its colour was chosen by its size and stays.
-    is_settled: bool,
 }
 
 /// The memory use of a line over all devices.
@@ -81,17 +62,9 @@ struct Line {
 struct Use {
     area: f64,
     peak: f64,
-    /// The number of positions of the longest trace.
-    run: f64,
 }
 
 impl Use {
-    /// Returns how much of the timeline the line takes, in bytes. Both its largest size and the time held count: a
-    /// spike must not vanish in a long run.
-    fn weight(&self) -> f64 {
-        self.area / self.run.max(1.0) + self.peak
-    }
-
     /// Returns how long the line holds its memory, in positions: its area divided by its peak.
     fn held(&self) -> f64 {
         if self.peak > 0.0 { self.area / self.peak } else { 0.0 }
@@ -99,28 +72,11 @@ impl Use {
 }
 
 impl Index<SiteInput<'_>> for Sites {
-    /// Names the new stacks, and assigns colours to lines that have allocations and had none before. Assigned colours
-    /// stay; among the new lines the largest choose first.
+    /// Names the new stacks, and ranks the lines that have allocations and had none before.
     fn extend(&mut self, SiteInput { symbols, usages }: SiteInput<'_>) {
         self.name(symbols);
-        let used_by = self.uses(usages);
-        self.rank(&used_by);
-        let near = self.neighbours(&used_by);
-        let mut new: Vec<(u32, f64)> = (self.lines.iter().zip(&used_by).zip(0..))
-            .filter(|((line, uses), _)| uses.area > 0.0 && !line.is_settled)
-            .map(|((_, uses), number)| (number, uses.area))
-            .collect();
-        let label = |number: u32| self.lines.get(number as usize).map(|line| line.label.as_str());
-        let by_size = |(a, x): &(u32, f64), (b, y): &(u32, f64)| y.total_cmp(x).then_with(|| label(*a).cmp(&label(*b)));
-        new.sort_by(by_size);
-        // From here on lines of about one size count as equal.
-        for (rank, (_, area)) in new.iter_mut().enumerate() {
-            *area = -((rank / ALONE) as f64);
-        }
-        new.sort_by(by_size);
-        for (number, _) in new {
-            self.settle(number, near.get(&number).map_or(&[], Vec::as_slice));
-        }
+        let uses = self.uses(usages);
+        self.rank(&uses);
     }
 
     fn bytes(&self) -> usize {
@@ -145,8 +101,8 @@ impl Sites {
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let is_named = !matches!(symbols.recorded(stack), StackRecord::Nothing | StackRecord::Lost);
-                let paint = if is_named { Paint::slot(preferred_slot(text)) } else { Paint::OTHER };
-                lines.push(Line { label: text.clone(), first: stack, paint, rank: None, is_settled: false });
+                let paint = if is_named { paint(text) } else { Paint::OTHER };
+                lines.push(Line { label: text.clone(), first: stack, paint, rank: None });
                 next
             });
             line.push(number);
@@ -156,12 +112,10 @@ impl Sites {
     /// Returns the memory use of each line over all devices.
     fn uses(&self, usages: &[&Usage]) -> Vec<Use> {
         let mut uses = vec![Use::default(); self.lines.len()];
-        let run = usages.iter().map(|usage| usage.positions()).max().unwrap_or(0);
         for (stack, site) in usages.iter().flat_map(|usage| usage.iter()) {
             if let Some(sum) = self.line.get(stack.0 as usize).and_then(|&line| uses.get_mut(line as usize)) {
                 sum.area += site.area;
                 sum.peak += site.peak_bytes as f64;
-                sum.run = f64::from(run);
             }
         }
         uses
@@ -180,58 +134,6 @@ impl Sites {
                 line.rank = Some(self.ranked);
                 self.ranked += 1;
             }
-        }
-    }
-
-    /// Returns the lines that lie next to each line in the stack.
-    fn neighbours(&self, uses: &[Use]) -> FxHashMap<u32, Vec<u32>> {
-        let mut largest: Vec<(u32, u32, f64)> = (self.lines.iter().zip(uses).zip(0..))
-            .filter_map(|((line, uses), number)| Some((number, line.rank?, uses.weight())))
-            .collect();
-        largest.sort_few_by(|(i, _, a), (j, _, b)| b.total_cmp(a).then(i.cmp(j)));
-        let mut near: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for count in STACKED {
-            largest.truncate(count);
-            let mut stacked = largest.clone();
-            stacked.sort_few_by_key(|(_, rank, _)| *rank);
-            for pair in stacked.windows(2) {
-                if let [(below, ..), (above, ..)] = *pair {
-                    near.entry(below).or_default().push(above);
-                    near.entry(above).or_default().push(below);
-                }
-            }
-        }
-        near
-    }
-
-    /// Gives a line its colour: the first free one, from the preferred one on, that differs from those of its neighbours.
-    fn settle(&mut self, number: u32, near: &[u32]) {
-        let beside: Vec<Paint> = near
-            .iter()
-            .filter_map(|&near| self.lines.get(near as usize))
-            .filter(|line| line.is_settled)
-            .map(|line| line.paint)
-            .collect();
-        let Some(line) = self.lines.get_mut(number as usize) else { return };
-        line.is_settled = true;
-        if line.paint == Paint::OTHER {
-            return;
-        }
-        // Once all colours are used, further lines share those of the smaller ones.
-        let is_own = self.assigned < self.used.len();
-        let taken = if is_own { self.used } else { self.alone };
-        let differs = |slot: u16| !beside.iter().any(|other| other.is_near(Paint::slot(slot)));
-        let wanted = line.paint.0;
-        let Some(slot) = free_slot(wanted, |slot| !taken[usize::from(slot)] && differs(slot))
-            .or_else(|| free_slot(wanted, |slot| !taken[usize::from(slot)]))
-        else {
-            return;
-        };
-        line.paint = Paint::slot(slot);
-        if is_own {
-            self.used[usize::from(slot)] = true;
-            self.alone[usize::from(slot)] = self.assigned < ALONE;
-            self.assigned += 1;
         }
     }
 
@@ -270,11 +172,6 @@ impl Sites {
     }
 }
 
-/// Returns the first colour at or after the preferred one that is free.
-fn free_slot(wanted: u16, is_free: impl Fn(u16) -> bool) -> Option<u16> {
-    (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS).find(|&slot| is_free(slot))
-}
-
 /// Returns the line that represents a stack.
 pub fn label(symbols: &Symbols, best: &BestFrames, stack: StackId) -> String {
     match symbols.recorded(stack) {
@@ -300,12 +197,12 @@ pub fn name_of(symbols: &Symbols, id: StrId) -> Cow<'_, str> {
     if symbols.is_lost_string(id) { LOST_NAME.into() } else { symbols.text(id) }
 }
 
-/// Returns the colour that a line prefers. It depends on the text alone, since a number depends on the file's order.
-fn preferred_slot(text: &str) -> u16 {
+/// Returns the colour of a line. It depends on the text alone, since a number depends on the file's order.
+fn paint(text: &str) -> Paint {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
     // The high bits are the well mixed ones.
-    (hasher.finish() >> 32) as u16 % Paint::SLOTS
+    Paint::hashed((hasher.finish() >> 32) as u16)
 }
 
 #[cfg(test)]
@@ -357,45 +254,35 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_sites_have_colors_of_their_own() {
+    fn a_line_has_one_color_whatever_else_a_file_has() {
         let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
-        let (labels, first) = sites((0..40).map(name));
-        assert_eq!(labels.len(), 41);
-        assert_eq!(first.paint(StackId(0)), Paint::OTHER);
-        let mut paints: Vec<u16> = (1..=Paint::SLOTS.into()).map(|i| first.paint(StackId(i)).0).collect();
-        paints.sort_unstable();
-        assert_eq!(paints, (0..Paint::SLOTS).collect::<Vec<_>>());
-        // The small ones share a colour, but not with the largest.
-        for i in 33..=40 {
-            assert!((1..=ALONE as u32).all(|large| first.paint(StackId(large)) != first.paint(StackId(i))));
-        }
-        let (_, again) = sites((0..40).map(name));
-        assert!((0..=40).all(|i| first.paint(StackId(i)) == again.paint(StackId(i))));
-    }
-
-    #[test]
-    fn two_runs_of_a_program_have_equal_colors() {
-        let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
-        let (first, one) = sites((0..ALONE).map(name));
-        let (second, other) = sites((0..ALONE).rev().map(name));
-        for (label, stack) in first.iter().zip(0..) {
-            let same = second.iter().position(|other| other == label).unwrap();
-            assert_eq!(one.paint(StackId(stack)), other.paint(StackId(same as u32)), "{label}");
-        }
-    }
-
-    #[test]
-    fn neighbours_in_the_stack_have_colors_that_differ() {
-        for round in 0..20 {
-            let (_, sites) = sites((0..ALONE).map(|i| format!("layer{i}@/m/{round}.py:{i}")));
-            let mut stacked: Vec<(u32, Paint)> =
-                (1..=ALONE as u32).map(StackId).map(|stack| (sites.rank_of(stack), sites.paint(stack))).collect();
-            stacked.sort_by_key(|(rank, _)| *rank);
-            assert!(stacked.iter().zip(0..).all(|((rank, _), place)| *rank == place), "{stacked:?}");
-            for pair in stacked.windows(2) {
-                assert!(!pair[0].1.is_near(pair[1].1), "{round}: {stacked:?}");
+        let (labels, all) = sites((0..80).map(name));
+        assert_eq!((labels.len(), all.paint(StackId(0))), (81, Paint::OTHER));
+        let ways: [&dyn Fn(usize) -> Option<String>; 4] =
+            [&|i| Some(name(79 - i)), &|i| (i % 2 == 0).then(|| name(i)), &|i| (i >= 70).then(|| name(i)), &|i| {
+                (i == 33).then(|| name(i))
+            }];
+        for (way, names) in ways.iter().enumerate() {
+            let (others, other) = sites((0..80).filter_map(names));
+            for (label, stack) in others.iter().zip(0..) {
+                let same = labels.iter().position(|known| known == label).unwrap();
+                assert_eq!(other.paint(StackId(stack)), all.paint(StackId(same as u32)), "{way}: {label}");
             }
         }
+    }
+
+    #[test]
+    fn lines_use_all_colors_and_those_of_one_color_are_told_apart() {
+        let (labels, sites) = sites((0..240).map(|i| format!("layer{}@/m/model.py:{i}", i % 7)));
+        let paints = || (1..labels.len() as u32).map(|stack| sites.paint(StackId(stack)));
+        let mut uses = [0; Paint::SLOTS as usize];
+        paints().for_each(|paint| uses[usize::from(paint.base().0)] += 1);
+        assert!(uses.iter().all(|uses| (1..=20).contains(uses)), "{uses:?}");
+        let mut own: Vec<u16> = paints().map(|paint| paint.0).collect();
+        own.sort_unstable();
+        own.dedup();
+        assert!(own.len() >= 220, "{}", own.len());
+        assert!(paints().all(|paint| paint == paint.with(Paint::DIM).with(Paint::PRIVATE).unmarked()));
     }
 
     #[test]

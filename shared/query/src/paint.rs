@@ -58,18 +58,23 @@ impl Paint {
         Self(i % Self::SLOTS)
     }
 
+    /// Returns the code of what has a hash: one of [`Self::SLOTS`] distinct colours, and more of its bits, by which those of
+    /// one colour are told apart.
+    pub const fn hashed(hash: u16) -> Self {
+        Self((hash % Self::SLOTS) | ((hash >> 5) << 10))
+    }
+
     /// Returns step `i` of the ramp, from small to large.
     pub const fn ramp(i: u16) -> Self {
         Self(32 + if i < Self::RAMP { i } else { Self::RAMP - 1 })
     }
 
-    /// Returns whether the colours of two slots are hard to tell apart where they touch, for some people at least.
-    pub fn is_near(self, other: Self) -> bool {
-        let near = NEAR.get(usize::from(self.base().0)).copied().unwrap_or(0);
-        self.base() == other.base() || other.base().0 < Self::SLOTS && near >> other.base().0 & 1 == 1
+    /// Returns the code without [`Self::DIM`] and [`Self::PRIVATE`]: what it is of.
+    pub const fn unmarked(self) -> Self {
+        Self(self.0 & !(Self::DIM | Self::PRIVATE))
     }
 
-    /// Returns the code without its flags.
+    /// Returns the colour alone.
     pub const fn base(self) -> Self {
         Self(self.0 & 0xff)
     }
@@ -85,40 +90,3 @@ impl Paint {
         Self(self.0 | flag)
     }
 }
-
-/// For each slot, a bit for each other slot whose colour is near its own in one of the themes, or for colour-blind
-/// people. A test of the palette compares the colours.
-const NEAR: [u32; Paint::SLOTS as usize] = [
-    0x6004_8208,
-    0x9021_2400,
-    0x2492_c300,
-    0x4104_8201,
-    0x934c_2080,
-    0x0082_0000,
-    0x0924_1200,
-    0x9248_2010,
-    0x2410_4804,
-    0x4104_804d,
-    0x1001_2002,
-    0x2410_4100,
-    0x0920_0040,
-    0x9200_0492,
-    0x2410_0904,
-    0x6104_020d,
-    0x1000_0402,
-    0x2090_0024,
-    0x4100_8259,
-    0x8240_0090,
-    0x2402_4904,
-    0x9900_1042,
-    0x8208_0090,
-    0x0002_0024,
-    0x8024_9258,
-    0x8048_2090,
-    0x2010_4904,
-    0x0020_1040,
-    0x8021_2492,
-    0x0412_c905,
-    0x0004_8209,
-    0x1368_2092,
-];

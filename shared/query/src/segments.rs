@@ -24,7 +24,7 @@ pub struct SegmentsQuery {
     pub height: f32,
     /// The visible rows of pixels, `[start, end)`, from the top of the whole layout.
     pub visible: Window,
-    /// The magnification; at 1 the layout fits.
+    /// The magnification, up to [`Self::MOST_ZOOM`]; at 1 the layout fits.
     pub zoom: f32,
     /// Colours of active blocks.
     pub color_by: ColorBy,
@@ -34,6 +34,11 @@ pub struct SegmentsQuery {
     pub highlight: Option<String>,
     /// The number of a stack. The blocks of other lines are painted faint.
     pub line: Option<u32>,
+}
+
+impl SegmentsQuery {
+    /// The largest magnification. Beyond it single-precision pixels become coarse.
+    pub const MOST_ZOOM: f32 = 4096.0;
 }
 
 impl Question for SegmentsQuery {

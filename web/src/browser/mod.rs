@@ -2,13 +2,15 @@
 //! Imports nothing else of the page.
 
 mod narrow;
+mod place;
 mod size;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 pub use narrow::{is_narrow, use_narrow};
-pub use size::use_size;
+pub use place::place;
+pub use size::{Size, use_size};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AddEventListenerOptions, Document, Element, Event, EventTarget, HtmlElement, Window};

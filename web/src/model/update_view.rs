@@ -1,13 +1,13 @@
 //! Updates of the view of the current file: window, cursor, selection, range, filters, and what each tab shows.
 
 use query::link::Setting;
-use query::{Axis, EventColumn, FlameBox, Transform, Window};
+use query::{Axis, EventColumn, FlameBox, SegmentsQuery, Transform, Window};
 use trace::limits::{FLAME_TRANSFORMS, LINK_PINS};
 use trace::order::Within;
 
 use crate::model::action::Action;
 use crate::model::state::Model;
-use crate::model::view::{FIRST_CURVES, MOST_SEGMENT_ZOOM, Pin, Selection, Tab, View, clamp};
+use crate::model::view::{FIRST_CURVES, Pin, Selection, Tab, View, clamp};
 
 /// Maximum number of filters.
 const CHIPS: usize = 64;
@@ -120,7 +120,9 @@ pub(super) fn update(model: &mut Model, action: Action) {
         },
         Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
         Action::ToggleCurves => view.curves.clear(),
-        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, MOST_SEGMENT_ZOOM),
+        Action::SetSegmentZoom(zoom) if zoom.is_finite() => {
+            view.segment_zoom = zoom.within(1.0, SegmentsQuery::MOST_ZOOM)
+        }
         Action::SetFlameZoom(zoom) => {
             view.flame_box.clone_from(&zoom);
             view.flame_zoom = zoom;

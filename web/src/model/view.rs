@@ -2,14 +2,14 @@
 
 use query::link::Link;
 pub use query::link::{Listing, Pin, Selection, Setting, Settings, Side, Split, Tab};
-use query::{Axis, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, Summary, Transform, Window};
+use query::{
+    Axis, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, SegmentsQuery, Summary, Transform,
+    Window,
+};
 use trace::order::{SortFew, Within};
 
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
-
-/// The largest magnification of the segment map.
-pub const MOST_SEGMENT_ZOOM: f32 = 4096.0;
 
 /// The view of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -300,7 +300,7 @@ impl View {
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
         view.curves.clone_from(&link.curves);
-        view.segment_zoom = link.segment_zoom.unwrap_or(1.0).within(1.0, MOST_SEGMENT_ZOOM);
+        view.segment_zoom = link.segment_zoom.unwrap_or(1.0).within(1.0, SegmentsQuery::MOST_ZOOM);
         view.flame_zoom.clone_from(&link.flame_zoom);
         view.flame_box.clone_from(&link.flame_zoom);
         view.event_actions.clone_from(&link.actions);

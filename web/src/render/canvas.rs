@@ -7,7 +7,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use trace::order::Within;
 
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
@@ -17,34 +16,8 @@ use yew::prelude::*;
 use super::canvas_surface::CanvasSurface;
 use super::painter::{Backend, Painter};
 use super::surface::Surface;
-use crate::browser::use_size;
-use crate::browser::{Listener, window};
-
-/// More device pixels per CSS pixel cost time without a visible benefit.
-const HIGHEST_RATIO: f64 = 2.0;
-
-/// The size of a picture.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Size {
-    /// In CSS pixels.
-    pub width: f64,
-    /// In CSS pixels.
-    pub height: f64,
-    /// Device pixels per CSS pixel.
-    pub ratio: f64,
-}
-
-impl Size {
-    /// Returns width and height in device pixels.
-    pub fn device(self) -> (u32, u32) {
-        ((self.width * self.ratio).round() as u32, (self.height * self.ratio).round() as u32)
-    }
-
-    /// Returns whether the area is empty.
-    pub fn is_empty(self) -> bool {
-        self.device().0 == 0 || self.device().1 == 0
-    }
-}
+pub use crate::browser::Size;
+use crate::browser::{Listener, use_size, window};
 
 /// Something that can be drawn.
 pub trait Picture: 'static {
@@ -89,6 +62,8 @@ struct Tools {
     on: HtmlCanvasElement,
     painter: Box<dyn Painter>,
     surface: CanvasSurface,
+    /// Draws again when the browser takes the context away: the painter notices it then.
+    _lost: Listener,
 }
 
 /// A picture with its canvases. Clones share them.
@@ -130,10 +105,10 @@ impl<P: Picture> Canvas<P> {
     }
 
     /// Converts client coordinates of an event to CSS pixels from the top left corner.
-    pub fn point(&self, client: (i32, i32)) -> (f64, f64) {
+    pub fn point(&self, client: (f64, f64)) -> (f64, f64) {
         self.0.host.cast::<HtmlElement>().map_or((0.0, 0.0), |host| {
             let rect = host.get_bounding_client_rect();
-            (f64::from(client.0) - rect.left(), f64::from(client.1) - rect.top())
+            (client.0 - rect.left(), client.1 - rect.top())
         })
     }
 
@@ -211,7 +186,13 @@ impl<P: Picture> Canvas<P> {
             let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&lines, !has_lines)) else {
                 return false;
             };
-            *tools = Some(Tools { on: base, painter, surface });
+            let weak = Rc::downgrade(inner);
+            let lost = Listener::new(&base, "webglcontextlost", move |_| {
+                if let Some(inner) = weak.upgrade() {
+                    Self(inner).request();
+                }
+            });
+            *tools = Some(Tools { on: base, painter, surface, _lost: lost });
         }
         let Some(tools) = tools.as_mut() else { return true };
         let (width, height) = size.device();
@@ -240,9 +221,7 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
         }))
     });
     let canvas = canvas.as_ref().clone();
-    let ratio = use_device_ratio();
-    let (width, height) = use_size(&canvas.0.host);
-    let size = Size { width, height, ratio };
+    let size = use_size(&canvas.0.host);
     if canvas.0.size.replace(size) != size {
         canvas.request();
     }
@@ -254,17 +233,4 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
         use_effect_with(canvas.0.backend.get().name(), move |_| canvas.request());
     }
     canvas
-}
-
-/// Returns the device pixels per CSS pixel, updated when the page is zoomed or moved to another screen.
-#[hook]
-fn use_device_ratio() -> f64 {
-    let read = || window().device_pixel_ratio().within(1.0, HIGHEST_RATIO);
-    let ratio = use_state_eq(read);
-    let set = ratio.setter();
-    use_effect_with((), move |()| {
-        let listener = Listener::new(&window(), "resize", move |_| set.set(read()));
-        move || drop(listener)
-    });
-    *ratio
 }

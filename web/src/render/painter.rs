@@ -8,7 +8,7 @@ use web_sys::{HtmlCanvasElement, WebGl2RenderingContext};
 
 use super::color::Rgb;
 use super::cpu::CpuPainter;
-use super::webgl::WebGlPainter;
+use super::webgl::{WebGlPainter, release};
 
 /// Draws shapes on a canvas. Shapes are uploaded once; a pan or a zoom only changes the transform.
 pub trait Painter {
@@ -77,11 +77,11 @@ impl Backend {
         PREFERRED.with(|preferred| *preferred)
     }
 
-    /// Creates a painter for a canvas that has none; `None` if the canvas refuses.
+    /// Creates a painter for a canvas that has none; `None` if the canvas refuses. WebGL needs the canvas with the first shapes.
     pub fn painter(self, canvas: &HtmlCanvasElement) -> Option<Box<dyn Painter>> {
         match self {
             Self::Cpu => Some(Box::new(CpuPainter::new(canvas)?)),
-            Self::WebGl => Some(Box::new(WebGlPainter::new(canvas)?)),
+            Self::WebGl => Some(Box::new(WebGlPainter::new(canvas))),
         }
     }
 }
@@ -99,14 +99,7 @@ fn renderer_name() -> Option<String> {
     let has_name = gl.get_extension("WEBGL_debug_renderer_info").ok().flatten().is_some();
     let which = if has_name { UNMASKED_RENDERER } else { WebGl2RenderingContext::RENDERER };
     let name = gl.get_parameter(which).ok()?.as_string();
-    // Browsers limit the number of contexts per page: release this one.
-    if let Ok(Some(extension)) = gl.get_extension("WEBGL_lose_context") {
-        let lose = js_sys::Reflect::get(&extension, &"loseContext".into()).ok();
-        if let Some(lose) = lose.and_then(|lose| lose.dyn_into::<js_sys::Function>().ok()) {
-            // Optional: the context is garbage-collected in any case.
-            let _ = lose.call0(&extension);
-        }
-    }
+    release(&gl);
     name
 }
 

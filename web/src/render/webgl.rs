@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use js_sys::{Function, Reflect};
 use raster::{EDGE_ROOM, HATCH_PITCH, Pixels, STRIPE_PITCH, Shape, Transform};
 use wasm_bindgen::JsCast;
 use web_sys::{
@@ -14,18 +15,42 @@ use web_sys::{
 use super::color::Rgb;
 use super::painter::{Painted, Painter};
 
-/// Draws shapes with WebGL2.
+/// Draws shapes with WebGL2. Browsers keep few contexts per page, and take the oldest away for a new one: there is none
+/// before there are shapes, nor after the painter.
 pub struct WebGlPainter {
     canvas: HtmlCanvasElement,
+    context: Option<Context>,
+    /// Whether the canvas refused the context.
+    has_failed: bool,
+    revision: u64,
+    count: i32,
+    painted: Option<Painted>,
+}
+
+/// A canvas' context with what draws shapes on it.
+struct Context {
     gl: Gl,
     array: WebGlVertexArrayObject,
     vertices: WebGlBuffer,
     indices: WebGlBuffer,
     transform: WebGlUniformLocation,
     size: WebGlUniformLocation,
-    revision: u64,
-    count: i32,
-    painted: Option<Painted>,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        release(&self.gl);
+    }
+}
+
+/// Gives a context back at once; the garbage collector would only do so at some time.
+pub(super) fn release(gl: &Gl) {
+    let Ok(Some(extension)) = gl.get_extension("WEBGL_lose_context") else { return };
+    let lose = Reflect::get(&extension, &"loseContext".into()).ok();
+    if let Some(lose) = lose.and_then(|lose| lose.dyn_into::<Function>().ok()) {
+        // Fails for a context that is lost already.
+        let _ = lose.call0(&extension);
+    }
 }
 
 /// Four vertices per shape, each with the whole shape; the vertex number selects the corner.
@@ -79,21 +104,23 @@ void main() {
 
 impl WebGlPainter {
     /// Creates a painter on a canvas without a context of another kind.
-    pub fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
+    pub fn new(canvas: &HtmlCanvasElement) -> Self {
+        Self { canvas: canvas.clone(), context: None, has_failed: false, revision: 0, count: 0, painted: None }
+    }
+}
+
+impl Context {
+    fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
         let gl: Gl = canvas.get_context("webgl2").ok()??.dyn_into().ok()?;
         let program = program(&gl)?;
         gl.use_program(Some(&program));
         Some(Self {
-            canvas: canvas.clone(),
             array: gl.create_vertex_array()?,
             vertices: gl.create_buffer()?,
             indices: gl.create_buffer()?,
             transform: gl.get_uniform_location(&program, "transform")?,
             size: gl.get_uniform_location(&program, "size")?,
             gl,
-            revision: 0,
-            count: 0,
-            painted: None,
         })
     }
 }
@@ -111,14 +138,19 @@ impl Painter for WebGlPainter {
     }
 
     fn set_shapes(&mut self, shapes: &Rc<Vec<Shape>>, revision: u64) {
-        let gl = &self.gl;
+        self.revision = revision;
+        if self.context.is_none() && !shapes.is_empty() {
+            self.context = Context::new(&self.canvas);
+            self.has_failed = self.context.is_none();
+        }
+        let Some(Context { gl, array, vertices: into, indices: numbers, .. }) = &self.context else { return };
         let vertices: Vec<Shape> = shapes.iter().flat_map(|shape| [*shape; 4]).collect();
         let corners = |first: u32| [first, first + 1, first + 2, first + 2, first + 1, first + 3];
         let indices: Vec<u32> = (0..shapes.len() as u32).flat_map(|i| corners(4 * i)).collect();
-        gl.bind_vertex_array(Some(&self.array));
-        gl.bind_buffer(Gl::ARRAY_BUFFER, Some(&self.vertices));
+        gl.bind_vertex_array(Some(array));
+        gl.bind_buffer(Gl::ARRAY_BUFFER, Some(into));
         gl.buffer_data_with_u8_array(Gl::ARRAY_BUFFER, bytemuck::cast_slice(&vertices), Gl::STATIC_DRAW);
-        gl.bind_buffer(Gl::ELEMENT_ARRAY_BUFFER, Some(&self.indices));
+        gl.bind_buffer(Gl::ELEMENT_ARRAY_BUFFER, Some(numbers));
         gl.buffer_data_with_u8_array(Gl::ELEMENT_ARRAY_BUFFER, bytemuck::cast_slice(&indices), Gl::STATIC_DRAW);
         let stride = size_of::<Shape>() as i32;
         gl.vertex_attrib_pointer_with_i32(0, 4, Gl::FLOAT, false, stride, 0);
@@ -129,11 +161,12 @@ impl Painter for WebGlPainter {
             gl.enable_vertex_attrib_array(attribute);
         }
         self.count = indices.len() as i32;
-        self.revision = revision;
     }
 
     fn paint(&mut self, ground: Rgb, transform: Transform, clip: Pixels) -> bool {
-        let gl = &self.gl;
+        let Some(Context { gl, array, transform: place, size: extent, .. }) = &self.context else {
+            return !self.has_failed;
+        };
         if gl.is_context_lost() {
             return false;
         }
@@ -155,9 +188,9 @@ impl Painter for WebGlPainter {
         }
         gl.enable(Gl::SCISSOR_TEST);
         gl.scissor(clip.x0, height - clip.y1, clip.x1 - clip.x0, clip.y1 - clip.y0);
-        gl.uniform4f(Some(&self.transform), transform.x.0, transform.x.1, transform.y.0, transform.y.1);
-        gl.uniform2f(Some(&self.size), width as f32, height as f32);
-        gl.bind_vertex_array(Some(&self.array));
+        gl.uniform4f(Some(place), transform.x.0, transform.x.1, transform.y.0, transform.y.1);
+        gl.uniform2f(Some(extent), width as f32, height as f32);
+        gl.bind_vertex_array(Some(array));
         gl.draw_elements_with_i32(Gl::TRIANGLES, self.count, Gl::UNSIGNED_INT, 0);
         true
     }

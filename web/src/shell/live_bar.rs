@@ -8,12 +8,12 @@ use yew::prelude::*;
 
 use super::older::older_menu;
 use crate::hooks::ModelHandle;
-use crate::model::{Action, Live, Tab, count};
+use crate::model::{Action, Live, count};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, moment, span_text};
 use crate::widgets::icon::{Symbol, icon};
-use crate::worker::message::{Connection, Failed};
+use crate::worker::message::Connection;
 
 /// A job that sent nothing for this long has no lag, as there is nothing newer.
 const QUIET_US: i64 = 2_000_000;
@@ -52,8 +52,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     }
     parts.push(part("live-held", "live-held", &loaded_exactly(live, &summary), loaded(live, &summary)));
     html! {
-        <>
-            <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
+        <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">
                     { icon(symbol) }
                     // While paused and at the end, the sentence beside it has the word.
@@ -64,11 +63,6 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                 { older_menu(model) }
                 { buttons(model, live) }
             </section>
-            // Until the failure is diagnosed: then the verdict card has more.
-            if let Some(oom) = live.oom.as_ref().filter(|_| model.new_failure().is_none()) {
-                { oom_bar(model, oom) }
-            }
-        </>
     }
 }
 
@@ -210,26 +204,6 @@ fn button(
     word: &'static str,
 ) -> Html {
     html! { <button type="button" {class} {title} {onclick} data-testid={test_id}>{ shape }{ word }</button> }
-}
-
-/// Renders the notice of the out-of-memory event that stopped the following.
-fn oom_bar(model: &ModelHandle, oom: &Failed) -> Html {
-    let Some(summary) = model.summary() else { return Html::default() };
-    let Some(device) = summary.devices.get(oom.device as usize) else { return Html::default() };
-    let at = if model.view.device == oom.device && model.view.cursor == oom.position { "" } else { " (earlier)" };
-    let position = oom.position;
-    html! {
-        <section class="oom-bar" role="alert" aria-label="Out of memory" data-testid="live-oom">
-            { icon(Symbol::Flag) }
-            <strong>{ format!("Device {} ran out of memory{at}", device.device) }</strong>
-            <span>{ oom.why.clone() }</span>
-            <span class="live-buttons">
-                { button(("oom-show", "toolbar-button"), None, sends(model, Action::ShowPosition(position)), Html::default(), "Show what led to it") }
-                { button(("oom-findings", "toolbar-button"), None, sends(model, Action::SetTab(Tab::Findings)), Html::default(), "Findings") }
-                <button type="button" class="icon-button" aria-label="Dismiss" onclick={sends(model, Action::DismissOom)}>{ icon(Symbol::Cross) }</button>
-            </span>
-        </section>
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod start_page;
 mod tabs;
 mod title;
 mod token_form;
+mod verdict_room;
 mod workbench;
 
 pub use announcer::announcer;

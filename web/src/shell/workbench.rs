@@ -8,6 +8,7 @@ use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
+use super::verdict_room::verdict_room;
 use crate::browser::{self, after_next_frame};
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
@@ -72,6 +73,8 @@ pub fn Workbench() -> Html {
             });
         });
     }
+    // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
+    let has_card = !shows(Tab::Findings) && !shows(Tab::WhatIf);
     html! {
         <main ref={bench} class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
@@ -83,8 +86,8 @@ pub fn Workbench() -> Html {
             }
             { tabs(&model) }
             <FilterChips />
-            // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
-            if !shows(Tab::Findings) && !shows(Tab::WhatIf) {
+            { verdict_room(&model, has_card) }
+            if has_card {
                 <VerdictCard />
             }
             <div class="panes">

@@ -144,7 +144,12 @@ const GAPS: &str = "free gaps";
 const ACTIVE: &str = "active";
 
 const SUMS: [Sum; 5] = [
-    Sum { name: "requested", meaning: "bytes that the program asked for", of: |state| state.totals.requested },
+    // The memory of a freed block stays requested until it is free, though it is no longer allocated.
+    Sum {
+        name: "requested",
+        meaning: "bytes that the program asked for, in allocated blocks and in freed ones that wait for a stream",
+        of: |state| state.totals.requested,
+    },
     Sum { name: "allocated", meaning: "allocated blocks, including rounding", of: |state| state.totals.allocated },
     Sum {
         name: ACTIVE,
@@ -187,4 +192,22 @@ pub fn no_history(model: &Model) -> &'static str {
 fn clock(state: &StateAt) -> String {
     let since = format!("{} s from the start", seconds(state.time_us));
     if state.wall_us == 0 { since } else { format!("{since}, {}", wall_clock(state.wall_us)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::totals::Totals;
+
+    use super::*;
+
+    #[test]
+    fn a_sum_above_what_is_allocated_says_what_else_it_counts() {
+        // A block was freed and waits for a stream.
+        let totals = Totals { requested: 1000, active: 1024, reserved: 2048, cached: 1024, ..Totals::default() };
+        let state = StateAt { position: 1, time_us: 0.0, wall_us: 0, totals, event: None };
+        let counting: Vec<&str> =
+            SUMS.iter().filter(|sum| sum.meaning.contains("wait for a stream")).map(|sum| sum.name).collect();
+        let counted: Vec<&str> = SUMS[..3].iter().filter(|sum| (sum.of)(&state) > 0).map(|sum| sum.name).collect();
+        assert_eq!(counting, counted);
+    }
 }

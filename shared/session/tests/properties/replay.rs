@@ -1,9 +1,11 @@
 //! Compares the replay with a model that keeps the whole state after every event.
 
+use crate::common::{fixtures, import};
 use crate::support::{Op, Piece, Run, ops, run};
 use proptest::prelude::*;
 use replay::{Allocation, Change, Gap, Mismatches, Replay, ReservedRange, Space, SpaceVisitor};
-use trace::{BlockState, Loss};
+use trace::totals::Totals;
+use trace::{BlockState, Loss, Snapshot};
 
 fn replay(run: &mut Run) -> Replay {
     Replay::build(&run.trace, &mut run.tags, &run.settings)
@@ -253,4 +255,18 @@ fn falling_times_do_not_move_the_clock_back() {
     let at: Vec<i64> = (0..=5).map(|p| replay.time_at(&run.trace, p)).collect();
     assert_eq!(at, [0, 0, 0, 20, 20, 30]);
     assert_eq!([-1.0, 0.0, 19.0, 20.0, 29.5, 99.0].map(|t| replay.position_at_time(&run.trace, t)), [0, 2, 2, 4, 4, 5]);
+}
+
+#[test]
+fn no_more_is_requested_than_active_blocks_hold() {
+    for fixture in fixtures() {
+        let Snapshot { devices, mut tags, settings, .. } = import(&fixture.bytes).unwrap().snapshot;
+        for trace in &devices {
+            let replay = Replay::build(trace, &mut tags, &settings);
+            for position in (0..=replay.positions()).step_by(1 + trace.events.len() / 2000) {
+                let Totals { requested, active, .. } = replay.state_at(position).totals;
+                assert!(requested <= active, "{}: {requested} of {active} at {position}", fixture.name);
+            }
+        }
+    }
 }

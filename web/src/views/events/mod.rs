@@ -118,7 +118,7 @@ pub fn Events() -> Html {
     let is_sorting = matches!(page.as_deref(), Some(Answer::Events(page)) if page.order != order);
 
     let node = use_node_ref();
-    let (width, _) = use_size(&node);
+    let width = use_size(&node).width;
     let (columns, template) = fitting(&model.view.hidden_columns, width);
     {
         let node = node.clone();

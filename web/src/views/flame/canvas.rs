@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use query::{Answer, Flame, FlameBox, Paint};
-use trace::order::Within;
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
@@ -12,7 +11,7 @@ use yew::prelude::*;
 use super::label::label;
 use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
-use crate::browser::use_size;
+use crate::browser::{Size, place, use_size};
 use crate::hooks::{use_model, use_palette};
 use crate::model::Subject;
 use crate::render::palette::Palette;
@@ -52,14 +51,28 @@ pub struct FlameCanvasProps {
 pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let model = use_model();
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
-    let (width, height) = use_size(&scroller);
+    let size = use_size(&scroller);
+    let Size { width, height, .. } = size;
     let scrolled = use_state_eq(|| 0.0_f64);
-    let hover = use_state_eq(|| None::<(usize, f64, f64)>);
+    // Where the pointer is. What is there changes with the answer.
+    let pointer = use_state_eq(|| None::<(f64, f64)>);
     let palette = use_palette();
     let answer = props.answer.clone();
     let tree = props.tree.clone();
     let (depth, upwards, chosen) = (tree.depth(), props.upwards, props.chosen);
     let content = (depth as f64 * ROW).max(height);
+    let pick = {
+        let (answer, tree, scroll) = (answer.clone(), tree.clone(), *scrolled);
+        move |(x, y): (f64, f64)| {
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return None };
+            if width <= 0.0 || y < 0.0 {
+                return None;
+            }
+            let down = if upwards { content - (y + scroll) } else { y + scroll };
+            tree.pick(&flame.boxes, (down.max(0.0) / ROW) as usize, (x / width) as f32)
+        }
+    };
+    let hover = (*pointer).and_then(&pick);
 
     use_effect_with((width.to_bits(), props.on_width.clone()), move |(_, on_width)| {
         if width > 0.0 {
@@ -80,43 +93,29 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     }
     {
         let (canvas, answer, tree) = (canvas.clone(), answer.clone(), tree.clone());
-        let state = (
-            width.to_bits(),
-            height.to_bits(),
-            scrolled.to_bits(),
-            hover.map(|(i, ..)| i),
-            chosen,
-            props.marked.clone(),
-        );
+        let state = (size, scrolled.to_bits(), hover, chosen, props.marked.clone());
         let drawn = (answer.as_ref().map(|answer| Rc::as_ptr(answer).addr()), Rc::as_ptr(&palette).addr());
-        use_effect_with((state, drawn), move |((_, _, scroll, hover, chosen, marked), _)| {
+        use_effect_with((state, drawn), move |((size, scroll, hover, chosen, marked), _)| {
             let Some(Answer::Flame(flame)) = answer.as_deref() else { return };
             let Some(canvas) = canvas.cast::<HtmlCanvasElement>() else { return };
             let scroll = f64::from_bits(*scroll);
-            let view = View { width, height, scroll, content, upwards, hover: *hover, chosen: *chosen, marked };
+            let view = View { size: *size, scroll, content, upwards, hover: *hover, chosen: *chosen, marked };
             draw(&canvas, flame, &tree, &palette, &view);
         });
     }
 
-    let pick = {
-        let (canvas, answer, tree, scrolled) = (canvas.clone(), answer.clone(), tree.clone(), scrolled.clone());
-        move |(x, y): (i32, i32)| -> Option<(usize, f64, f64)> {
-            let Some(Answer::Flame(flame)) = answer.as_deref() else { return None };
+    let point = {
+        let canvas = canvas.clone();
+        move |(x, y): (f64, f64)| {
             let bounds = canvas.cast::<Element>()?.get_bounding_client_rect();
-            let (x, y) = (f64::from(x) - bounds.left(), f64::from(y) - bounds.top());
-            if width <= 0.0 || y < 0.0 {
-                return None;
-            }
-            let down = if upwards { content - (y + *scrolled) } else { y + *scrolled };
-            let found = tree.pick(&flame.boxes, (down.max(0.0) / ROW) as usize, (x / width) as f32)?;
-            Some((found, x, y))
+            Some((x - bounds.left(), y - bounds.top()))
         }
     };
     let find = {
-        let (pick, answer, tree) = (pick.clone(), answer.clone(), props.tree.clone());
+        let (point, pick, answer, tree) = (point.clone(), pick.clone(), answer.clone(), props.tree.clone());
         Rc::new(move |at: (i32, i32)| {
             let Some(Answer::Flame(flame)) = answer.as_deref() else { return None };
-            let (found, ..) = pick(at)?;
+            let found = pick(point((at.0.into(), at.1.into()))?)?;
             let FlameBox { name, location, bytes, stack, .. } = flame.boxes.get(found)?.clone();
             // Transforms apply to the callees, and the paths of callers don't lead to boxes among those.
             let path = if upwards { Vec::new() } else { tree.zoom_path(&flame.boxes, found) };
@@ -125,17 +124,17 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     };
     use_menu_target(&model, &canvas, find);
     let onpointermove = {
-        let (pick, hover) = (pick.clone(), hover.clone());
-        Callback::from(move |event: PointerEvent| hover.set(pick((event.client_x(), event.client_y()))))
+        let (point, pointer) = (point.clone(), pointer.clone());
+        Callback::from(move |event: PointerEvent| pointer.set(point(place(&event))))
     };
     let onpointerleave = {
-        let hover = hover.clone();
-        Callback::from(move |_| hover.set(None))
+        let pointer = pointer.clone();
+        Callback::from(move |_| pointer.set(None))
     };
     let onclick = {
-        let (pick, on_pick) = (pick.clone(), props.on_pick.clone());
+        let on_pick = props.on_pick.clone();
         Callback::from(move |event: MouseEvent| {
-            if let Some((found, ..)) = pick((event.client_x(), event.client_y())) {
+            if let Some(found) = point(place(&event)).and_then(&pick) {
                 on_pick.emit(found);
             }
         })
@@ -181,21 +180,21 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         })
     };
     let onscroll = {
-        let (scrolled, hover) = (scrolled, hover.clone());
+        let (scrolled, pointer) = (scrolled, pointer.clone());
         Callback::from(move |event: Event| {
             if let Some(element) = event.target_dyn_into::<Element>() {
                 scrolled.set(f64::from(element.scroll_top()));
-                hover.set(None);
+                pointer.set(None);
             }
         })
     };
 
-    let tip = hover.and_then(|(i, x, y)| match answer.as_deref() {
-        Some(Answer::Flame(flame)) => {
+    let tip = match (answer.as_deref(), hover, *pointer) {
+        (Some(Answer::Flame(flame)), Some(i), Some((x, y))) => {
             flame.boxes.get(i).cloned().map(|flame_box| (flame_box, flame.total, flame.query.differs, x, y))
         }
         _ => None,
-    });
+    };
     html! {
         <div class="flame-body">
             <div class="flame-scroll" ref={scroller} {onscroll} {onkeydown} tabindex="0" role="group"
@@ -214,8 +213,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
 }
 
 struct View<'a> {
-    width: f64,
-    height: f64,
+    size: Size,
     scroll: f64,
     /// Height of the whole graph.
     content: f64,
@@ -231,8 +229,8 @@ fn row_top(depth: f64, content: f64, upwards: bool) -> f64 {
 }
 
 fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palette, view: &View<'_>) {
-    let ratio = web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).within(1.0, 3.0);
-    let (pixel_width, pixel_height) = ((view.width * ratio).round() as u32, (view.height * ratio).round() as u32);
+    let Size { width: all, height, ratio } = view.size;
+    let (pixel_width, pixel_height) = view.size.device();
     if canvas.width() != pixel_width || canvas.height() != pixel_height {
         canvas.set_width(pixel_width);
         canvas.set_height(pixel_height);
@@ -241,13 +239,13 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
     let Some(context) = context else { return };
     // The matrix is finite, so this can't fail.
     let _ = context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
-    context.clear_rect(0.0, 0.0, view.width, view.height);
+    context.clear_rect(0.0, 0.0, all, height);
     context.set_font("11px system-ui, sans-serif");
     context.set_text_baseline("middle");
     let letter = context.measure_text("n").map_or(FONT_PX * 0.55, |metrics| metrics.width());
 
     let hovered = view.hover.and_then(|i| flame.boxes.get(i));
-    let (top, bottom) = (view.scroll, view.scroll + view.height);
+    let (top, bottom) = (view.scroll, view.scroll + height);
     let (top, bottom) = if view.upwards { (view.content - bottom, view.content - top) } else { (top, bottom) };
     let first = (top / ROW).floor().max(0.0) as usize;
     let last = (bottom / ROW).ceil().max(0.0) as usize;
@@ -257,8 +255,8 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
         let y = row_top(depth as f64, view.content, view.upwards) - view.scroll;
         let marked = view.marked.get(depth).filter(|_| depth > 0).and_then(|i| flame.boxes.get(*i));
         for flame_box in tree.row(&flame.boxes, depth) {
-            let x0 = f64::from(flame_box.x0) * view.width;
-            let x1 = f64::from(flame_box.x1) * view.width;
+            let x0 = f64::from(flame_box.x0) * all;
+            let x1 = f64::from(flame_box.x1) * all;
             let is_root = depth == 0;
             let fill = match () {
                 () if is_root => palette.raised,

@@ -217,9 +217,7 @@ pub fn Flame() -> Html {
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { transforms::list(&model, &flame.names) }
                 { heading(flame, state.as_deref(), view.filter.is_empty() && !is_transformed) }
-                if !view.flame_zoom.is_empty() {
-                    { breadcrumbs(&model, flame, &tree) }
-                }
+                { breadcrumbs(&model, flame, &tree) }
             }
             { body }
             <p class="visually-hidden" aria-live="polite" data-testid="flame-chosen">
@@ -338,7 +336,8 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     }
 }
 
-/// Renders the zoomed path as links back out.
+/// Renders the zoomed path as links back out. Its row is there before the first zoom as well: the graph stays where it is under
+/// the pointer.
 fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
@@ -347,7 +346,7 @@ fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     };
     html! {
         <nav class="crumbs" aria-label="Zoom path">
-            <button type="button" class="crumb" onclick={out(0)} data-testid="flame-zoom-out">{ "All" }</button>
+            <button type="button" class="crumb" onclick={out(0)} aria-current={zoom.is_empty().then_some("true")} data-testid="flame-zoom-out">{ "All" }</button>
             { for zoom.iter().enumerate().map(|(i, frame)| {
                 let row = tree.row(&flame.boxes, i + 1);
                 let name = row.iter().find(|b| b.frame == *frame).map_or_else(|| "…".to_owned(), |b| b.name.clone());

@@ -46,7 +46,7 @@ impl Gestures for PointerHandler {
         self.canvas.host()
     }
 
-    fn point(&self, client: (i32, i32)) -> (f64, f64) {
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
         self.canvas.point(client)
     }
 

@@ -20,7 +20,7 @@ pub use self::outside::OutsideCurves;
 use self::brush::{Drag, Dragged, Fingers, Grip, grip};
 use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
-use crate::browser::Listener;
+use crate::browser::{Listener, place};
 use crate::hooks::{
     CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
     use_range,
@@ -139,7 +139,7 @@ impl PointerHandler {
     fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>().filter(|_| !is_on_button(event)) else { return };
         let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);
-        let at = self.canvas.point((mouse.client_x(), mouse.client_y())).0;
+        let at = self.canvas.point(place(mouse)).0;
         let plot = plot(self.canvas.size());
         let now = self.model.now();
         let x = Scale::new(now.extent(), plot.x, plot.right());

@@ -26,7 +26,7 @@ use self::tooltip::Tooltip;
 use self::walk::Toward;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use super::description::Description;
-use crate::browser::Listener;
+use crate::browser::{Listener, place};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
@@ -36,7 +36,6 @@ use crate::widgets::style::{pixels, set_style};
 
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
-const MOST_ZOOM: f32 = 256.0;
 /// The factor by which a double click magnifies.
 const CLOSER: f32 = 4.0;
 
@@ -170,7 +169,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     let by_class = model.view.settings.segments_by_class;
     let paint = |by_class: bool| sends(model, Action::Set(Setting::SegmentsByClass(by_class)));
     let zoom = model.view.segment_zoom;
-    let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).within(1.0, MOST_ZOOM)));
+    let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom(zoom * factor));
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
@@ -196,7 +195,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
             }
             <div class="choices" role="group" aria-label="Zoom">
                 <button type="button" class="choice" disabled={zoom <= 1.0} title="Zoom out (Ctrl+wheel)" aria-label="Zoom out" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
-                <button type="button" class="choice" title="Zoom in (Ctrl+wheel)" aria-label="Zoom in" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
+                <button type="button" class="choice" disabled={zoom >= SegmentsQuery::MOST_ZOOM} title="Zoom in (Ctrl+wheel)" aria-label="Zoom in" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
             </div>
             <span class="toolbar-note" data-testid="segments-note">{ map.map(note).unwrap_or_default() }</span>
         </div>
@@ -315,8 +314,8 @@ fn use_listeners(handler: &PointerHandler) {
     let handler = handler.clone();
     let find = {
         let handler = handler.clone();
-        Rc::new(move |client| {
-            let hover = handler.under(handler.canvas.point(client))?;
+        Rc::new(move |client: (i32, i32)| {
+            let hover = handler.under(handler.canvas.point((client.0.into(), client.1.into())))?;
             let cursor = handler.model.now().view.cursor;
             Some(match hover.allocation {
                 Some(id) => Subject::Selection(Selection::Allocation(id)),
@@ -340,7 +339,7 @@ fn use_listeners(handler: &PointerHandler) {
 impl PointerHandler {
     fn handle(&self, name: &str, event: &Event) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
-        let at = self.canvas.point((mouse.client_x(), mouse.client_y()));
+        let at = self.canvas.point(place(mouse));
         match name {
             "click" => {
                 let hover = self.under(at);
@@ -409,7 +408,7 @@ impl PointerHandler {
 
     fn zoom(&self, factor: f32, at: (f64, f64)) {
         let old = self.model.now().view.segment_zoom;
-        let new = (old * factor).within(1.0, MOST_ZOOM);
+        let new = (old * factor).within(1.0, SegmentsQuery::MOST_ZOOM);
         if let (true, Some(element)) = (new != old, self.scroller.cast::<HtmlElement>()) {
             let height = f64::from(element.scroll_height()).max(1.0);
             let share = (f64::from(element.scroll_top()) + at.1) / height;

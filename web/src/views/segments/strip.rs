@@ -49,7 +49,7 @@ pub fn Strip(props: &StripProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let (host, canvas, line) = (use_node_ref(), use_node_ref(), use_node_ref());
-    let (width, _) = use_size(&host);
+    let width = use_size(&host).width;
     let shown = model.view.window;
     let is_playing = use_state_eq(|| false);
     // The coordinate to move the cursor to; its position is looked up.

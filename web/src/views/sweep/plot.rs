@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::Touch;
 use super::layout::{Layout, stretches};
-use crate::browser::use_size;
+use crate::browser::{Size, use_size};
 use crate::model::Shared;
 
 /// Half the size of a mark.
@@ -35,7 +35,7 @@ pub(super) struct PlotProps {
 #[component]
 pub(super) fn Plot(props: &PlotProps) -> Html {
     let node = use_node_ref();
-    let (width, height) = use_size(&node);
+    let Size { width, height, .. } = use_size(&node);
     let mut parts = Vec::new();
     if width > 0.0 {
         let layout = Layout::new(&props.sweep, (width, height));

@@ -132,7 +132,10 @@ impl Thing {
 /// Returns the class of a paint, if the paint belongs to one class.
 pub fn class_of(timeline: &Timeline, paint: Paint) -> Option<&Class> {
     let is_own = paint.base() != Paint::OTHER;
-    timeline.classes.iter().find(|class| is_own && class.paint.base() == paint.base())
+    let mut found = timeline.classes.iter().filter(|class| is_own && class.paint.unmarked() == paint.unmarked());
+    let first = found.next()?;
+    // With a search each class occurs twice.
+    found.all(|other| other.stack == first.stack).then_some(first)
 }
 
 /// Returns the rectangles of a selection or a hovered thing, from left to right.
@@ -147,7 +150,7 @@ pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad
 pub enum Chosen {
     /// By what they stand for.
     Id(u32),
-    /// By their colour.
+    /// By their paint.
     Paint(Paint),
 }
 
@@ -162,8 +165,8 @@ impl Chosen {
                 class_of(stack).map(|(i, _)| Self::Id(i))
             }
             (Selection::Site(stack) | Selection::Line(stack), Detail::Allocations) => {
-                // The colour of an allocation identifies its call site, if the site has a colour of its own.
-                let own = class_of(stack).map(|(_, class)| class.paint.base());
+                // The paint of an allocation identifies its call site, if the site has a class of its own.
+                let own = class_of(stack).map(|(_, class)| class.paint.unmarked());
                 own.filter(|paint| *paint != Paint::OTHER).map(Self::Paint)
             }
             _ => None,
@@ -174,7 +177,7 @@ impl Chosen {
     pub fn has(self, id: u32, paint: Paint) -> bool {
         match self {
             Self::Id(own) => own == id,
-            Self::Paint(own) => own == paint.base(),
+            Self::Paint(own) => own == paint.unmarked(),
         }
     }
 }
@@ -259,6 +262,32 @@ mod tests {
         let chosen = pieces(&timeline, |quad| line.has(quad.id, quad.paint));
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].x, (1.0, 3.0));
+    }
+
+    #[test]
+    fn lines_of_one_color_are_told_apart() {
+        let (low, high) = (Paint::hashed(3), Paint::hashed(3 + 32));
+        assert_eq!(low.base(), high.base());
+        let cases = [
+            ([low, high], low, Some(5)),
+            ([low, high], high.with(Paint::DIM), Some(9)),
+            ([low, high], Paint::slot(4), None),
+            // Nothing tells which of the two it is.
+            ([low, low], low, None),
+        ];
+        for (paints, sum, want) in cases {
+            let mut timeline = answer();
+            for (class, (paint, stack)) in timeline.classes.iter_mut().zip(paints.into_iter().zip([5, 9])) {
+                (class.paint, class.stack) = (paint, Some(stack));
+            }
+            let want = want.map_or(Selection::None, Selection::Line);
+            assert_eq!(Thing::Sum(sum).selection(&timeline), want, "{paints:?} {sum:?}");
+        }
+        let mut timeline = answer();
+        timeline.detail = Detail::Allocations;
+        (timeline.classes[0].paint, timeline.classes[1].paint) = (low, high);
+        let chosen = Chosen::of(&timeline, Selection::Line(9)).unwrap();
+        assert_eq!([low, high, high.with(Paint::PRIVATE)].map(|paint| chosen.has(1, paint)), [false, true, true]);
     }
 
     #[test]

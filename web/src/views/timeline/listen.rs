@@ -8,7 +8,7 @@ use web_sys::{Element, Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent}
 use yew::prelude::*;
 
 use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
-use crate::browser::Listener;
+use crate::browser::{Listener, place};
 use crate::hooks::ModelHandle;
 use crate::model::Subject;
 use crate::views::menu_target::use_menu_target;
@@ -24,7 +24,7 @@ pub trait Gestures {
     /// Returns the element around the picture.
     fn host(&self) -> NodeRef;
     /// Converts client coordinates to CSS pixels of the picture.
-    fn point(&self, client: (i32, i32)) -> (f64, f64);
+    fn point(&self, client: (f64, f64)) -> (f64, f64);
     /// Handles a press of the main button that begins no gesture. Returns whether it was one.
     fn press(&self, _at: (f64, f64), _is_shift: bool, _plot_area: PlotArea) -> bool {
         false
@@ -64,7 +64,8 @@ pub fn use_gestures(model: &ModelHandle, picture: Rc<dyn Gestures>, plot_area: P
     *now.borrow_mut() = plot_area;
     {
         let find = Rc::clone(&picture);
-        let find = Rc::new(move |client| find.subject(find.point(client), plot_area));
+        let find =
+            Rc::new(move |client: (i32, i32)| find.subject(find.point((client.0.into(), client.1.into())), plot_area));
         use_menu_target(model, &picture.host(), find);
     }
     use_effect_with((), move |()| {
@@ -99,7 +100,7 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
     if is_on_button(event) {
         return;
     }
-    let at = picture.point((mouse.client_x(), mouse.client_y()));
+    let at = picture.point(place(mouse));
     let id = event.dyn_ref::<PointerEvent>().map_or(0, PointerEvent::pointer_id);
     let gesture = picture.gesture();
     match name {

@@ -149,7 +149,7 @@ impl Gestures for PointerHandler {
         self.canvas.host()
     }
 
-    fn point(&self, client: (i32, i32)) -> (f64, f64) {
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
         self.canvas.point(client)
     }
 
@@ -226,7 +226,9 @@ impl Gestures for PointerHandler {
         let band = |paint: Option<Paint>, id: u32| {
             self.canvas.read(|picture| {
                 let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
-                band_at(timeline, x, |quad| paint.map_or(quad.id == id, |paint| quad.paint.base() == paint.base()))
+                band_at(timeline, x, |quad| {
+                    paint.map_or(quad.id == id, |paint| quad.paint.unmarked() == paint.unmarked())
+                })
             })
         };
         let found = match hover.map(|hover| hover.thing) {

@@ -63,7 +63,7 @@ impl VirtualList {
 #[hook]
 pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> VirtualList {
     let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
-    let (_, viewport) = use_size(&scroller);
+    let viewport = use_size(&scroller).height;
     let row = if use_narrow() { Geometry::TALL_ROW } else { Geometry::ROW };
     let geometry = Geometry { rows, row, viewport };
     let wanted = use_state_eq(|| 0.0);

@@ -50,10 +50,9 @@ fn ask_some(live: &mut LiveSession, device: usize, turn: usize) {
     queries.iter().skip(turn % 23).step_by(23).for_each(|query| drop(live.answer(device, query)));
 }
 
-/// Formats an answer without the parts that depend on when they were first asked for: colours, and which call sites have a
-/// class of their own.
+/// Formats an answer without what depends on when it was first asked for: which call sites have a class of their own.
 pub(crate) fn settled(answer: Answer) -> String {
-    let text = match answer {
+    match answer {
         Answer::Timeline(Timeline { query, top, position, active, reserved, allocations, classes, quads, .. }) => {
             let by_site = query.color_by == ColorBy::Site;
             let shapes = (!by_site).then_some((classes, quads));
@@ -66,15 +65,7 @@ pub(crate) fn settled(answer: Answer) -> String {
         // A file has the state after its last event, with the sizes of all blocks.
         Answer::Allocation(detail) => format!("{:?}", AllocationDetail { size_is_exact: false, ..*detail }),
         other => format!("{other:?}"),
-    };
-    let mut out = String::new();
-    let mut rest = &text[..];
-    while let Some(at) = rest.find("Paint(").into_iter().chain(rest.find("paint: Packed(")).min() {
-        let end = rest[at..].find(')').unwrap() + at;
-        out.push_str(&rest[..at]);
-        rest = &rest[end..];
     }
-    out + rest
 }
 
 /// Returns how the answers of two sessions about a device differ, over the examples of all questions.
