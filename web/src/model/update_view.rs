@@ -121,7 +121,7 @@ pub(super) fn update(model: &mut Model, action: Action) {
         Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
         Action::ToggleCurves => view.curves.clear(),
         Action::SetSegmentZoom(zoom) if zoom.is_finite() => {
-            view.segment_zoom = zoom.within(1.0, SegmentsQuery::MOST_ZOOM)
+            view.segment_zoom = zoom.within(1.0, SegmentsQuery::MOST_ZOOM);
         }
         Action::SetFlameZoom(zoom) => {
             view.flame_box.clone_from(&zoom);

@@ -259,7 +259,7 @@ mod tests {
             ),
         ];
         let open = status(SessionState::Live, Connection::Open);
-        let failed = Failed { device: 0, position: 3, why: String::new() };
+        let failed = crate::worker::message::Failed { device: 0, position: 3, why: String::new() };
         for (oom, sentence) in [
             (Some(failed), "The view stopped where memory ran out; the job continues"),
             (None, "The view stopped at an earlier moment; the job continues"),
