@@ -1,13 +1,10 @@
 //! A watched session: its status, and how the view follows its newest events. Pure arithmetic over windows and
 //! positions; the worker handles the wire.
 
-use std::mem::{Discriminant, discriminant};
-
 use query::{Axis, DeviceSummary, Summary, Window};
 use trace::units::{Count, counted};
 use wire::SessionState;
 
-use super::state::{FileKey, Model, Phase};
 use super::view::{Selection, View, clamp, extent};
 use crate::worker::message::{Connection, Failed, LiveStatus, MovedSelection, Trim, Update};
 
@@ -120,16 +117,6 @@ impl Live {
     pub fn is_news(&self, grown: &Update) -> bool {
         self.has_caught_up && grown.oom.is_some() && self.is_following
     }
-}
-
-/// Returns whether the page shows anything of what a session's worker told. While another file is shown, that is what menus
-/// say of the session.
-pub fn is_noticed(before: &Model, after: &Model, session: FileKey) -> bool {
-    fn said(model: &Model, session: FileKey) -> Option<(&str, Discriminant<Phase>, Option<SessionState>)> {
-        let file = model.entry(session)?;
-        Some((&file.name, discriminant(&file.phase), file.live.as_ref().map(|live| live.status.state)))
-    }
-    after.current == Some(session) || said(before, session) != said(after, session) || before.link != after.link
 }
 
 /// Returns the number of events of all devices.
