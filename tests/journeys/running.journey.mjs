@@ -177,3 +177,19 @@ test('a page that waits for a job says so, and shows it once it is there', async
   startJobIn(t, { ...process.env, VRAMSCOPE_JOB: 'train.py-none' }, server.url, 'transformer', '--steps', '3', '--name', 'late');
   await until('it appears', () => page.tab.title(), (title) => title.startsWith('late'));
 });
+
+test('nothing moves beside a picture that follows a job', async (t) => {
+  const server = await startServer(t);
+  startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000');
+  const page = await openPage(t);
+  await openRunning(page);
+  const rows = () => at(page, 'legend-row').count();
+  const below = () => page.tab.getByRole('heading', { name: 'At the cursor' }).evaluate((heading) => heading.getBoundingClientRect().top);
+  const [first, place] = [await rows(), await until('the totals are there', () => below().catch(() => 0))];
+  const seen = new Set([first]);
+  // The rows are those of the newest event: of two positions one has others.
+  await until('there are more rows, and fewer', async () => {
+    assert.equal(await below(), place);
+    return seen.add(await rows()).size;
+  }, (different) => different >= 3);
+});

@@ -124,18 +124,6 @@ test('a trace without a failure has a verdict, and no card', async (t) => {
   assert.equal(await at(page, 'verdict').count(), 0);
 });
 
-test('a job that runs out of memory while it is watched has its verdict at once', async (t) => {
-  const server = await startServer(t);
-  const page = await openPage(t);
-  startJob(t, server.url, 'leak', '--rate', '30000');
-  await at(page, 'session-open').first().click();
-  await page.reach('ready');
-  await at(page, 'verdict').waitFor({ timeout: 60_000 });
-  assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
-  await standsAt(page, await event(page));
-  await page.screenshot('verdict-live');
-});
-
 test('nothing moves when the verdict comes, nor where there is none', async (t) => {
   const whole = record(t, 'transformer', '--steps', '3');
   for (const [width, height] of [[1440, 900], [1024, 700], [390, 844]]) {
@@ -157,4 +145,16 @@ test('nothing moves when the verdict comes, nor where there is none', async (t) 
       assert.equal(places.length, 1, `${width} by ${height}: ${places.join(', ')}`);
     }
   }
+});
+
+test('a job that runs out of memory while it is watched has its verdict at once', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  startJob(t, server.url, 'leak', '--rate', '30000');
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await at(page, 'verdict').waitFor({ timeout: 60_000 });
+  assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
+  await standsAt(page, await event(page));
+  await page.screenshot('verdict-live');
 });

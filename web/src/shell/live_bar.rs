@@ -31,14 +31,12 @@ pub fn live_bar(model: &ModelHandle) -> Html {
         let words = if waiting > 0 { format!("more than {newer}") } else { newer };
         parts.push(part("live-since", "live-since", "", words));
     }
-    if status.state == SessionState::Live
-        && !live.is_paused
-        && status.connection == Connection::Open
-        && status.is_caught_up
-        && status.quiet_us <= QUIET_US
-    {
-        let rate = Count(status.events_per_second.round() as u64).to_string();
-        parts.push(part("live-rate", "live-rate", "", format!("{rate} events/s")));
+    if status.state == SessionState::Live && !live.is_paused {
+        let is_sending = status.connection == Connection::Open && status.is_caught_up && status.quiet_us <= QUIET_US;
+        let rate = Count(status.events_per_second.round() as u64);
+        // Its place is kept while there is none.
+        let words = if is_sending { format!("{rate} events/s") } else { String::new() };
+        parts.push(part("live-rate", "live-rate", "", words));
     }
     if status.lost > 0 {
         parts.push(part("live-lost", "live-lost", LOST, format!("{} lost", counted(status.lost, "event"))));

@@ -8,6 +8,9 @@ use crate::model::{Action, Tab};
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
 
+/// A letter of a headline that is not known yet.
+const BLANK: &str = "\u{a0} ";
+
 /// Renders the place; nothing where no card is expected. With `has_card`, the page has a place for cards.
 pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
     let oom = model.live().and_then(|live| live.oom.as_ref()).filter(|_| model.new_failure().is_none());
@@ -20,7 +23,9 @@ pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
         return html! {
             <div {class} aria-hidden="true">
                 <div class="verdict-head">
-                    <h2>{ "\u{a0}" }</h2>
+                    // A headline of usual length, which takes two lines on a phone.
+                    <h2>{ [BLANK; 40].concat() }</h2>
+                    <span class="verdict-place">{ "\u{a0}" }</span>
                     <span class="verdict-acts"><span class="toolbar-button verdict-fold" /><span class="icon-button" /></span>
                 </div>
                 <div class="verdict-brief"><p class="verdict-line"><span class="link" /></p></div>
