@@ -106,8 +106,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
     let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
-    let (position, is_partial) = (Some(position), is_partial(case));
-    Verdict { cause, headline, sentence, line, stack, position, is_partial, is_growing: false, remedies }
+    let position = Some(position);
+    Verdict { cause, headline, sentence, line, stack, position, remedies, ..Verdict::default() }
 }
 
 /// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, a later
@@ -399,11 +399,6 @@ fn whole_segments(state: &AllocatorState) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns whether a part of what happened is missing from a trace.
-fn is_partial(case: &Case<'_>) -> bool {
-    !has_history(case) || !case.trace.losses.is_empty() || case.integrity != Integrity::default()
-}
-
 /// Returns whether there is a history. One event is what recording leaves that keeps the newest one only.
 fn has_history(case: &Case<'_>) -> bool {
     case.trace.events.len() > 1
@@ -423,13 +418,13 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let held = lines(case, case.replay, peak).into_iter().next();
     let rise = Rise::until(case, case.replay.positions());
     let retries = retries::count(case.trace);
-    let (has_history, is_partial) = (has_history(case), is_partial(case));
+    let has_history = has_history(case);
     let used = format!("{} allocated at the peak, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
     let (headline, start) = if !has_history && case.integrity.is_cut {
         let headline = "Cut off before the first event".to_owned();
         let start = "The file ends before its first event, so whether a request failed is not known".to_owned();
         if totals == Totals::default() {
-            return Verdict { headline, sentence: start + ".", is_partial, ..Verdict::default() };
+            return Verdict { headline, sentence: start + ".", ..Verdict::default() };
         }
         (headline, start)
     } else if !has_history {
@@ -447,9 +442,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         )
     } else if case.usage.peak_bytes == 0 && totals.reserved == 0 {
         let headline = "No request failed, and the trace holds no memory".to_owned();
-        return Verdict { sentence: format!("{headline}."), headline, is_partial, ..Verdict::default() };
+        return Verdict { sentence: format!("{headline}."), headline, ..Verdict::default() };
     } else {
-        let is_whole = !is_partial && case.replay.state_at(0).totals.reserved == 0;
+        let is_whole = case.trace.losses.is_empty()
+            && case.integrity == Integrity::default()
+            && case.replay.state_at(0).totals.reserved == 0;
         let start = if is_whole { "No request failed" } else { "No recorded request failed" };
         (format!("{start}: {used}"), start.to_owned())
     };
@@ -483,5 +480,5 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let remedies = remedies::before_failure(case, rise.as_ref(), retries);
     let (line, stack) = about.unzip();
     let is_growing = rise.is_some();
-    Verdict { headline, sentence, line, stack, is_partial, is_growing, remedies, ..Verdict::default() }
+    Verdict { headline, sentence, line, stack, is_growing, remedies, ..Verdict::default() }
 }

@@ -65,9 +65,6 @@ pub struct Verdict {
     pub stack: Option<u32>,
     /// The position right after the failed request; `None` if none failed.
     pub position: Option<u32>,
-    /// Whether a part of what happened is missing from the trace, so that it could not have shown every failure: there is no
-    /// history, it is cut off or damaged, or events were lost.
-    pub is_partial: bool,
     /// Whether memory grows: a line holds more at every step, though no request has failed, or the steps before the failure
     /// needed more and more.
     pub is_growing: bool,

@@ -457,6 +457,13 @@ impl Model {
         self.failure_at_cursor().or_else(decisive)
     }
 
+    /// Returns whether a part of what happened is missing from the current device's trace, so that it could not have shown every
+    /// failure: there is no history (one event is what recording the newest one leaves), it is cut off or damaged, or events were lost.
+    pub fn is_partial(&self) -> bool {
+        let lacks = |device: &DeviceSummary| device.events <= 1 || device.losses > 0;
+        self.integrity() != Integrity::default() || self.device().is_some_and(lacks)
+    }
+
     /// Returns whether the verdict on a failure is on its way. Its card's room is kept, so that nothing moves when it comes.
     pub fn awaits_verdict(&self) -> bool {
         let file = self.file().filter(|file| !file.is_verdict_closed && file.live.is_none());

@@ -12,7 +12,7 @@ pub fn title(model: &Model) -> String {
         Phase::Failed { .. } => "can't be opened".to_owned(),
         Phase::Ready { .. } => match model.device() {
             Some(device) if device.events == 0 && model.integrity() != Integrity::default() => "damaged".to_owned(),
-            _ => model.diagnosis().map(|whole| in_short(whole)).unwrap_or_default(),
+            _ => model.diagnosis().map(|whole| in_short(whole, model.is_partial())).unwrap_or_default(),
         },
         Phase::Loading { .. } | Phase::Away | Phase::Sweep(_) => String::new(),
     };
@@ -20,15 +20,15 @@ pub fn title(model: &Model) -> String {
     format!("{}{gap}{said} · Vramscope", file.name)
 }
 
-/// Returns the verdict in a few words; empty if there is none.
-fn in_short(whole: &Diagnosis) -> String {
-    let Verdict { cause, position, is_growing, is_partial, sentence, .. } = &whole.verdict;
+/// Returns the verdict in a few words; empty if there is none. `is_partial` if a part of what happened is missing from the trace.
+fn in_short(whole: &Diagnosis, is_partial: bool) -> String {
+    let Verdict { cause, position, is_growing, sentence, .. } = &whole.verdict;
     match position {
         Some(_) => format!("out of memory, {}", cause.name().replace('_', " ")),
         None if *is_growing => "memory keeps growing".to_owned(),
         None if sentence.is_empty() => String::new(),
         // What it lacks may have shown one.
-        None if *is_partial => "incomplete history".to_owned(),
+        None if is_partial => "incomplete history".to_owned(),
         None => "no memory problem".to_owned(),
     }
 }
@@ -43,16 +43,15 @@ mod tests {
     fn a_verdict_in_a_few_words() {
         let of = |cause, position, is_growing, sentence: &str| {
             let sentence = sentence.to_owned();
-            in_short(&Diagnosis {
-                verdict: Verdict { cause, position, is_growing, sentence, ..Verdict::default() },
-                ..Diagnosis::default()
-            })
+            let verdict = Verdict { cause, position, is_growing, sentence, ..Verdict::default() };
+            let whole = Diagnosis { verdict, ..Diagnosis::default() };
+            [false, true].map(|is_partial| in_short(&whole, is_partial))
         };
-        assert_eq!(of(Cause::Fragmented, Some(7), false, "…"), "out of memory, fragmented");
-        assert_eq!(of(Cause::OutOfReach, Some(7), false, "…"), "out of memory, out of reach");
-        assert_eq!(of(Cause::None, None, true, "…"), "memory keeps growing");
-        assert_eq!(of(Cause::None, None, false, "…"), "no memory problem");
-        assert_eq!(of(Cause::None, None, false, ""), "");
+        assert_eq!(of(Cause::Fragmented, Some(7), false, "…"), ["out of memory, fragmented"; 2]);
+        assert_eq!(of(Cause::OutOfReach, Some(7), false, "…"), ["out of memory, out of reach"; 2]);
+        assert_eq!(of(Cause::None, None, true, "…"), ["memory keeps growing"; 2]);
+        assert_eq!(of(Cause::None, None, false, "…"), ["no memory problem", "incomplete history"]);
+        assert_eq!(of(Cause::None, None, false, ""), [""; 2]);
     }
 
     #[test]

@@ -100,10 +100,9 @@ const LIVE_QUIET: &str = "No problems so far: no events were lost and no request
 
 /// Returns what is said where nothing was found: of a part of a history, not that there was nothing.
 fn quiet(model: &Model) -> &'static str {
-    let mut known = model.file().map_or(&[][..], |file| &file.diagnoses).iter().flatten();
     match model.live() {
         Some(_) => LIVE_QUIET,
-        None if known.any(|diagnosis| diagnosis.verdict.is_partial) => PART_QUIET,
+        None if model.is_partial() => PART_QUIET,
         None => FILE_QUIET,
     }
 }

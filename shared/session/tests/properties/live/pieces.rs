@@ -68,14 +68,16 @@ pub(crate) fn settled(answer: Answer) -> String {
     }
 }
 
-/// Returns how the answers of two sessions about a device differ, over the examples of all questions.
+/// Returns how the answers of two sessions about a device differ, over the examples of all questions. Without its end a file is
+/// truncated, which its diagnosis says; a stream may go on.
 pub(crate) fn differences(
     device: &DeviceSummary,
+    has_end: bool,
     mut one: impl FnMut(&Query) -> Answer,
     mut other: impl FnMut(&Query) -> Answer,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for query in examples(device) {
+    for query in examples(device).into_iter().filter(|query| has_end || !matches!(query, Query::Diagnosis(_))) {
         let (one, other) = (settled(one(&query)), settled(other(&query)));
         if one != other {
             // What both begin with says little.
@@ -157,7 +159,8 @@ proptest! {
             let place = live.summary().devices.iter().position(|other| other.device == device.device).unwrap();
             let place_built = built.summary().devices.iter().position(|other| other.device == device.device).unwrap();
             prop_assert_eq!(&live.summary().devices[place], &device);
-            let found = differences(&device, |query| live.answer(place, query), |query| built.answer(place_built, query));
+            let answer = |query: &Query| live.answer(place, query);
+            let found = differences(&device, has_end, answer, |query| built.answer(place_built, query));
             prop_assert!(found.is_empty(), "{}", found.join("\n"));
         }
         prop_assert!(live.bytes() > 0);
@@ -186,7 +189,7 @@ proptest! {
         let (mut whole, _) = push_pieces(&bytes, &pieces, limits());
         prop_assert_eq!(live.summary(), whole.summary());
         if let Some(device) = whole.summary().devices.first().cloned() {
-            let found = differences(&device, |query| live.answer(0, query), |query| whole.answer(0, query));
+            let found = differences(&device, true, |query| live.answer(0, query), |query| whole.answer(0, query));
             prop_assert!(found.is_empty(), "{}", found.join("\n"));
         }
     }
