@@ -136,6 +136,11 @@ impl Sites {
         }
     }
 
+    /// Returns whether a stack is known. The names of a running job may have more: those of events that wait to be added.
+    pub fn contains(&self, stack: StackId) -> bool {
+        (stack.0 as usize) < self.line.len()
+    }
+
     /// Returns the place of a stack's line in the stack of memory, counted from below. Lines without allocations come last.
     pub fn rank_of(&self, stack: StackId) -> u32 {
         self.get(stack).and_then(|line| line.rank).unwrap_or(u32::MAX)

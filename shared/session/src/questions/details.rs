@@ -93,7 +93,7 @@ fn version(context: Context<'_>, id: u32) -> usize {
 impl Answering for SiteQuery {
     fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<SiteDetail>, String> {
         let id = StackId(self.stack);
-        if self.stack as usize >= context.symbols().stack_count() {
+        if !context.sites.contains(id) {
             return Err("This file has no such call site.".to_owned());
         }
         let usage = context.usage.site(id);

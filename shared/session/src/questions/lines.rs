@@ -108,7 +108,7 @@ impl Answering for LinesQuery {
 impl Answering for LineQuery {
     fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<LineDetail>, String> {
         let id = StackId(self.stack);
-        if self.stack as usize >= context.symbols().stack_count() {
+        if !context.sites.contains(id) {
             return Err("This file has no such call site.".to_owned());
         }
         let (sites, replay) = (context.sites, context.replay);
@@ -164,7 +164,7 @@ impl Answering for LineQuery {
 impl Answering for LineStepQuery {
     fn answer(&self, context: Context<'_>, _: &mut Caches) -> Result<Option<LineStep>, String> {
         let (sites, replay) = (context.sites, context.replay);
-        if self.stack as usize >= context.symbols().stack_count() {
+        if !context.sites.contains(StackId(self.stack)) {
             return Ok(None);
         }
         let line = sites.line(StackId(self.stack));
