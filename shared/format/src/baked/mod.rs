@@ -10,7 +10,7 @@ use query::diagnosis::DiagnosisQuery;
 use query::{Answer, Axis, Encode, OverviewQuery, Query, StateQuery, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored: all that it says is in the recording, too.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]
