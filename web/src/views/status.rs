@@ -147,7 +147,7 @@ const SUMS: [Sum; 5] = [
     // The memory of a freed block stays requested until it is free, though it is no longer allocated.
     Sum {
         name: "requested",
-        meaning: "bytes that the program asked for, in allocated blocks and in freed ones that wait for a stream",
+        meaning: "bytes that the program asked for, of allocated blocks and of freed ones that wait for a stream",
         of: |state| state.totals.requested,
     },
     Sum { name: "allocated", meaning: "allocated blocks, including rounding", of: |state| state.totals.allocated },
