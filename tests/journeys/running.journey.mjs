@@ -140,6 +140,8 @@ test('a job that dies of its memory says so, and one that is killed may come bac
 
   const job = startJob(t, server.url, 'transformer', '--rate', '1000', '--steps', '4000');
   await page.open();
+  // The other one is listed as well, and alone at first.
+  await page.tab.locator('[data-testid="session"][data-state="live"]').waitFor();
   await openRunning(page);
   await at(page, 'live-pause').waitFor();
   job.child.kill('SIGKILL');
