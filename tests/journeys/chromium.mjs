@@ -6,8 +6,7 @@ import { chromium } from 'playwright-core';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
 // Chromium has no sandbox when it runs as root; it only opens our own pages. Nothing else may use the network, and
-// shared memory may be small in a container. At the limit of one, it starts no spare process for a page to come, which would take a
-// sixth of the processor's time.
+// shared memory may be small in a container. At the limit of one, it starts no spare process for a page to come.
 export const FLAGS = [
   '--no-sandbox',
   '--disable-quic',

@@ -77,7 +77,7 @@ fn the_cause_is_that_of_the_story() {
             None,
             Cause::Full,
             "Full: live tensors held 98.0 MiB of 100 MiB, and with this request it would have been more than ever \
-             before. 2.00 MiB was requested; 2.00 MiB was free, but the largest gap was 1.00 MiB.",
+             before. 2.00 MiB was requested; 2.00 MiB was free, but the largest gap that it could use was 1.00 MiB.",
         ),
         // Steps before had needed as much: packing alone would have helped.
         (

@@ -348,7 +348,7 @@ fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
         };
         let largest = Bytes(failed.largest_servable);
         return format!(
-            "{held}. {request} was requested; {} was free, but the largest gap was {largest}.",
+            "{held}. {request} was requested; {} was free, but the largest gap that it could use was {largest}.",
             Bytes(left)
         );
     }
@@ -399,11 +399,7 @@ fn whole_segments(state: &AllocatorState) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns whether there is a history. One event is what recording leaves that keeps the newest one only.
-fn has_history(case: &Case<'_>) -> bool {
-    case.trace.events.len() > 1
-}
-
+/// Returns a text with its first letter in lower case.
 fn uncapitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
@@ -418,7 +414,8 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let held = lines(case, case.replay, peak).into_iter().next();
     let rise = Rise::until(case, case.replay.positions());
     let retries = retries::count(case.trace);
-    let has_history = has_history(case);
+    // One event is what recording leaves that keeps the newest one only.
+    let has_history = case.trace.events.len() > 1;
     let used = format!("{} allocated at the peak, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
     let (headline, start) = if !has_history && case.integrity.is_cut {
         let headline = "Cut off before the first event".to_owned();

@@ -57,7 +57,7 @@ pub struct Verdict {
     /// What happened, in one line with its numbers and without a full stop: `Fragmented: 512 MiB asked, 592 MiB free in 40
     /// gaps, the largest 337 MiB`. Empty if there is nothing to say.
     pub headline: String,
-    /// The same in one or two sentences, with the lines of code.
+    /// One or two sentences that say what happened, with its numbers and the lines of code.
     pub sentence: String,
     /// The line of code that it is about, as call sites are written; `None` if it is about no single line.
     pub line: Option<String>,

@@ -58,8 +58,8 @@ impl Paint {
         Self(i % Self::SLOTS)
     }
 
-    /// Returns the code of what has a hash: one of [`Self::SLOTS`] distinct colours, and more of its bits, by which those of
-    /// one colour are told apart.
+    /// Returns the code for a hash: its colour is one of [`Self::SLOTS`], and further bits of the hash are kept, so that two things of
+    /// one colour still have different codes.
     pub const fn hashed(hash: u16) -> Self {
         Self((hash % Self::SLOTS) | ((hash >> 5) << 10))
     }
@@ -69,7 +69,7 @@ impl Paint {
         Self(32 + if i < Self::RAMP { i } else { Self::RAMP - 1 })
     }
 
-    /// Returns the code without [`Self::DIM`] and [`Self::PRIVATE`]: what it is of.
+    /// Returns the code without the flags [`Self::DIM`] and [`Self::PRIVATE`].
     pub const fn unmarked(self) -> Self {
         Self(self.0 & !(Self::DIM | Self::PRIVATE))
     }

@@ -72,14 +72,14 @@ pub fn VerdictCard() -> Html {
             </header>
             <div class="verdict-brief" data-testid="verdict-brief">
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
-                if let Some(first) = first { <ul class="remedies" aria-label="Try first">{ first }</ul> }
+                { list("Try first", first.into_iter().collect()) }
             </div>
             if is_unfolded {
                 <div class="verdict-more">
                     { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence)) }
                     { holder(&model, failure, verdict) }
                     { requester(&model, failure) }
-                    <ul class="remedies" aria-label="What to try">{ for tries }</ul>
+                    { list("What to try", tries.collect()) }
                     { numbers(failure) }
                     { used_for(failure) }
                     { to_findings(&model) }
@@ -108,12 +108,12 @@ fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
             </header>
             <div class="verdict-brief" data-testid="verdict-brief">
                 { line(model, verdict) }
-                if let Some(first) = first { <ul class="remedies" aria-label="Try first">{ first }</ul> }
+                { list("Try first", first.into_iter().collect()) }
             </div>
             if is_unfolded {
                 <div class="verdict-more">
                     { words(&verdict.sentence) }
-                    <ul class="remedies" aria-label="What to try">{ for tries }</ul>
+                    { list("What to try", tries.collect()) }
                     { to_findings(model) }
                 </div>
             }
@@ -154,11 +154,13 @@ fn place(model: &ModelHandle, position: u32) -> Html {
     }
 }
 
+/// Renders the link to the findings tab.
 fn to_findings(model: &ModelHandle) -> Html {
     let onclick = sends(model, Action::SetTab(Tab::Findings));
     html! { <button type="button" class="link" {onclick} data-testid="verdict-findings">{ "All findings" }</button> }
 }
 
+/// Renders the button that closes the card.
 fn closer(model: &ModelHandle, close: Action) -> Html {
     let onclick = sends(model, close);
     html! { <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" {onclick} data-testid="verdict-close">{ icon(Symbol::Cross) }</button> }
@@ -187,7 +189,7 @@ pub fn VerdictSection() -> Html {
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
-            <ul class="remedies" aria-label="What to try">{ for tries_list(&tries) }</ul>
+            { list("What to try", tries_list(&tries)) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
                 <p>{ saver(&model, failure.is_some()) }</p>
             }
@@ -212,6 +214,7 @@ fn saver(model: &ModelHandle, has_failed: bool) -> Html {
     }
 }
 
+/// Renders the whole sentence.
 fn words(sentence: &str) -> Html {
     html! { <p data-testid="verdict-sentence">{ unbroken(sentence) }</p> }
 }
@@ -269,14 +272,15 @@ fn tries_list(Tries { remedies, checking }: &Tries) -> Vec<Html> {
 
 /// Renders what to try.
 pub fn remedies(remedies: &[Remedy]) -> Html {
-    if remedies.is_empty() {
+    list("What to try", remedies.iter().take(REMEDIES).map(remedy).collect())
+}
+
+/// Renders a list of what to try; nothing if it is empty.
+fn list(label: &'static str, items: Vec<Html>) -> Html {
+    if items.is_empty() {
         return Html::default();
     }
-    html! {
-        <ul class="remedies" aria-label="What to try">
-            { for remedies.iter().take(REMEDIES).map(remedy) }
-        </ul>
-    }
+    html! { <ul class="remedies" aria-label={label}>{ for items }</ul> }
 }
 
 fn remedy(remedy: &Remedy) -> Html {

@@ -55,7 +55,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         percent => format!("{percent} %"),
     };
     let message = format!(
-        "The peak of requested memory, {}, is a short spike: {} holds up to {} between events {} and {}, and more than half of \
+        "The peak of requested memory, {}, is a short spike: {} holds up to {} between events {} and {}, and at least half of \
          it for {percent} of the run. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
         context.label(line.stack),
@@ -171,7 +171,7 @@ mod tests {
             found(2, ""),
             [
                 "The peak of requested memory, 240 MiB, is a short spike: clone  m/a.py:3 holds up to 80.0 MiB between events \
-                 156 and 162, and more than half of it for 2 % of the run. Without that line, the peak would be 160 MiB, \
+                 156 and 162, and at least half of it for 2 % of the run. Without that line, the peak would be 160 MiB, \
                  80.0 MiB less."
             ]
         );
