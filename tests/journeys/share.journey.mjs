@@ -70,7 +70,7 @@ function unpacked(recording) {
 /** Opens the dialog with its key, and waits for the exact size. */
 async function openShare(page) {
   await press(page, 'u');
-  await says(page, 'share-size', /^The copy has about [\d.]+ (B|[KMG]iB)( so far)?: /);
+  await says(page, 'share-size', /^Copy size: about [\d.]+ (B|[KMG]iB)( so far)?: /);
 }
 
 /** Returns what the copy says in a row of the dialog. */
@@ -168,7 +168,7 @@ test('only the selected range is shared if it is wanted', async (t) => {
   await at(page, 'share-part').check();
   await until('20 events leave', () => leaves(page, 'events'), (said) => number(said) === 20);
   assert.ok(all > 20);
-  await says(page, 'share-size', /^The copy has about [\d.]+ (B|[KMG]iB): 20 events of 1 device/);
+  await says(page, 'share-size', /^Copy size: about [\d.]+ (B|[KMG]iB): 20 events of 1 device/);
   // The sample ran out of memory much later.
   await says(page, 'share-lost', /^The out-of-memory is outside this range\. The copy doesn't have it\.$/);
   await page.screenshot('share-lost');
