@@ -1,9 +1,12 @@
-// Finds Chromium, and starts it in the same way for every run.
+// Finds the browser, and starts it in the same way for every run.
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { chromium } from 'playwright-core';
+import { chromium, firefox } from 'playwright-core';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
+/** Whether the journeys go through Firefox instead of Chromium: VRAMSCOPE_BROWSER=firefox. */
+export const isFirefox = process.env.VRAMSCOPE_BROWSER === 'firefox';
+
+const NAMES = isFirefox ? ['firefox-esr', 'firefox'] : ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
 // Chromium has no sandbox when it runs as root; it only opens our own pages. Nothing else may use the network, and
 // shared memory may be small in a container. At the limit of one, it starts no spare process for a page to come.
@@ -18,9 +21,13 @@ export const FLAGS = [
   '--renderer-process-limit=1',
 ];
 
-/** The browser's path: VRAMSCOPE_CHROMIUM, or the first on the PATH. */
+/** What Firefox can't be told for each profile. */
+const PREFERENCES = { 'ui.prefersReducedMotion': 1 };
+
+/** The browser's path: VRAMSCOPE_CHROMIUM or VRAMSCOPE_FIREFOX, or the first on the PATH. */
 export function browserPath() {
-  if (process.env.VRAMSCOPE_CHROMIUM) return process.env.VRAMSCOPE_CHROMIUM;
+  const named = isFirefox ? process.env.VRAMSCOPE_FIREFOX : process.env.VRAMSCOPE_CHROMIUM;
+  if (named) return named;
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     for (const name of NAMES) {
       const path = join(folder, name);
@@ -32,7 +39,8 @@ export function browserPath() {
       }
     }
   }
-  throw new Error('No Chromium is on the PATH. Install one (Debian: apt-get install chromium) or set VRAMSCOPE_CHROMIUM.');
+  const [name, variable] = isFirefox ? ['firefox-esr', 'VRAMSCOPE_FIREFOX'] : ['chromium', 'VRAMSCOPE_CHROMIUM'];
+  throw new Error(`No ${NAMES[0]} is on the PATH. Install it (Debian: apt-get install ${name}) or set ${variable}.`);
 }
 
 /** How long a browser without a profile waits for the next one. Its process ends with it. */
@@ -70,7 +78,10 @@ export async function openProfile(options) {
   return { context, close };
 }
 
-/** Starts a separate browser with an empty profile. */
+/** Starts a separate browser with an empty profile. `flags` are Chromium's. */
 export function launch({ flags = [] } = {}) {
-  return chromium.launch({ executablePath: browserPath(), headless: true, args: [...FLAGS, ...flags] });
+  const options = { executablePath: browserPath(), headless: true };
+  // The channel is that of Firefox as it is released, which is driven over WebDriver BiDi.
+  if (isFirefox) return firefox.launch({ ...options, channel: 'moz-firefox', firefoxUserPrefs: PREFERENCES });
+  return chromium.launch({ ...options, args: [...FLAGS, ...flags] });
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { openProfile } from './chromium.mjs';
+import { openProfile } from './browser.mjs';
 import { atEnd } from './ending.mjs';
 
 /** The values of the root element's `data-state`. */

@@ -9,7 +9,7 @@
 // heaviest frame  the UI thread's work between two frames, 95th percentile of the heaviest of each gesture
 import { parseArgs } from 'node:util';
 import { basename } from 'node:path';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { framesOf, heaviest, percentile } from './frames.mjs';
 import * as ours from './ours.mjs';
 

@@ -5,7 +5,7 @@
 //
 // The program must have been built: cargo build --release; VRAMSCOPE_URL names another server. Milliseconds, medians of RUNS
 // (5 if not given); of the wheel, the 95th percentile of 30 turns in each run.
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { percentile95, workOfSteps } from './frames.mjs';
 import { serve } from './ours.mjs';
 import { openTab } from './tab.mjs';

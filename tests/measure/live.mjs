@@ -27,7 +27,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { lagsOf, percentile } from './lag.mjs';
 import { pageProcess, residentBytes, threadSeconds } from './memory.mjs';
 

@@ -22,7 +22,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { percentile95, workOfSteps } from './frames.mjs';
 import { peakBytes, resetPeak } from './memory.mjs';
 import * as ours from './ours.mjs';

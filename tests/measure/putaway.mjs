@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { pageProcess, residentBytes } from './memory.mjs';
 import { serve } from './ours.mjs';
 import { openTab } from './tab.mjs';

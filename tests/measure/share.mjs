@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import zlib from 'node:zlib';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { PROGRAM, serve } from './server.mjs';
 
 const { values: options } = parseArgs({

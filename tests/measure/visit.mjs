@@ -10,7 +10,7 @@
 //               which it is compiled and started and the page drawn
 // engine        when the engine had arrived, which opens files; it is loaded beside the start page
 import { parseArgs } from 'node:util';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { percentile } from './frames.mjs';
 import * as ours from './ours.mjs';
 

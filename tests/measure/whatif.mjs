@@ -14,7 +14,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { launch } from '../journeys/chromium.mjs';
+import { launch } from '../journeys/browser.mjs';
 import { serve } from './server.mjs';
 
 const { values: options, positionals: files } = parseArgs({
