@@ -17,7 +17,7 @@ import { answered, events, goTo, openSession, until } from './workbench.mjs';
 
 export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
-export const VIEWS = ['timeline', 'segments', 'heatmap', 'flame', 'events', 'findings', 'what-if'];
+export const VIEWS = ['timeline', 'segments', 'heatmap', 'flame', 'events', 'findings', 'what-if', 'allocations'];
 
 /** The placeholders in a view whose answers have not arrived. */
 const PENDING = '[data-testid="whatif-loading"], [data-testid="whatif-run"][data-state="running"], [aria-busy="true"]';

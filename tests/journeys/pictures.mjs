@@ -1,4 +1,4 @@
-// Makes the pictures of README.md: the three uses, light and dark, at 1440x900.
+// Makes the pictures of README.md: the three uses, light and dark, at 1440x900. And that of the start page: the sample's timeline.
 //
 //   VRAMSCOPE_PROGRAM=target/release/vramscope node tests/journeys/pictures.mjs [FOLDER]
 //
@@ -55,7 +55,29 @@ async function fragmentation(page) {
   await goTo(page, 'heatmap');
 }
 
+/** What led to the failure of the sample: the shapes of its timeline alone. */
+async function sample(theme) {
+  const endings = [];
+  const t = { after: (end) => endings.push(end) };
+  try {
+    await startServer(t);
+    const page = await openPage(t, { theme, width: 1000, height: 720 });
+    await page.loadSample();
+    await at(page, 'details-toggle').click();
+    await page.tab.waitForTimeout(500);
+    const view = await page.tab.getByTestId('timeline-canvas').boundingBox();
+    // Without the axes and the lanes of spans.
+    const [left, top, width, height] = [view.x + 68, view.y + 56, view.width - 80, view.height - 80];
+    const path = fileURLToPath(new URL(`../../web/static/sample-${theme}.png`, import.meta.url));
+    await page.tab.screenshot({ path, clip: { x: left, y: top, width, height } });
+    console.log(path);
+  } finally {
+    for (const end of endings.reverse()) await end();
+  }
+}
+
 for (const theme of ['light', 'dark']) {
+  await sample(theme);
   await picture('post-mortem', theme, postMortem);
   await picture('live', theme, live);
   await picture('fragmentation', theme, fragmentation);

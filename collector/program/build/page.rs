@@ -44,6 +44,7 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     }
     copy(&workspace.join("web/static"), &parts)?;
     write_rerun(&parts)?;
+    join_stylesheets(&parts)?;
 
     let dist = out.join("dist");
     empty(&dist)?;
@@ -89,6 +90,31 @@ fn write_rerun(folder: &Path) -> Result<()> {
     let rerun = engine.replacen("\"./engine.js\"", "\"./whatif.js\"", 1);
     ensure!(rerun != engine, "worker.js does not import ./engine.js");
     fs::write(folder.join("rerun.js"), rerun).context("writing rerun.js")
+}
+
+/// Replaces the stylesheets that `index.html` links by one file, since each would be a request of its own before the page can be
+/// drawn.
+fn join_stylesheets(folder: &Path) -> Result<()> {
+    const JOINED: &str = "page.css";
+    let entry = folder.join("index.html");
+    let html = fs::read_to_string(&entry).context("reading index.html")?;
+    let (mut joined, mut kept) = (String::new(), String::new());
+    for line in html.lines() {
+        let name = line.trim().strip_prefix("<link rel=\"stylesheet\" href=\"").and_then(|rest| rest.split('"').next());
+        let Some(name) = name else {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        };
+        if joined.is_empty() {
+            kept.push_str(&format!("    <link rel=\"stylesheet\" href=\"{JOINED}\" />\n"));
+        }
+        let path = folder.join(name);
+        joined.push_str(&fs::read_to_string(&path).with_context(|| format!("reading {name}, which index.html links"))?);
+        fs::remove_file(path)?;
+    }
+    fs::write(folder.join(JOINED), joined)?;
+    fs::write(entry, kept).context("writing index.html")
 }
 
 /// Makes sure that a folder exists and is empty.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod allocations;
 mod axis;
 pub mod category;
 mod category_rules;
@@ -47,6 +48,7 @@ mod timeline;
 pub mod whatif;
 mod words;
 
+pub use allocations::{AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, FreedBy};
 pub use axis::{Axis, PositionAtQuery, Window};
 pub use category_rules::{CategoryRule, CategoryRules, CategoryRulesQuery};
 pub use compare_steps::{
@@ -159,6 +161,8 @@ macro_rules! for_each_question {
             Partner($crate::PartnerQuery),
             /// An event as text, with all of its numbers and its stack.
             EventText($crate::EventTextQuery),
+            /// Rows of the table of allocations.
+            Allocations($crate::AllocationsQuery),
         }
     };
 }

@@ -1,14 +1,14 @@
 //! The colours of each [`Paint`] in each theme, and of everything else that a canvas draws.
 //!
-//! The 32 slots are eleven hues in three lightnesses, ordered so that neighbours differ in both: colour-blind readers
-//! can still use the lightness. Red is not used: it marks out of memory; nor is amber, which marks memory
-//! that waits for a stream.
+//! The 32 slots are eleven hues in three lightnesses that lie close together, so that no line looks more important than
+//! another. Red is not used: it marks out of memory; nor is amber, which marks memory that waits for a stream. Outlines and
+//! labels tell neighbours apart where a hue does not.
 
 use query::Paint;
 
 use super::color::Rgb;
 
-/// Hues of the slots in OKLCH degrees, ordered so that neighbours are far apart for all kinds of colour vision.
+/// Hues of the slots in OKLCH degrees. Slots that follow each other, as those of streams and pools, are far apart.
 const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
 
 /// The share of its own colour in the background of memory that waits for a stream.
@@ -40,7 +40,7 @@ pub struct Palette {
     pub allocated: Rgb,
     /// Memory freed and waiting for a stream.
     pub pending: Rgb,
-    /// The hatch of reserved memory in no active block.
+    /// Reserved memory in no active block.
     pub cached: Rgb,
     /// Free memory in gaps that are too small to be usable.
     pub unusable: Rgb,
@@ -77,7 +77,7 @@ impl Palette {
             rounding: Rgb::hex(0xb5_bd_c9),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
-            slots: slots([0.70, 0.57, 0.83], 0.105),
+            slots: slots([0.71, 0.64, 0.78], 0.105),
             ramp: ramp(0.36, 0.97),
             other: Rgb::hex(0x7d_85_91),
             unmapped: Rgb::hex(0x6b_75_84),
@@ -102,7 +102,7 @@ impl Palette {
             rounding: Rgb::hex(0x6b_74_80),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
-            slots: slots([0.62, 0.48, 0.755], 0.105),
+            slots: slots([0.66, 0.59, 0.73], 0.105),
             ramp: ramp(0.25, 0.88),
             other: Rgb::hex(0x9a_a1_ab),
             unmapped: Rgb::hex(0x8a_93_9f),
@@ -196,22 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn all_slots_differ_and_neighbours_differ_for_all_eyes() {
-        let eyes: [(&str, Eye); 3] =
-            [("all", |c| c), ("protanopia", vision::protanopia), ("deuteranopia", vision::deuteranopia)];
+    fn all_slots_differ_and_none_stands_out() {
         for palette in themes() {
-            let n = palette.slots.len();
-            for i in 0..n {
-                for j in 0..i {
-                    let distance = palette.slots[i].distance(palette.slots[j]);
+            for (i, one) in palette.slots.iter().enumerate() {
+                for (j, other) in palette.slots.iter().enumerate().take(i) {
+                    let distance = one.distance(*other);
                     assert!(distance >= 0.035, "dark {}: {j} and {i} are {distance} apart", palette.is_dark);
                 }
-                for (name, eye) in eyes {
-                    let next = (i + 1) % n;
-                    let distance = eye(palette.slots[i]).distance(eye(palette.slots[next]));
-                    assert!(distance >= 0.08, "dark {}, {name}: {i} and {next}: {distance}", palette.is_dark);
-                }
             }
+            let contrasts = palette.slots.map(|slot| slot.contrast(palette.background));
+            let (least, most) = contrasts.iter().fold((f32::MAX, 0.0_f32), |(a, b), c| (a.min(*c), b.max(*c)));
+            assert!(most / least < 2.0, "dark {}: from {least} to {most}", palette.is_dark);
         }
     }
 

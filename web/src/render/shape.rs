@@ -6,6 +6,9 @@ use raster::{Shape, Style};
 use super::color::Rgb;
 use super::palette::{PENDING_SHARE, Palette};
 
+/// The share of its own colour of cached memory.
+const CACHED_SHARE: f32 = 0.3;
+
 /// The colours and marks of a paint.
 #[derive(Clone, Copy)]
 struct Look {
@@ -50,13 +53,8 @@ impl Palette {
     fn look(&self, paint: Paint) -> Look {
         let fill = self.fill(paint);
         let (color, second, marks, is_hollow) = match paint.base() {
-            // Subdued, as there may be much of it: the background shows where it is, the lines what it is.
-            Paint::CACHED => (
-                self.background.blend(fill, if self.is_dark { 0.38 } else { 0.46 }),
-                self.background.blend(fill, 0.14),
-                Style::HATCH,
-                false,
-            ),
+            // Subdued, as there may be much of it, and nothing is in it.
+            Paint::CACHED => (self.background.blend(fill, CACHED_SHARE), self.edge(fill), Style::PLAIN, false),
             Paint::PENDING => (fill, self.background.blend(fill, PENDING_SHARE), Style::HATCH, false),
             Paint::UNMAPPED => (fill, fill, Style::HOLLOW.with(Style::EDGES), true),
             _ if paint.has(Paint::PRIVATE) => (fill, self.edge(fill), Style::STRIPES, false),
@@ -187,7 +185,7 @@ mod tests {
     fn kinds_differ_without_colour() {
         let palette = Palette::light();
         let style = |paint| palette.shape((0.0, 1.0), (0.0, 1.0), paint, Style::PLAIN).style;
-        assert!(style(Paint::CACHED).has(Style::HATCH));
+        assert!(style(Paint::PENDING).has(Style::HATCH));
         assert!(style(Paint::slot(3).with(Paint::PRIVATE)).has(Style::STRIPES));
         assert!(style(Paint::UNMAPPED).has(Style::HOLLOW));
         assert_eq!(style(Paint::slot(3)), Style::PLAIN);

@@ -11,6 +11,16 @@ use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
+/// What the page is for: when, and what it does then.
+const USES: [(&str, &str); 3] = [
+    (
+        "After a crash: ",
+        "drop a snapshot. See why memory ran out, which line held it, and which setting would have avoided it.",
+    ),
+    ("While it trains: ", "watch a job's memory as it runs."),
+    ("With others: ", "share a link to exactly what you see."),
+];
+
 /// Renders the start page.
 pub fn start_page(model: &ModelHandle) -> Html {
     let awaited = model.link.as_ref().and_then(|link| link.file.clone());
@@ -29,19 +39,24 @@ pub fn start_page(model: &ModelHandle) -> Html {
     let files = html! {
         <div class="start-files">
             { recent_files(model) }
+            <div class="start-open">
             <div class="drop-target" data-testid="drop-target">
                 { icon(Symbol::Open) }
                 <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={on_pick} data-testid="open-file">{ "Open file" }</button>
-                    if model.place.has_server() {
-                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
-                    }
                     if model.place.has_server() && model.has_uploads {
                         <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                     }
                 </p>
                 <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
+            </div>
+            if model.place.has_server() {
+                <button type="button" class="start-sample" onclick={on_sample} data-testid="open-sample">
+                    <span class="start-picture" aria-hidden="true" />
+                    <span class="start-caption"><b>{ "Open sample" }</b><span class="dim">{ ": a training run that leaks, then runs out of memory" }</span></span>
+                </button>
+            }
             </div>
         </div>
     };
@@ -49,6 +64,9 @@ pub fn start_page(model: &ModelHandle) -> Html {
         <main class="stage" data-testid="start">
             <div class="start">
                 <h1>{ "See what used GPU memory, when, and from which line of code" }</h1>
+                <ul class="start-uses">
+                    { for USES.iter().map(|(when, what)| html! { <li key={*when}><b>{ *when }</b>{ *what }</li> }) }
+                </ul>
                 if let Some(name) = awaited {
                     <p class="start-link" role="status" data-testid="awaited">
                         if model.is_reopening {

@@ -10,7 +10,7 @@ use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
 use super::verdict_room::verdict_room;
 use crate::browser::{self, after_next_frame};
-use crate::hooks::use_model;
+use crate::hooks::{Hint, use_model, use_new_hint};
 use crate::model::{DataState, Tab};
 use crate::source;
 use crate::views::context_menu::ContextMenu;
@@ -75,7 +75,9 @@ pub fn Workbench() -> Html {
     }
     // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
     let has_card = !shows(Tab::Findings) && !shows(Tab::WhatIf);
+    let hint = use_new_hint();
     html! {
+        <ContextProvider<Hint> context={hint}>
         <main ref={bench} class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
@@ -100,5 +102,6 @@ pub fn Workbench() -> Html {
                 <ContextMenu />
             }
         </main>
+        </ContextProvider<Hint>>
     }
 }

@@ -1,4 +1,4 @@
-//! The key: explains the hatches, lines and marks of the timeline that the trace has. The legend explains the colours.
+//! The key: explains the areas, lines and marks of the timeline that the trace has. The legend explains the colours.
 
 use yew::prelude::*;
 
@@ -13,7 +13,7 @@ const ALWAYS: [(&str, &str); 5] = [
     ("cursor", "cursor"),
 ];
 
-/// The key of the timeline's hatches, lines and marks.
+/// The key of the timeline's areas, lines and marks.
 #[component]
 pub fn Key() -> Html {
     let model = use_model();

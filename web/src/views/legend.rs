@@ -1,14 +1,19 @@
-//! The legend: what the colours of the timeline stand for, and how much memory each has.
+//! The legend: what the colours of the timeline stand for, and how much memory each has: at the cursor, and at the peak of what
+//! is in view.
 
-use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Query, pool_name, stream_name};
+use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Moments, Query, pool_name, stream_name};
 use trace::order::SortFew;
 use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
+use super::controls::sends;
 use super::moment::{listing_control, memory_text, moment_text};
-use crate::hooks::{use_answer, use_baseline, use_model, use_palette};
-use crate::model::{Action, Model, Selection};
+use super::timeline::summary_query;
+use crate::hooks::{use_answer, use_baseline, use_hint, use_model, use_palette};
+use crate::model::{Action, Listing, Model, Selection, Tab};
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
+use crate::widgets::site_text::site_text;
 
 /// Returns the question for the classes at the moment that lists are of.
 pub fn classes_query(model: &Model) -> Option<Query> {
@@ -34,14 +39,32 @@ pub fn legend_query(model: &Model) -> Option<Query> {
     }
 }
 
-/// The classes: sizes and lifetimes in their order, all others with the largest first. A click selects one, a second
-/// click clears the selection.
+/// Returns the question for the classes at the peak of what is in view, once its position is known. Only lists of the cursor have
+/// them beside their own.
+#[hook]
+fn use_peak_in_view(model: &Model) -> Option<Query> {
+    let is_wanted = model.view.settings.listing == Listing::AtCursor && !model.is_preview();
+    let view = model.device().map(|_| &model.view).filter(|view| is_wanted && view.window.length() > 0.0);
+    let answer = use_answer(view.map(|view| Query::Timeline(summary_query(view, view.axis, view.window))));
+    let Some(Answer::Timeline(summary)) = answer.as_deref() else { return None };
+    let at = *summary.position.first()?;
+    match classes_query(model)? {
+        Query::Classes(asked) => Some(Query::Classes(ClassesQuery { moments: Moments { at, since: None }, ..asked })),
+        _ => None,
+    }
+}
+
+/// The classes that are in view or have memory at the cursor: sizes and lifetimes in their order, all others with the largest
+/// first. The pointer over one shows it in the picture; a click selects it, a second click clears the selection.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();
     let palette = use_palette();
     use_baseline(&model);
     let answer = use_answer(legend_query(&model));
+    let hint = use_hint();
+    let peak_in_view = use_peak_in_view(&model);
+    let in_view = use_answer(peak_in_view);
     let is_open = use_state_eq(|| true);
     let toggle = {
         let is_open = is_open.clone();
@@ -59,6 +82,12 @@ pub fn Legend() -> Html {
     let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else {
         return Html::default();
     };
+    // Of the same classes: a change of the colouring has two answers, one after the other.
+    let in_view = match in_view.as_deref() {
+        Some(Answer::Classes(other)) if is_alike(classes, other) => Some(other),
+        _ => None,
+    };
+    let in_view = in_view.filter(|_| model.view.settings.listing == Listing::AtCursor);
     html! {
         <div class="legend" role="group" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
@@ -69,8 +98,11 @@ pub fn Legend() -> Html {
             if *is_open {
                 { listing_control(&model) }
                 if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
-                <ul class="legend-list">
-                    { for listed(classes).into_iter().filter_map(|i| {
+                if in_view.is_some() {
+                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view" }</span></p>
+                }
+                <ul class="legend-list" onpointerleave={hint.sends(None)}>
+                    { for listed(classes, in_view).into_iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
                         let own = class.stack.map_or(Selection::Class(i), Selection::Line);
                         let is_selected = model.view.selection == own;
@@ -79,26 +111,45 @@ pub fn Legend() -> Html {
                         let onclick = Callback::from(move |_| {
                             model.dispatch(Action::Select(if is_selected { Selection::None } else { own }));
                         });
+                        let peak = in_view.and_then(|other| other.memory.get(i as usize));
                         Some(html! {
-                            <li key={i}>
+                            <li key={i} onpointerenter={hint.sends(Some(own))}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
-                                    <span class="legend-label">{ class.label.clone() }</span>
+                                    <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
                                     { memory_text(listing, memory) }
+                                    if let Some(peak) = peak {
+                                        <span class="legend-peak">{ bytes_text(peak.now.bytes) }</span>
+                                    }
                                 </button>
                             </li>
                         })
                     }) }
                 </ul>
+                <button type="button" class="link legend-more" onclick={sends(&model, Action::SetTab(Tab::Allocations))} data-testid="legend-more">{ "All allocations in a table" }</button>
             }
         </div>
     }
 }
 
+/// Returns whether two answers are of the same classes, at two moments.
+fn is_alike(one: &Classes, other: &Classes) -> bool {
+    let at = |moments| ClassesQuery { moments, ..one.query.clone() };
+    at(other.query.moments) == other.query && one.memory.len() == other.memory.len()
+}
+
 /// Returns the indices of the classes in the order of the legend. Sizes and lifetimes are in the order of the stack,
-/// with the largest and longest-lived at the bottom; all others are [`ranked`].
-fn listed(classes: &Classes) -> Vec<u32> {
+/// with the largest and longest-lived at the bottom; all others are [`ranked`]. Those in view are in the order of its peak, which
+/// does not change when the cursor moves.
+fn listed(classes: &Classes, in_view: Option<&Classes>) -> Vec<u32> {
     let mut listed = ranked(classes);
+    if let Some(in_view) = in_view {
+        let mut all = ranked(in_view);
+        all.extend(
+            listed.iter().filter(|i| in_view.memory.get(**i as usize).is_none_or(|memory| memory.now.count == 0)),
+        );
+        listed = all;
+    }
     if matches!(classes.query.color_by, ColorBy::Size | ColorBy::Lifetime) {
         listed.sort_few_by_key(|i| std::cmp::Reverse(*i));
     }
@@ -148,9 +199,14 @@ mod tests {
         let moments = Moments { at: 0, since: None };
         let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
         let classes = Classes { query, classes: vec![class; 5], memory: [1, 5, 5, 2, 0].map(memory).to_vec() };
-        assert_eq!((ranked(&classes), listed(&classes)), (vec![1, 2, 3, 0], vec![1, 2, 3, 0]));
+        assert_eq!((ranked(&classes), listed(&classes, None)), (vec![1, 2, 3, 0], vec![1, 2, 3, 0]));
+        let in_view = Classes { memory: [0, 0, 0, 7, 9].map(memory).to_vec(), ..classes.clone() };
+        assert_eq!(listed(&classes, Some(&in_view)), [4, 3, 1, 2, 0], "first by the peak in view, then by the cursor");
+        assert!(is_alike(&classes, &in_view));
+        let other = ClassesQuery { color_by: ColorBy::Pool, ..classes.query.clone() };
+        assert!(!is_alike(&classes, &Classes { query: other, ..in_view }));
         let by_size = Classes { query: ClassesQuery { color_by: ColorBy::Size, ..classes.query.clone() }, ..classes };
-        assert_eq!(listed(&by_size), [3, 2, 1, 0], "in the order of the scale");
+        assert_eq!(listed(&by_size, None), [3, 2, 1, 0], "in the order of the scale");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
+pub mod allocations;
 pub mod category_rules;
 pub mod context_menu;
 pub mod controls;
@@ -85,6 +86,12 @@ pub const TABS: [TabView; Tab::ALL.len()] = [
         title: "What-if",
         render: || html! { <whatif::WhatIfView /> },
         description: Description::NONE,
+    },
+    TabView {
+        tab: Tab::Allocations,
+        title: "Allocations",
+        render: || html! { <allocations::Allocations /> },
+        description: allocations::DESCRIPTION,
     },
 ];
 

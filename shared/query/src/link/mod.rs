@@ -27,7 +27,7 @@ mod split;
 mod upgrade;
 
 pub use hash::FileHash;
-pub use names::{column_name, measure_name};
+pub use names::{allocation_order_name, column_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;

@@ -1,7 +1,9 @@
 //! The names of values in links.
 
 use super::{Listing, settings};
-use crate::{Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
+use crate::{
+    AllocationOrder, Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+};
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 
@@ -20,6 +22,15 @@ pub(super) const SEGMENT_GROUPS: [(SegmentGroup, &str); 4] = [
     (SegmentGroup::Pool, "pool"),
     (SegmentGroup::Stream, "stream"),
     (SegmentGroup::PoolAndStream, "both"),
+];
+
+pub(super) const ALLOCATION_ORDERS: [(AllocationOrder, &str); AllocationOrder::ALL.len()] = [
+    (AllocationOrder::Bytes, "bytes"),
+    (AllocationOrder::Count, "count"),
+    (AllocationOrder::Made, "made"),
+    (AllocationOrder::Lifetime, "lifetime"),
+    (AllocationOrder::Site, "site"),
+    (AllocationOrder::FreedBy, "freed"),
 ];
 
 pub(super) const LISTINGS: [(Listing, &str); 3] =
@@ -71,6 +82,11 @@ pub(super) const COLUMNS: [(EventColumn, &str); EventColumn::ALL.len()] = [
     (EventColumn::Stream, "stream"),
     (EventColumn::Site, "site"),
 ];
+
+/// Returns the name of an order of the table of allocations in links and test ids.
+pub fn allocation_order_name(order: AllocationOrder) -> &'static str {
+    name_of(&ALLOCATION_ORDERS, &order)
+}
 
 /// Returns a column's name in links and test ids.
 pub fn column_name(column: EventColumn) -> &'static str {

@@ -4,8 +4,10 @@
 //! `remembered`, kept for the next file and the next visit.
 
 use super::Listing;
-use super::names::{COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of};
-use crate::{ColorBy, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
+use super::names::{
+    ALLOCATION_ORDERS, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
+};
+use crate::{AllocationOrder, ColorBy, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
 
 /// The view that fills the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,12 +27,22 @@ pub enum Tab {
     Heatmap,
     /// The requests under other settings.
     WhatIf,
+    /// The table of allocations.
+    Allocations,
 }
 
 impl Tab {
     /// The tabs in the order of the page.
-    pub const ALL: [Self; 7] =
-        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap, Self::WhatIf];
+    pub const ALL: [Self; 8] = [
+        Self::Timeline,
+        Self::Segments,
+        Self::Flame,
+        Self::Events,
+        Self::Findings,
+        Self::Heatmap,
+        Self::WhatIf,
+        Self::Allocations,
+    ];
 
     /// Returns the tab's name in links and test ids.
     pub const fn name(self) -> &'static str {
@@ -42,6 +54,7 @@ impl Tab {
             Self::Findings => "findings",
             Self::Heatmap => "heatmap",
             Self::WhatIf => "whatif",
+            Self::Allocations => "allocations",
         }
     }
 }
@@ -184,6 +197,18 @@ settings! {
     /// What the segments are grouped by.
     segment_group: SegmentGroup(SegmentGroup) = SegmentGroup::None,
     "seggroup" = SEGMENT_GROUPS, "the groups of the segments";
+
+    /// The order of the table of allocations.
+    allocation_order: AllocationOrder(AllocationOrder) = AllocationOrder::Bytes,
+    "alloc" = ALLOCATION_ORDERS, "the order of the allocations";
+
+    /// Whether that order is turned around.
+    allocations_reversed: AllocationsReversed(bool) = false,
+    "allocrev" = [(true, "1")], "the order of the allocations";
+
+    /// Whether allocations of one size from one call site share a row.
+    folds_allocations: FoldsAllocations(bool) = true,
+    "each" = [(false, "1")], "the rows of the allocations", remembered;
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! type that implements [`Cache`](crate::caches::Cache), in the same file. What several questions need is beside this
 //! folder: states at positions, evaluated terms, steps and categories, where stacks are.
 
+mod allocations;
 mod category_rules;
 mod compare_steps;
 mod curves;

@@ -93,7 +93,7 @@ fn closed(values: &[u64]) -> Vec<u64> {
     around(&around(&padded, u64::max), u64::min)
 }
 
-/// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is hatched, as on the
+/// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is grey, as on the
 /// timeline, so that what is allocated stands out: up to the least of a column in full, from there to the largest in a lighter
 /// colour.
 fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
@@ -103,7 +103,7 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
     let columns: Vec<(u64, u64, u64)> =
         columns.map(|((reserved, active), allocated)| (*reserved, *active, *allocated)).collect();
-    // Reserved memory rarely changes, so the hatch is drawn as wide rectangles. The other areas cover their lower
+    // Reserved memory rarely changes, so the grey is drawn as wide rectangles. The other areas cover their lower
     // parts.
     let mut from = 0;
     for equal in columns.chunk_by(|a, b| a.0 == b.0) {
@@ -243,9 +243,9 @@ fn over(
     }
     pin_flags::draw(surface, x, plot, &scene.pins, false, palette);
     if let Some(at) = scene.cursor.map(|cursor| x.pixel(cursor)) {
-        surface.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
+        surface.vertical(at, plot.y - 6.0, plot.bottom(), palette.text.into());
         let top = plot.y - 8.0;
-        surface.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.accent.into());
+        surface.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.text.into());
     }
 }
 
@@ -388,7 +388,7 @@ mod tests {
             &format!("fill 68,11 100x57 {}", palette.background.css()),
             &format!("vertical 168 from 11 to 68 {}", palette.accent.css()),
             &format!("vertical 268 from 1 to 68 {}", palette.oom.css()),
-            &format!("vertical 188 from 6 to 68 {}", palette.accent.css()),
+            &format!("vertical 188 from 6 to 68 {}", palette.text.css()),
         ]
         .iter()
         .map(|part| log.0.iter().position(|line| line.contains(part)))

@@ -172,9 +172,10 @@ pub(super) mod tests {
         };
         let rounding = of(palette.rounding);
         assert_eq!(rounding.first(), Some(&([0.0, 1.0], [2.0, 3.0])));
-        let hatch: Vec<_> = shapes.iter().filter(|s| s.style.has(Style::HATCH)).map(|s| (s.x, s.y)).collect();
+        let cached = palette.shape((0.0, 1.0), (0.0, 1.0), Paint::CACHED, Style::PLAIN).color;
+        let cached: Vec<_> = shapes.iter().filter(|s| s.color == cached).map(|s| (s.x, s.y)).collect();
         // Each covers the columns of one reserved total, and the stack covers what is below it.
-        assert_eq!(hatch, [([0.0, 2.0], [3.0, 8.0]), ([2.0, 4.0], [3.0, 9.0])]);
+        assert_eq!(cached, [([0.0, 2.0], [3.0, 8.0]), ([2.0, 4.0], [3.0, 9.0])]);
         assert_eq!(
             of(palette.reserved),
             [([0.0, 2.0], [8.0, 8.0]), ([2.0, 2.0], [8.0, 9.0]), ([2.0, 4.0], [9.0, 9.0])]
@@ -211,8 +212,10 @@ pub(super) mod tests {
         let faint = shapes(&searched, &palette, None);
         let is_lost = |shape: &&Shape| shape.color == palette.rounding.pixel();
         assert!(bright.iter().any(|shape| is_lost(&shape)) && !faint.iter().any(|shape| is_lost(&shape)));
-        let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
-        assert_ne!(hatch(&bright), hatch(&faint));
+        let cached = |paint| palette.shape((0.0, 1.0), (0.0, 1.0), paint, Style::PLAIN).color;
+        let has = |shapes: &[Shape], paint| shapes.iter().any(|shape| shape.color == cached(paint));
+        let faint_cache = Paint::CACHED.with(Paint::DIM);
+        assert!(has(&bright, Paint::CACHED) && has(&faint, faint_cache) && !has(&faint, Paint::CACHED));
     }
 
     #[test]

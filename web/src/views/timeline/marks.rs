@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use query::{Axis, LossSpan, Window};
 use trace::order::Within;
+use trace::units::{Count, Micros};
 
 use super::cut;
 use super::flags::{self, Oom};
@@ -127,7 +128,8 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
 
 /// Draws the marks that all pictures over time have: the x axis, lanes, flags.
 pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
-    x_axis(surface, plot_area, axis, palette);
+    let cursor = marks.cursor.filter(|cursor| is_across(plot_area.x().pixel(*cursor), plot_area.plot));
+    x_axis(surface, plot_area, axis, cursor, palette);
     marks.annotation_lane().draw(surface, plot_area, palette);
     if marks.steps.has_lane {
         marks.step_lane().draw(surface, plot_area, palette);
@@ -151,10 +153,10 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
     pin_flags::draw(surface, x, plot, &marks.pins, true, palette);
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
         let top = handle(at).y;
-        surface.vertical(at, top + 2.0, plot.bottom() + 4.0, palette.accent.into());
+        surface.vertical(at, top + 2.0, plot.bottom() + 4.0, palette.text.into());
         surface.polygon(
             &[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)],
-            palette.accent.into(),
+            palette.text.into(),
         );
     }
 }
@@ -175,7 +177,8 @@ fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palett
     }
 }
 
-fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: &Palette) {
+/// Draws the x axis, with the moment of the cursor on a plate. Numbers that the plate would touch are left out.
+fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, cursor: Option<f64>, palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
     surface.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
     let name = match axis {
@@ -184,6 +187,16 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
     };
     let middle = plot.bottom() + 13.0;
     surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
+    let plate = cursor.map(|cursor| {
+        let text = moment(axis, cursor);
+        let half = surface.text_width(&text, Font::Label) / 2.0 + 5.0;
+        let right = plot.right() + RIGHT - 1.0 - half;
+        let at = x.pixel(cursor).within(plot.x + half, right.max(plot.x + half));
+        let area = Area { x: (at - half).round(), y: plot.bottom() + 4.0, width: (2.0 * half).round(), height: 17.0 };
+        surface.fill(area, palette.text.into());
+        surface.text(&text, (at, middle), Align::Middle, Font::Label, palette.background.into());
+        (area.x - 4.0, area.right() + 4.0)
+    });
     let every = |width: f64| match axis {
         Axis::Time => ticks::time(plot_area.window, plot.width / width),
         Axis::Event => ticks::events(plot_area.window, plot.width / width),
@@ -198,11 +211,21 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
         let width = surface.text_width(&tick.label, Font::Label);
         let label =
             at.within(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
-        if label - width / 2.0 < end {
+        let is_under = plate.is_some_and(|(from, to)| label + width / 2.0 > from && label - width / 2.0 < to);
+        if label - width / 2.0 < end || is_under {
             continue;
         }
         end = label + width / 2.0 + 6.0;
         surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, palette.text_dim.into());
+    }
+}
+
+/// Formats the moment of the cursor.
+fn moment(axis: Axis, at: f64) -> String {
+    match axis {
+        Axis::Time => Micros(at.round() as i64).to_string(),
+        // Casts of floating point saturate.
+        Axis::Event => Count(at.round() as u64).to_string(),
     }
 }
 
@@ -283,6 +306,8 @@ pub(super) mod tests {
         .map(|part| log.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log:#?}")))
         .collect();
         assert!(order.is_sorted(), "{order:?}");
+        // The cursor's moment, in the place of the tick of the same number.
+        assert_eq!(log.iter().filter(|line| line.starts_with("text \"400\"")).count(), 1);
         assert_eq!(log.iter().filter(|line| line.contains("out of memory")).count(), 2);
         assert_eq!(log.iter().filter(|line| line.starts_with("fill") && line.ends_with(&red)).count(), 3);
     }

@@ -37,7 +37,8 @@ pub use self::listen::{drag_kind, is_on_button, wheel_of};
 use self::marked::{drawn_failure, failures, use_marks};
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
-use self::question::{Lens, fitting_height, largest_in_view, on_grid, summary_query};
+pub use self::question::summary_query;
+use self::question::{Lens, fitting_height, largest_in_view, on_grid};
 use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
@@ -46,7 +47,7 @@ use super::losses;
 use super::range_button::{self, RangeButton};
 use super::status::no_history;
 use crate::browser::Timeout;
-use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
+use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_hint, use_model, use_palette};
 use crate::render::canvas::use_canvas;
 use crate::views::whatif::{RunLines, use_lines_over};
 use crate::widgets::format::counted;
@@ -75,6 +76,7 @@ pub const DESCRIPTION: Description = Description {
 pub fn Timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
+    let hint = use_hint();
     let canvas = use_canvas(TimelinePicture::default);
     let gesture = use_mut_ref(Gesture::default);
     let last_question = use_mut_ref(|| None::<TimelineQuery>);
@@ -158,7 +160,7 @@ pub fn Timeline() -> Html {
         axis: view.axis,
         newest: model.newest(),
         marks: marks.clone(),
-        selection: view.selection,
+        selection: hint.or(view.selection),
         ghost,
         runs,
     });
