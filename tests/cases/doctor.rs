@@ -98,7 +98,7 @@ fn a_setting_that_would_have_helped_was_run() -> Result<()> {
     ensure!(first["checked"] == true && first["copy"] == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{first}");
     ensure!(first["text"].as_str().is_some_and(|text| text.contains("The request fits: 0 retries, ")), "{first}");
     let text = String::from_utf8(doctor(&[&file], b"")?.stdout)?;
-    ensure!(text.contains("checked on this trace: Let segments grow"), "{text}");
+    ensure!(text.contains("help (checked on this trace): Let segments grow"), "{text}");
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn standard_input_is_a_trace_or_a_text() -> Result<()> {
     let trace = doctor(&["-"], &vramscope::workloads::sample::snapshot())?;
     let text = String::from_utf8(trace.stdout)?;
     assert_eq!(trace.status.code(), Some(1), "{text}");
-    ensure!(text.contains("A leak: ") && text.contains("try: "), "{text}");
+    ensure!(text.contains("  Leak: ") && text.contains("help: "), "{text}");
 
     let pasted = doctor(&["-"], ERROR.as_bytes())?;
     let text = String::from_utf8(pasted.stdout)?;

@@ -90,11 +90,15 @@ test('a context lives as long as its picture, only where there are shapes, and t
   assert.equal(await differing(page, [before, await picture(page)]), 0, 'the same picture');
 });
 
-/** Shows the page on a screen with this many device pixels per CSS pixel, without another size of the window. */
+/**
+ * Shows the page on a screen with this many device pixels per CSS pixel. Every other time the window becomes a pixel wider, since
+ * Chromium tells a page of no other emulated ratio at the same size.
+ */
 async function moveTo(page, ratio) {
   const screen = await page.tab.context().newCDPSession(page.tab);
   const { width, height } = page.tab.viewportSize();
-  await screen.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: ratio, mobile: false });
+  const isWider = await page.tab.evaluate((width) => innerWidth === width, width);
+  await screen.send('Emulation.setDeviceMetricsOverride', { width: width + Number(isWider), height, deviceScaleFactor: ratio, mobile: false });
 }
 
 /** Runs in the page: returns by how many device pixels the canvases are larger than their places, whose edges are whole ones. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hold, holdWorkers, release, said } from './held.mjs';
 import { openPage } from './page.mjs';
-import { address, addressSays, answered, at, bytesIn, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, bytesIn, goTo, legendBytes, movesFrom, openSample, press, savedSample, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Drags over a canvas from one share of its width to another. */
 async function drag(page, name, from, to) {
@@ -154,7 +154,7 @@ test('beside an out-of-memory stand the call sites of its moment', async (t) => 
   const failed = await openSample(page);
   const oom = failed.position;
   assert.match(await says(page, 'legend-moment', /when memory ran out/), new RegExp(oom.toLocaleString('en-US')));
-  const legend = async () => sum(await bytesIn(at(page, 'legend').locator('.legend-list')));
+  const legend = async () => sum(await legendBytes(page));
   await until('the legend adds up to the moment', legend, (bytes) => bytes === failed.requested);
   await page.screenshot('range-oom');
 

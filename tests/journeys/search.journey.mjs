@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { trainingJob } from './training.mjs';
-import { address, addressSays, answered, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { address, addressSays, answered, at, bytesIn, goTo, legendBytes, movesFrom, number, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -25,7 +25,7 @@ async function found(page) {
 }
 
 /** Returns the exact bytes of all groups in the legend at the cursor. */
-const held = async (page) => (await bytesIn(at(page, 'legend'))).reduce((sum, bytes) => sum + bytes, 0);
+const held = async (page) => (await legendBytes(page)).reduce((sum, bytes) => sum + bytes, 0);
 
 /** Parses `61.2 GiB` as bytes, with the precision of its three digits. */
 function inBytes(text) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, legendBytes, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
 
 /** The name of an allocation: its address, and how often the address had been used. */
 const NAME = /b[0-9a-f]+_\d+/;
@@ -171,7 +171,7 @@ test('every colouring adds up to the peak', async (t) => {
   for (const [color, title] of [['call site', 'Call sites'], ['size', 'Sizes'], ['stream', 'Streams'], ['pool', 'Pools'], ['lifetime', 'Lifetimes']]) {
     await at(page, 'timeline-color').selectOption({ label: color });
     await until(`the legend is of ${title}`, () => legend.innerText(), (said) => said.includes(title));
-    const sum = async () => (await bytesIn(legend)).reduce((sum, bytes) => sum + bytes, 0);
+    const sum = async () => (await legendBytes(page)).reduce((sum, bytes) => sum + bytes, 0);
     const now = await until(`other classes: ${title}`, labels, (now) => now.length > 0 && String(now) !== String(before));
     await until(`${title} add up to the peak ${peak.requested}`, sum, (sum) => sum === peak.requested);
     await page.screenshot(`timeline-${color.replace(' ', '-')}`);

@@ -39,6 +39,10 @@ export const number = (text) => Number(text.replaceAll(',', ''));
 export const bytesIn = (locator) =>
   locator.locator('.bytes').evaluateAll((found) => found.map((element) => Number(element.dataset.bytes)));
 
+/** Returns the exact bytes of the legend's rows at its moment. */
+export const legendBytes = (page) =>
+  at(page, 'legend').locator('.legend-row > .bytes').evaluateAll((found) => found.map((element) => Number(element.dataset.bytes)));
+
 /** Returns the status line: the cursor's position and the exact totals there, read at one moment. */
 export function status(page) {
   return page.tab.evaluate(() => {

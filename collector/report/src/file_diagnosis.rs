@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::CategoryReport;
-use super::diagnosis::{DiagnosisReport, FindingReport};
+use super::diagnosis::{DiagnosisReport, FindingReport, OomReport};
 use allocator::Profile;
 use analysis::best_frames::BestFrames;
 use analysis::findings::findings;
@@ -20,12 +20,17 @@ use query::own_rules::UserRules;
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::text::Escaped;
-use trace::units::{Bytes, Count};
+use trace::units::{Bytes, Count, counted, counted_as};
 use trace::{Marks, Snapshot};
 use whatif::Requests;
 
-/// The lines that are shown with a failure.
+/// The lines that are shown with a failure, and in brief.
 const LINES: usize = 5;
+const BRIEF_LINES: usize = 3;
+/// The findings that are shown in brief of a device on which no request failed.
+const BRIEF_FINDINGS: usize = 3;
+/// The cells of a bar that stands for all of something.
+const BAR: usize = 10;
 /// Findings for which a verdict with remedies says what to try.
 const CAUSES: [&str; 4] = [
     FindingCode::Leak.name(),
@@ -165,6 +170,75 @@ fn without_device(device: i64, message: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// A diagnosis in brief: what happened, where, what held the memory, and what to do first.
+#[derive(Debug)]
+pub struct Brief<'a, T>(&'a T);
+
+impl FileDiagnosis {
+    /// Returns the diagnosis in brief, as text.
+    pub fn brief(&self) -> Brief<'_, Self> {
+        Brief(self)
+    }
+}
+
+impl fmt::Display for Brief<'_, FileDiagnosis> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_head(f)?;
+        self.0.devices.iter().try_for_each(|device| write!(f, "{}", Brief(device)))
+    }
+}
+
+impl fmt::Display for Brief<'_, DiagnosisReport> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DiagnosisReport { device, verdict, .. } = self.0;
+        let failed = self.0.failure();
+        let said = |finding: &&FindingReport| finding.code != FindingCode::OutOfMemory.name();
+        let mut findings = self.0.findings.iter().filter(said);
+        match failed {
+            Some(failed) => {
+                writeln!(f, "  {}", verdict.headline)?;
+                let line = if failed.line.is_empty() { "a line that was not recorded" } else { &failed.line };
+                let event = Count(u64::from(failed.event) + 1);
+                writeln!(f, "    requested at {line}, event {event} of device {device}")?;
+                for held in failed.lines.iter().take(BRIEF_LINES) {
+                    let share = share(held.bytes, failed.allocated);
+                    writeln!(f, "    {:>8}  {:>4}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+                }
+            }
+            None => {
+                let said = if verdict.headline.is_empty() { &verdict.sentence } else { &verdict.headline };
+                writeln!(f, "  Device {device}: {said}")?;
+                for finding in findings.by_ref().take(BRIEF_FINDINGS) {
+                    writeln!(f, "    ! {}", without_device(*device, &finding.message))?;
+                }
+            }
+        }
+        let (first, others) = verdict.remedies.split_at(verdict.remedies.len().min(1));
+        write_remedies(f, first, &mut Vec::new())?;
+        self.0.write_looked_for(f)?;
+        let left: Vec<String> = [(findings.count(), "finding"), (others.len(), "piece of advice")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| match (count, what) {
+                (count, "finding") => counted(count as u64, what),
+                (count, what) => counted_as(count as u64, what, "pieces of advice"),
+            })
+            .collect();
+        if !left.is_empty() {
+            writeln!(f, "    {} more: add -v", left.join(" and "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a share as a number and as a bar.
+fn share(part: u64, whole: u64) -> (String, String) {
+    let share = part as f64 / whole.max(1) as f64;
+    // Casts of floating point saturate.
+    let cells = (share * BAR as f64).round() as usize;
+    (format!("{:.0} %", share * 100.0), "█".repeat(cells.min(BAR)))
+}
+
 /// Writes what to try, unless it was written before.
 fn write_remedies<'a>(
     f: &mut fmt::Formatter<'_>,
@@ -180,14 +254,15 @@ fn write_remedies<'a>(
         written.push(remedy);
         writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
         if !remedy.copy.is_empty() {
-            writeln!(f, "         {}", remedy.copy)?;
+            writeln!(f, "      {}", remedy.copy)?;
         }
     }
     Ok(())
 }
 
-impl fmt::Display for FileDiagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl FileDiagnosis {
+    /// Writes the file's name and what is wrong with it.
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", Escaped(&self.path))?;
         for finding in &self.findings {
             writeln!(f, "  ! {}", finding.message)?;
@@ -195,14 +270,37 @@ impl fmt::Display for FileDiagnosis {
         if self.devices.is_empty() {
             writeln!(f, "  {}", no_device(self.findings.iter().map(|finding| finding.code)))?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FileDiagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
         self.devices.iter().try_for_each(|device| write!(f, "{device}"))
+    }
+}
+
+impl DiagnosisReport {
+    /// Returns the failure that the verdict is about.
+    fn failure(&self) -> Option<&OomReport> {
+        self.ooms.iter().find(|failed| Some(failed.event) == self.verdict.event)
+    }
+
+    /// Writes what was looked for, if no finding is about the memory.
+    fn write_looked_for(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.findings.iter().any(|finding| !HISTORY.contains(&finding.code)) {
+            return Ok(());
+        }
+        let more = if self.findings.is_empty() { "" } else { "else " };
+        writeln!(f, "    Nothing {more}found. Looked for {}.", self.looked_for)
     }
 }
 
 impl fmt::Display for DiagnosisReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  Device {}: {}", self.device, self.verdict.sentence)?;
-        if let Some(failed) = self.ooms.iter().find(|failed| Some(failed.event) == self.verdict.event) {
+        if let Some(failed) = self.failure() {
             let event = Count(u64::from(failed.event) + 1);
             writeln!(f, "    At event {event}: {}", failed.message)?;
             for held in failed.lines.iter().take(LINES) {
@@ -223,15 +321,7 @@ impl fmt::Display for DiagnosisReport {
             let first = finding.remedies.get(..1).filter(|_| !is_said);
             write_remedies(f, first.unwrap_or_default(), &mut written)?;
         }
-        if self.findings.iter().all(|finding| HISTORY.contains(&finding.code)) {
-            writeln!(
-                f,
-                "    Nothing {}found. Looked for {}.",
-                if self.findings.is_empty() { "" } else { "else " },
-                self.looked_for
-            )?;
-        }
-        Ok(())
+        self.write_looked_for(f)
     }
 }
 
@@ -314,7 +404,7 @@ mod tests {
     fn a_remedy_is_written_once() {
         let text = diagnosed(&["segment_alloc 0x1000000 20971520\nalloc 0x1000000 20971520\noom 0 2097152"], "", 0.0);
         let text = text.to_string();
-        let tries: Vec<&str> = text.lines().filter(|line| line.contains("try: ")).collect();
+        let tries: Vec<&str> = text.lines().filter(|line| line.contains("help: ")).collect();
         assert!(!tries.is_empty() && tries.iter().all(|line| text.matches(line).count() == 1), "{text}");
     }
 }

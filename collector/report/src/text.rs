@@ -72,7 +72,7 @@ impl fmt::Display for DeviceReport {
                 writeln!(f, "    {name}  {pool}")?;
             }
         }
-        writeln!(f, "  verdict  {}", self.verdict.sentence)?;
+        writeln!(f, "  verdict  {}", self.verdict.in_brief())?;
         for remedy in &self.verdict.remedies {
             writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
         }

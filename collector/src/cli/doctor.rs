@@ -27,6 +27,9 @@ pub(super) struct Doctor {
     /// memory_summary(). `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Say everything that was found, not only what matters most
+    #[arg(short, long)]
+    verbose: bool,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -77,7 +80,7 @@ impl Doctor {
         let (mut is_tripped, mut is_unreadable) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            let examined = Examined::of(path, &rules);
+            let examined = Examined::of(path, &rules, self.verbose);
             is_tripped |= examined.trips(self.fail_on);
             if let Some(error) = &examined.error {
                 is_unreadable = true;
@@ -103,7 +106,7 @@ impl Doctor {
 }
 
 impl Examined {
-    fn of(path: &Path, rules: &OwnRules) -> Self {
+    fn of(path: &Path, rules: &OwnRules, is_verbose: bool) -> Self {
         let name = path.display().to_string();
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
@@ -112,7 +115,7 @@ impl Examined {
                 if let Some(cut) = cut_off(&found) {
                     return Self { path: found.path, error: Some(cut), ..Self::default() };
                 }
-                let text = found.to_string();
+                let text = if is_verbose { found.to_string() } else { found.brief().to_string() };
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
             }
             Ok(Contents::Pasted(explanation)) => {

@@ -37,6 +37,7 @@ mod stop;
 mod store;
 mod streams;
 mod strip;
+mod style;
 mod subject;
 mod suggestion;
 mod sweep;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use trace::text::escaped_lines;
 
 use super::message::refuse;
-use super::width;
+use super::{style, width};
 use recorder::disk;
 
 /// A stream to which everything is written as [`sealed`] returns it. A call must not end within a character.
@@ -29,7 +29,12 @@ impl<W: Write> Write for Sealed<W> {
 /// printed.
 pub(super) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
     let mut out = Sealed(io::BufWriter::new(io::stdout().lock()));
-    match write(&mut out).and_then(|()| out.flush()) {
+    finished(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// Returns the exit code for what came of writing to standard output.
+fn finished(written: io::Result<()>) -> ExitCode {
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
@@ -47,12 +52,13 @@ pub(super) fn print_json(value: &impl Serialize) -> ExitCode {
     })
 }
 
-/// Prints a text for people. On a terminal, its long lines are folded.
+/// Prints a text for people. On a terminal, its long lines are folded, and what leads a line has its color, unless `NO_COLOR` is
+/// set.
 pub(super) fn show(text: &str) -> ExitCode {
-    match width::of_output() {
-        Some(width) => print(|out| out.write_all(width::folded(text, width).as_bytes())),
-        None => print(|out| out.write_all(text.as_bytes())),
-    }
+    let Some(width) = width::of_output() else { return print(|out| out.write_all(text.as_bytes())) };
+    let text = style::styled(&width::folded(&escaped_lines(text), width));
+    let mut out = anstream::AutoStream::auto(io::stdout()).lock();
+    finished(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints JSON for programs, or a text for people.

@@ -73,6 +73,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Returns what happened in one line: the headline, or the sentence where there is none.
+    pub fn in_brief(&self) -> &str {
+        if self.headline.is_empty() { &self.sentence } else { &self.headline }
+    }
+
     /// Whether its advice can be checked by running the trace under other settings: it is about a failed request, and names a
     /// setting, or one may help.
     pub fn can_be_proven(&self) -> bool {

@@ -166,7 +166,7 @@ pub struct Remedy {
 impl Remedy {
     /// Returns what stands before it in a list.
     pub const fn mark(&self) -> &'static str {
-        if self.checked { "checked on this trace" } else { "try" }
+        if self.checked { "help (checked on this trace)" } else { "help" }
     }
 
     /// Creates advice that was not checked on the trace.

@@ -20,18 +20,21 @@ pub struct CanvasSurface {
     ink: Option<Ink>,
 }
 
+/// Returns the font family that CSS gives a canvas.
+pub fn font_family(canvas: &HtmlCanvasElement) -> String {
+    web_sys::window()
+        .and_then(|window| window.get_computed_style(canvas).ok().flatten())
+        .and_then(|style| style.get_property_value("font-family").ok())
+        .filter(|family| !family.is_empty())
+        .unwrap_or_else(|| "sans-serif".to_owned())
+}
+
 impl CanvasSurface {
     /// Creates the surface of a canvas: its own, or one that a painter draws and resizes. Its font is the one that CSS
     /// gives the canvas.
     pub fn new(canvas: &HtmlCanvasElement, is_own: bool) -> Option<Self> {
         let context = canvas.get_context("2d").ok()??.dyn_into().ok()?;
-        let family = web_sys::window()?
-            .get_computed_style(canvas)
-            .ok()
-            .flatten()
-            .and_then(|style| style.get_property_value("font-family").ok())
-            .filter(|family| !family.is_empty())
-            .unwrap_or_else(|| "sans-serif".to_owned());
+        let family = font_family(canvas);
         Some(Self { canvas: canvas.clone(), context, is_own, size: (0, 0, 0.0), family, font: None, ink: None })
     }
 
@@ -180,6 +183,8 @@ impl Surface for CanvasSurface {
             Align::Middle => "center",
             Align::End => "right",
         });
+        // Between two rows of pixels, letters are blurred in some browsers.
+        let y = (y * self.ratio()).round() / self.ratio();
         // Fails for non-finite numbers only: nothing to draw then.
         let _ = self.context.fill_text(text, x, y);
     }

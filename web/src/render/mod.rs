@@ -8,7 +8,7 @@
 //! ```
 
 pub mod canvas;
-mod canvas_surface;
+pub mod canvas_surface;
 pub mod color;
 mod cpu;
 pub mod labels;

@@ -44,8 +44,8 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Option<Vec<Str
         Some((_, rank, device)) => {
             lines.extend([peak(rank, &device), largest(&device)]);
             if device.diagnosis.failed > 0 {
-                let verdict = &device.diagnosis.verdict;
-                lines.push(verdict.sentence.clone());
+                let verdict = &device.verdict;
+                lines.push(verdict.in_brief().to_owned());
                 lines.extend(verdict.remedies.first().map(|remedy| format!("{}: {}", remedy.mark(), remedy.text)));
             }
         }

@@ -61,7 +61,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "  {:>10}  {}", Bytes(fact.bytes), fact.name)?;
         }
         for remedy in &self.remedies {
-            writeln!(f, "  try: {}", remedy.text)?;
+            writeln!(f, "  help: {}", remedy.text)?;
             if !remedy.copy.is_empty() {
                 writeln!(f, "       {}", remedy.copy)?;
             }

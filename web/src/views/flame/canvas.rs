@@ -14,6 +14,7 @@ use super::tooltip::Tooltip;
 use crate::browser::{Size, place, use_size};
 use crate::hooks::{use_model, use_palette};
 use crate::model::Subject;
+use crate::render::canvas_surface::font_family;
 use crate::render::palette::Palette;
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::style::{pixels, set_style};
@@ -240,7 +241,7 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
     // The matrix is finite, so this can't fail.
     let _ = context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
     context.clear_rect(0.0, 0.0, all, height);
-    context.set_font("11px system-ui, sans-serif");
+    context.set_font(&format!("{FONT_PX}px {}", font_family(canvas)));
     context.set_text_baseline("middle");
     let letter = context.measure_text("n").map_or(FONT_PX * 0.55, |metrics| metrics.width());
 

@@ -1,0 +1,56 @@
+//! The colors of a text for people. They are those of what leads a line, so that a text is written once, for a terminal and for a
+//! file.
+
+use anstyle::{AnsiColor, Style};
+
+const PLAIN: Style = Style::new();
+const BOLD: Style = PLAIN.bold();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default().bold();
+const CYAN: Style = AnsiColor::Cyan.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// What leads a line, after its indentation, with its color and that of the rest of the line: first the causes that headlines of a
+/// verdict begin with.
+const LEADS: [(&str, Style, Style); 10] = [
+    ("Leak:", RED, BOLD),
+    ("Full:", RED, BOLD),
+    ("Fragmented:", RED, BOLD),
+    ("Out of reach:", RED, BOLD),
+    ("Limit:", RED, BOLD),
+    ("Other processes:", RED, BOLD),
+    ("Brief spike:", RED, BOLD),
+    ("help (checked on this trace):", GREEN, PLAIN),
+    ("help:", CYAN, PLAIN),
+    ("! ", YELLOW, PLAIN),
+];
+
+/// Returns a text with the colors of what leads its lines. It must not have escape sequences yet.
+pub(super) fn styled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let (indent, words) = line.split_at(line.len() - line.trim_start_matches(' ').len());
+        match LEADS.iter().find_map(|(lead, style, after)| Some((lead, style, words.strip_prefix(lead)?, after))) {
+            Some((lead, style, rest, after)) => {
+                out.push_str(&format!("{indent}{style}{lead}{style:#}{after}{rest}{after:#}{end}"));
+            }
+            None => out.extend([line, end]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_a_line_has_its_color() {
+        let text = "a.pickle\n  Full: 1 GiB asked\n    help: less, not Full: more\n      A=B\n  Fullness";
+        let want = "a.pickle\n  \x1b[1m\x1b[31mFull:\x1b[0m\x1b[1m 1 GiB asked\x1b[0m\n    \x1b[1m\x1b[36mhelp:\x1b[0m less, not Full: \
+                    more\n      A=B\n  Fullness";
+        assert_eq!(styled(text), want);
+        assert_eq!(anstream::adapter::strip_str(&styled(text)).to_string(), text);
+    }
+}
