@@ -23,14 +23,14 @@ test:
 e2e:
     tests/run journeys
 
-# What takes longer than `tests/run` may: other random cases, and more of them; kills, damage, garbage, a load; all golden pictures
-# and random gestures on all files. just soak minutes=30
+# What takes longer than `tests/run` may: other random cases, and more of them; kills, damage, garbage, a load; all golden pictures,
+# random gestures on all files, the main journeys through Firefox, and the views in WebKit. just soak minutes=30
 soak minutes="10" cases="2000":
     VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package session --package allocator --no-fail-fast
     VRAMSCOPE_PAGE=skip VRAMSCOPE_SOAK_SECONDS=$(( {{ trim_start_match(minutes, "minutes=") }} * 10 )) \
         cargo test --package tests --no-fail-fast --test ingest --test publish --test shares soak:: -- --nocapture --test-threads 1
     VRAMSCOPE_PAGE=published cargo build --release
-    VRAMSCOPE_SOAK=1 VRAMSCOPE_PROGRAM=target/release/vramscope tests/run journeys
+    VRAMSCOPE_SOAK=1 VRAMSCOPE_PROGRAM=target/release/vramscope tests/run journeys firefox webkit
 
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:

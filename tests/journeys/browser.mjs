@@ -84,7 +84,8 @@ export async function openProfile(options) {
 /** Starts a separate browser with an empty profile. `flags` are Chromium's. */
 export function launch({ flags = [] } = {}) {
   const options = { executablePath: browserPath(), headless: true };
-  // The channel is that of Firefox as it is released, which is driven over WebDriver BiDi.
+  // The channel is that of Firefox as it is released, which is driven over WebDriver BiDi. package.json stays at
+  // playwright-core 1.64.1: from 1.65 on it sends `emulation.setMediaFeaturesOverride`, which Firefox 153 ESR doesn't know.
   if (isFirefox) return firefox.launch({ ...options, channel: 'moz-firefox', firefoxUserPrefs: PREFERENCES });
   return chromium.launch({ ...options, args: [...FLAGS, ...flags] });
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
-import { addressSays, at, bytesIn, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
+import { addressSays, at, bytesIn, copied, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
 
 /** Returns the action toggles with their counts. */
 async function counts(page) {
@@ -205,7 +205,6 @@ test('the list is sorted by a press on a head, and columns are chosen', async (t
 
 test('an event leads to its free and back, and is copied with its stack', async (t) => {
   const page = await openPage(t);
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   const { position } = await openSample(page);
   await goTo(page, 'Events');
   await at(page, 'events-free_requested').click();
@@ -227,10 +226,11 @@ test('an event leads to its free and back, and is copied with its stack', async 
 
   await page.tab.getByRole('grid', { name: 'Events' }).focus();
   await press(page, 'Control+c');
-  const copied = await until('the event is copied', () => page.tab.evaluate(() => navigator.clipboard.readText()), (text) => text.startsWith('event '));
-  const lines = copied.split('\n');
+  await page.tab.getByText(/^Copied event/).first().waitFor();
+  const said = await copied(page);
+  const lines = said.split('\n');
   assert.match(lines[0], new RegExp(`^event ${(event + 1).toLocaleString('en')}  [\\d,]+ µs  alloc  [\\d,]+ bytes  0x[0-9a-f]+  stream `));
-  assert.ok(lines.length > 1 && lines.slice(1).every((line) => line.startsWith('    ')), copied);
+  assert.ok(lines.length > 1 && lines.slice(1).every((line) => line.startsWith('    ')), said);
   await page.screenshot('events-copied');
 });
 

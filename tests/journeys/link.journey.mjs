@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, until } from './workbench.mjs';
+import { address, addressSays, answered, at, goTo, movesFrom, openSample, press, savedSample, says, standsAt, status, until } from './workbench.mjs';
 
 /** Returns a file of the tests under another name. */
 const fixture = (file, name) =>
@@ -24,6 +24,8 @@ test('a link restores tab, cursor, selection and filter once the same file is dr
   const { position } = await movesFrom(page, opened.position);
   await goTo(page, 'Events');
   await until('the row of the cursor', () => at(page, 'event-row').locator(`xpath=self::*[@aria-selected="true"]`).count(), (count) => count === 1);
+  // The rows must not change between the press and the release.
+  await answered(page);
   await page.tab.locator('[data-testid="event-row"][aria-selected="true"]').click();
   await at(page, 'detail-allocation').waitFor();
   const id = await at(page, 'detail-allocation').getAttribute('data-id');

@@ -1,8 +1,9 @@
 // The page of a journey: opened in a profile of its own, and checked for errors in the console.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { openProfile } from './browser.mjs';
+import { isFirefox, openProfile } from './browser.mjs';
 import { atEnd } from './ending.mjs';
 
 /** The values of the root element's `data-state`. */
@@ -10,6 +11,12 @@ const STATES = ['empty', 'loading', 'ready', 'error'];
 
 /** Long enough for a small file on a busy machine. */
 const PATIENCE_MS = 60_000;
+
+/** What Chromium and Firefox call it when they cancel the requests that are pending as a page is left. */
+const CANCELLED = ['net::ERR_ABORTED', 'NS_BINDING_ABORTED'];
+
+/** How Firefox names the style that playwright adds to its page for each picture, and that the page's own policy refuses. */
+const PLAYWRIGHTS_STYLE = createHash('sha256').update('body {}').digest('base64');
 
 /** The page's URL. */
 export function pageUrl() {
@@ -60,11 +67,13 @@ class Page {
     tab.on('console', (message) => {
       if (message.type() === 'error') this.complaints.push(`console: ${message.text()}`);
     });
-    tab.on('pageerror', (error) => this.complaints.push(`uncaught: ${error.message}`));
+    tab.on('pageerror', (error) => {
+      if (isFirefox && error.message.includes(`sha256-${PLAYWRIGHTS_STYLE}`)) return;
+      this.complaints.push(`uncaught: ${error.message}`);
+    });
     tab.on('requestfailed', (request) => {
-      // The browser cancels requests that are pending when a page is left.
       const { errorText } = request.failure() ?? {};
-      if (errorText !== 'net::ERR_ABORTED') this.complaints.push(`failed: ${request.url()} (${errorText})`);
+      if (!CANCELLED.includes(errorText)) this.complaints.push(`failed: ${request.url()} (${errorText})`);
     });
     tab.on('request', (request) => {
       this.requests.push(request.url());

@@ -6,6 +6,7 @@
 // VRAMSCOPE_PROGRAM     the built program, for journeys that start servers and jobs of their own; set by cargo likewise
 // VRAMSCOPE_DRIVER      a folder with the fake CUDA driver, for jobs on a device; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
+// VRAMSCOPE_BROWSER     firefox: through Firefox, by default the journeys that FIREFOX lists; VRAMSCOPE_FIREFOX says where it is
 // VRAMSCOPE_SOAK       anything: all golden pictures and all monkeys, which take minutes (`just soak`)
 // VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //
@@ -16,9 +17,37 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { isFirefox } from './browser.mjs';
+
+/**
+ * What goes through Firefox as well: one way or two through each view, and what stores, sends or copies. Its driver has no
+ * touches, no double click, no dark system and no motion, takes no note of files that the page itself makes and saves, and
+ * loses the focus to the browser's own buttons after the last stop of Tab.
+ */
+const FIREFOX = {
+  opening: ['the page opens empty, under its policy, and contacts no other server'],
+  files: ['two files at once are switched without loading again, each with its own view'],
+  timeline: ['the wheel zooms where it points, keys zoom and move', 'a click on an allocation shows its name, its size and its stack'],
+  segments: ['a click on a block selects its allocation, in the segment under the pointer'],
+  flame: ['a click zooms into a box, and the path above it leads back'],
+  events: ['an event leads to its free and back, and is copied with its stack'],
+  heatmap: ['from a gap that is too small to the block that pins it'],
+  verdict: ['a leak is called a leak, and a click leads to its line'],
+  whatif: ['a fragmented trace: press the button, copy the line'],
+  range: ['a drag selects a range, and its sums are those of its ends'],
+  search: ['a search becomes a filter, which can be removed'],
+  keyboard: ['Ctrl+K finds a command by a few letters and runs it'],
+  history: ['Back and Forward go through files, tabs, zoom and selection', 'Ctrl+Z and Backspace undo, Ctrl+Shift+Z and Ctrl+Y redo'],
+  link: ['a link restores tab, cursor, selection and filter once the same file is dropped'],
+  recent: ['a reload comes back to the same file and the same view'],
+  share: ['a trace is shared, opened by somebody else, and taken back'],
+  live: ['a job is watched from its first event to its end, and its recording can be downloaded'],
+  narrow: ['a phone shows every view in full width, in light'],
+};
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
-const wanted = process.argv.slice(2).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
+const isListed = isFirefox && process.argv.length === 2;
+const wanted = (isListed ? Object.keys(FIREFOX) : process.argv.slice(2)).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
 const files = readdirSync(folder)
   .filter((name) => name.endsWith('.journey.mjs'))
   .filter((name) => wanted.length === 0 || wanted.includes(name))
@@ -31,8 +60,8 @@ if (files.length === 0) {
 /** The most journeys that are run again after they failed. If more fail, a busy machine is not the cause. */
 const MOST_UNSTEADY = 2;
 
-/** The files that run at a time: on a small machine more browsers would only slow each other down. */
-const LANES = Math.min(2, availableParallelism());
+/** The files that run at a time: on a small machine more browsers would only slow each other down, and Firefox has many processes. */
+const LANES = isFirefox ? 1 : Math.min(2, availableParallelism());
 
 /** Runs journeys, prints how they go, and returns those that failed and the names of those that passed. */
 async function go(files, { lanes, names }) {
@@ -47,10 +76,13 @@ async function go(files, { lanes, names }) {
 
 const exactly = (name) => new RegExp(`^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`);
 
-const { failed } = await go(files.map((name) => folder + name), { lanes: LANES });
+const listed = isListed ? Object.values(FIREFOX).flat() : undefined;
+const { failed, passed } = await go(files.map((name) => folder + name), { lanes: LANES, names: listed?.map(exactly) });
+const missing = listed?.filter((name) => ![...passed, ...failed.map(({ name }) => name)].includes(name)) ?? [];
+if (missing.length > 0) console.error(`\nNo journey has the name: ${missing.join('; ')}`);
 // A file that fails as a whole, such as by an exception after its tests, is reported by its path: no journey has that name.
 const isWholeFile = ({ name, file }) => file === undefined || name === file;
-if (failed.length > MOST_UNSTEADY || failed.some(isWholeFile)) {
+if (missing.length > 0 || failed.length > MOST_UNSTEADY || failed.some(isWholeFile)) {
   process.exitCode = 1;
 } else if (failed.length > 0) {
   const names = failed.map(({ name }) => name);

@@ -214,6 +214,8 @@ test('a trace is shared, opened by somebody else, and taken back', async (t) => 
   assert.equal(await at(other, 'tab-events').getAttribute('aria-selected'), 'true');
   await until('the same allocation', () => at(other, 'detail-allocation').getAttribute('data-id'), (now) => now === id);
 
+  // Firefox gives keys to the page in front only.
+  await page.tab.bringToFront();
   await at(page, 'share-uploads').click();
   await until('the server has it', () => text(page, 'upload-standing'), (said) => /It expires on/.test(said));
   assert.equal(await at(page, 'upload-open').getAttribute('href'), link, 'it is the link that was given out');

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath } from './program.mjs';
-import { at, bytesIn, goTo, number, press, says, text, until } from './workbench.mjs';
+import { at, bytesIn, copied, goTo, number, press, says, text, until } from './workbench.mjs';
 
 const program = (...args) => execFileSync(programPath(), args, { encoding: 'utf8' });
 
@@ -41,12 +41,6 @@ async function rows(page) {
 const expected = (runs) =>
   Object.fromEntries(runs.map((run) => [run.value, [run.peak_reserved, run.peak_allocated, run.retries, run.device_allocs + run.device_frees, run.fits]]));
 
-/** Reads what was copied last. */
-async function copied(page) {
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  return page.tab.evaluate(() => navigator.clipboard.readText());
-}
-
 /** Returns where points of a kind are, from left to right. */
 const points = (page, kind) =>
   at(page, 'sweep-plot').locator(`.sweep-mark.${kind}`).evaluateAll((marks) =>
@@ -57,7 +51,6 @@ test('a sweep shows the largest batch that fits with its proof, a plot, a table 
   const { file, said, document } = sweep(t, 'resnet-sweep', 'batch=64..512', '--card', 'A100-40GB');
   const { fits, fails } = document.largest;
   const page = await open(t, file);
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.screenshot('sweep');
 
   // The page says what the terminal says.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, legendBytes, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
+import { address, addressSays, at, bytesIn, copied, legendBytes, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
 
 /** The name of an allocation: its address, and how often the address had been used. */
 const NAME = /b[0-9a-f]+_\d+/;
@@ -107,7 +107,6 @@ test('a drag with Ctrl zooms into a stretch, and with Shift it moves the window'
 test('a click on an allocation shows its name, its size and its stack', async (t) => {
   const page = await openPage(t);
   const opened = await openSample(page);
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await point(page, 0.6);
   await page.tab.mouse.wheel(0, -1200);
   await shownAfter(page, null);
@@ -145,10 +144,10 @@ test('a click on an allocation shows its name, its size and its stack', async (t
 
   await pane.locator('.detail-head').getByTestId('copy').click();
   await until('it says that it copied', () => pane.locator('.detail-head').innerText(), (said) => said.includes('Copied'));
-  const copied = await page.tab.evaluate(() => navigator.clipboard.readText());
+  const said = await copied(page);
   const exact = `${requested.toLocaleString('en-US')} bytes`;
-  assert.ok(copied.startsWith(`${hovered}\nrequested: `) && copied.includes(exact), copied);
-  assert.match(copied, /allocated by:\n.*(train|model|evaluate)\.py:\d+:/s);
+  assert.ok(said.startsWith(`${hovered}\nrequested: `) && said.includes(exact), said);
+  assert.match(said, /allocated by:\n.*(train|model|evaluate)\.py:\d+:/s);
 
   // The button goes to the allocation's alloc event; Esc then clears the selection.
   await at(page, 'detail-go-alloc').click();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { address, at, bytesIn, goTo, number, openSample, press, says, status, text, until } from './workbench.mjs';
+import { address, at, bytesIn, copied, goTo, number, openSample, press, says, status, text, until } from './workbench.mjs';
 
 /** Records a workload, and returns its file. */
 function record(t, name, ...args) {
@@ -27,12 +27,6 @@ async function runs(page, count) {
 /** Returns the exact peak of reserved memory of a row. */
 const reserved = async (row) => (await bytesIn(row.getByTestId('whatif-reserved')))[0];
 
-/** Reads what was copied last. */
-async function copied(page) {
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  return page.tab.evaluate(() => navigator.clipboard.readText());
-}
-
 /** Writes a line of settings, and asks for a run under it. */
 async function addRun(page, conf) {
   await at(page, 'whatif-conf').fill(conf);
@@ -41,7 +35,6 @@ async function addRun(page, conf) {
 
 test('a fragmented trace: press the button, copy the line', async (t) => {
   const page = await openPage(t);
-  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   const file = record(t, 'variable-length');
   await page.load(file);
   await at(page, 'verdict').waitFor();

@@ -43,6 +43,18 @@ export const bytesIn = (locator) =>
 export const legendBytes = (page) =>
   at(page, 'legend').locator('.legend-row > .bytes').evaluateAll((found) => found.map((element) => Number(element.dataset.bytes)));
 
+/** Returns what was copied, by pasting it in another tab: Firefox lets no script read it, and this asks for no right. */
+export async function copied(page) {
+  const tab = await page.tab.context().newPage();
+  try {
+    await tab.setContent('<textarea>');
+    await tab.locator('textarea').press('ControlOrMeta+v');
+    return await tab.locator('textarea').inputValue();
+  } finally {
+    await tab.close();
+  }
+}
+
 /** Returns the status line: the cursor's position and the exact totals there, read at one moment. */
 export function status(page) {
   return page.tab.evaluate(() => {
