@@ -262,11 +262,13 @@ fn output_fits_the_terminal_and_color_can_be_switched_off() -> Result<()> {
     let sample = sample(&folder)?;
     let piped = String::from_utf8(program::run(&["report", &sample])?.stdout)?;
     ensure!(piped.lines().any(|line| line.chars().count() > 60) && !piped.contains('\x1b'), "{piped}");
-    let shown = result(&program::on_terminal(60, &["report", &sample], &[])?);
+    let shown = result(&program::on_terminal(60, &["report", &sample], &[("NO_COLOR", "1")])?);
     let long = |line: &&str| line.chars().count() > 60 && line.trim().contains(' ');
     ensure!(!shown.lines().map(str::trim_end).any(|line| long(&line)), "{shown}");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&shown), words(&piped));
+    let colored = program::on_terminal(60, &["doctor", &sample], &[])?;
+    ensure!(colored.contains("  \x1b[1m\x1b[31mLeak:\x1b[0m\x1b[1m 3.84 GiB kept"), "{colored:?}");
     // Programs read the same everywhere.
     let json = result(&program::on_terminal(60, &["report", "--json", &sample], &[])?);
     serde_json::from_str::<Value>(&json)?;

@@ -198,9 +198,9 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
 
 /// Returns a text without the sequences by which the program colors words and rewrites its line of progress.
 fn without_own(shown: &str) -> String {
-    let own = ["\x1b[1m\x1b[31m", "\x1b[1m\x1b[33m", "\x1b[0m", "\r\x1b[K", "\r\n"];
-    let with = ["", "", "", "", "\n"];
-    own.into_iter().zip(with).fold(shown.to_owned(), |text, (own, with)| text.replace(own, with))
+    let colors = [31, 32, 33, 36].map(|color| format!("\x1b[1m\x1b[{color}m"));
+    let own = colors.iter().map(String::as_str).chain(["\x1b[1m", "\x1b[0m", "\r\x1b[K"]);
+    own.fold(shown.to_owned(), |text, own| text.replace(own, "")).replace("\r\n", "\n")
 }
 
 #[test]

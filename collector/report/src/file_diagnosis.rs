@@ -202,7 +202,7 @@ impl fmt::Display for Brief<'_, DiagnosisReport> {
                 writeln!(f, "    requested at {line}, event {event} of device {device}")?;
                 for held in failed.lines.iter().take(BRIEF_LINES) {
                     let share = share(held.bytes, failed.allocated);
-                    writeln!(f, "    {:>8}  {:>4}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+                    writeln!(f, "    {:>8}  {:>5}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
                 }
             }
             None => {
@@ -236,7 +236,8 @@ fn share(part: u64, whole: u64) -> (String, String) {
     let share = part as f64 / whole.max(1) as f64;
     // Casts of floating point saturate.
     let cells = (share * BAR as f64).round() as usize;
-    (format!("{:.0} %", share * 100.0), "█".repeat(cells.min(BAR)))
+    let percent = if part > 0 && share < 0.005 { "< 1 %".to_owned() } else { format!("{:.0} %", share * 100.0) };
+    (percent, "█".repeat(cells.min(BAR)))
 }
 
 /// Writes what to try, unless it was written before.
@@ -391,6 +392,41 @@ mod tests {
         let module = "convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1";
         let lines = format!("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000 {module}\noom 0 33554432");
         assert!(text(&lines).contains("used for (guessed): parameters"), "{}", text(&lines));
+    }
+
+    #[test]
+    fn a_diagnosis_in_brief_is_a_few_lines() {
+        let story = "segment_alloc 0x1000000 20971520
+            alloc 0x1000000 15728640 keep@/m/cache.py:7
+            alloc 0x1f00000 4194304 forward@/m/model.py:5
+            alloc 0x2300000 512 step@/m/train.py:1
+            oom 0 33554432 forward@/m/model.py:5";
+        let found = diagnosed(&[story], "", 0.0);
+        let text = found.brief().to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let want = [
+            "a.pickle",
+            "  Full: 32.0 MiB asked, ",
+            "    requested at forward  m/model.py:5, event 5 of device 0",
+            "    15.0 MiB   79 %  ████████    keep  m/cache.py:7",
+            "    4.00 MiB   21 %  ██          forward  m/model.py:5",
+            "       512 B  < 1 %              step  m/train.py:1",
+            "    help: ",
+        ];
+        for (line, want) in lines.iter().zip(want) {
+            assert!(line.starts_with(want), "{text}");
+        }
+        assert!(
+            lines.len() <= want.len() + 2 && lines.last().is_some_and(|line| line.ends_with("more: add -v")),
+            "{text}"
+        );
+        assert!(found.to_string().lines().count() > lines.len(), "the rest is not lost");
+        // Without a failure, the findings are what there is to say.
+        let quiet = diagnosed(&[PLAIN], "", 0.0).brief().to_string();
+        assert!(
+            quiet.contains("  Device 0: No request failed") && quiet.contains("Nothing found. Looked for "),
+            "{quiet}"
+        );
     }
 
     #[test]

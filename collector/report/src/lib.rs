@@ -467,8 +467,7 @@ Device 0: 6 events, 2 distinct stacks
   end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment with 6 blocks
     large  20.0 MiB in 1 segment; 3.50 KiB in 2 blocks live; 1.00 KiB in 1 block waiting for streams; 20.0 MiB in 3 \
 blocks cached between them
-  verdict  No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 MiB was reserved, and \
-20.0 MiB was free in 3 gaps, the largest 18.0 MiB.
+  verdict  No request failed: 3.50 KiB allocated at the peak, 20.0 MiB reserved
   live at the peak, by line:
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
