@@ -19,6 +19,8 @@ async function picturesBy(t, painter) {
   await page.open();
   await openSample(page);
   assert.equal(await page.tab.locator(`canvas[data-renderer="${painter}"]`).count(), 2);
+  // The legend has what is in view last.
+  await page.tab.locator('.legend-peak').first().waitFor();
   const pictures = { whole: await picture(page) };
   await goTo(page, 'Segments');
   await at(page, 'segments-note').waitFor();

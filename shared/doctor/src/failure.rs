@@ -208,12 +208,12 @@ fn message(failed: &FailedRequest) -> String {
         "nothing was cached".to_owned()
     } else {
         format!(
-            "{} was free in {}, {}",
+            "{} was free in {}{}",
             Bytes(cached),
             counted(gaps.into(), "gap"),
             match failed.largest_servable {
-                0 => "none of which this request could use".to_owned(),
-                bytes => format!("the largest that this request could use had {}", Bytes(bytes)),
+                0 => ", none of which this request could use".to_owned(),
+                bytes => format!("; the largest it could use was {}", Bytes(bytes)),
             }
         )
     };

@@ -171,7 +171,7 @@ pub(super) fn allocate_early(line: &str) -> Remedy {
 fn leak(line: &str) -> Vec<Remedy> {
     vec![
         Remedy::advice(format!(
-            "Don't keep GPU tensors from {line}: store numbers (tensor.item()), or copies on the host \
+            "Don't keep GPU tensors from {line}: store numbers (tensor.item()), or copies on the CPU \
              (tensor.detach().cpu())."
         ))
         .with_copy(".detach().cpu()"),

@@ -326,8 +326,8 @@ fn the_finding_of_a_summary_states_facts_alone() {
     assert_eq!(
         found.message,
         "Device 0: out of memory at event 15. ask  m/a.py:9 asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
-         the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was free in 3 gaps, the largest that \
-         this request could use had 2.00 MiB. One more request failed."
+         the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was free in 3 gaps; the largest \
+         it could use was 2.00 MiB. One more request failed."
     );
     assert_eq!((found.position, found.bytes), (Some(15), Some(8 * MIB)));
     assert_eq!(failure_facts(&case, 1), None);

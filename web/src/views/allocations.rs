@@ -140,7 +140,7 @@ pub fn Allocations() -> Html {
             <div class="bar">
                 { listing_control(&model) }
                 <div class="toggles">
-                    { toggle(is_folded, &on_fold, "allocations-fold", Some("One row for allocations of one size from one call site"), html! { "Group equal" }) }
+                    { toggle(is_folded, &on_fold, "allocations-fold", Some("One row for all allocations of one size from one call site (B)"), html! { "Group same line and size" }) }
                 </div>
                 <span class="bar-note" data-testid="allocations-total">
                     if let Some(table) = table { { total_text(table, view.settings.listing) }{ " " } }

@@ -26,7 +26,7 @@ pub fn request(failure: &FailedRequest) -> String {
 pub fn reason(failure: &FailedRequest) -> String {
     match failure.cause {
         Cause::Fragmented | Cause::OutOfReach => {
-            format!("Largest it could use: {}", Bytes(failure.largest_servable))
+            format!("Largest usable gap: {}", Bytes(failure.largest_servable))
         }
         _ if failure.missing > 0 => format!("{} missing", Bytes(failure.missing)),
         _ => format!("Driver free: {}", Bytes(failure.driver_free)),

@@ -9,11 +9,14 @@ use super::category_rules::category_rules_button;
 use super::controls::sends;
 use super::moment::{listing_control, memory_text, moment_text};
 use super::timeline::summary_query;
-use crate::hooks::{use_answer, use_baseline, use_hint, use_model, use_palette};
+use crate::hooks::{use_answer, use_baseline, use_hint, use_model, use_paced, use_palette};
 use crate::model::{Action, Listing, Model, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::site_text::site_text;
+
+/// The least milliseconds between two looks at what is in view: the picture itself comes first.
+const EVERY_MS: i32 = 200;
 
 /// Returns the question for the classes at the moment that lists are of.
 pub fn classes_query(model: &Model) -> Option<Query> {
@@ -44,8 +47,10 @@ pub fn legend_query(model: &Model) -> Option<Query> {
 #[hook]
 fn use_peak_in_view(model: &Model) -> Option<Query> {
     let is_wanted = model.view.settings.listing == Listing::AtCursor && !model.is_preview();
-    let view = model.device().map(|_| &model.view).filter(|view| is_wanted && view.window.length() > 0.0);
-    let answer = use_answer(view.map(|view| Query::Timeline(summary_query(view, view.axis, view.window))));
+    let (axis, window) = use_paced((model.view.axis, model.view.window), EVERY_MS);
+    let is_wanted = is_wanted && axis == model.view.axis && window.length() > 0.0;
+    let view = model.device().map(|_| &model.view).filter(|_| is_wanted);
+    let answer = use_answer(view.map(|view| Query::Timeline(summary_query(view, axis, window))));
     let Some(Answer::Timeline(summary)) = answer.as_deref() else { return None };
     let at = *summary.position.first()?;
     match classes_query(model)? {
@@ -99,7 +104,7 @@ pub fn Legend() -> Html {
                 { listing_control(&model) }
                 if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 if in_view.is_some() {
-                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view" }</span></p>
+                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view ↓" }</span></p>
                 }
                 <ul class="legend-list" onpointerleave={hint.sends(None)}>
                     { for listed(classes, in_view).into_iter().filter_map(|i| {

@@ -314,11 +314,11 @@ fn numbers(failure: &FailedRequest) -> Html {
     let segment = Some(failure.asked_of_driver).filter(|asked| *asked != failure.requested);
     let rows = [
         ("Capacity", failure.capacity),
-        ("Requested", Some(failure.requested)),
-        ("Asked of the driver", segment),
+        ("Failed request", Some(failure.requested)),
+        ("As a segment", segment),
         ("Driver free", Some(failure.driver_free)),
         ("Cached", Some(failure.cached)),
-        ("Largest it could use", Some(failure.largest_servable)),
+        ("Largest usable gap", Some(failure.largest_servable)),
         ("Allocated", Some(failure.allocated)),
         ("Held by others", failure.held_by_others),
         ("Missing", Some(failure.missing).filter(|missing| *missing > 0)),

@@ -1,5 +1,6 @@
 //! The request that failed, drawn as a narrow mark as high as what the driver was asked for, on top of what was reserved. A
-//! dashed line shows how far the driver could go: it doesn't fit under that. Its label has a box of its own.
+//! dashed line shows how far the driver could go: it doesn't fit under that. The line has its number, and the request's label a box
+//! of its own.
 
 use query::diagnosis::{Cause, FailedRequest};
 use trace::units::Bytes;
@@ -7,7 +8,7 @@ use trace::units::Bytes;
 use super::gesture::PlotArea;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
-use crate::render::surface::{Area, Surface};
+use crate::render::surface::{Align, Area, Font, Surface};
 use crate::views::failed;
 
 /// A failed request on the timeline. Two are equal if they look the same.
@@ -27,6 +28,8 @@ pub struct Ghost {
 
 /// How far the line of what the driver had reaches over the mark, in pixels.
 const OVER: f64 = 18.0;
+/// The height of the line's number, and its distance from the left end.
+const NUMBER: (f64, f64) = (14.0, 6.0);
 /// The most heights of the largest total in view that a request may take: a request out of all proportion must not flatten
 /// everything else.
 const MOST_HEIGHTS: u64 = 2;
@@ -63,7 +66,7 @@ impl Ghost {
         failed::mark(plot_area.plot, x, (y.pixel(top as f64), y.pixel(self.reserved as f64)))
     }
 
-    /// Returns the line of what the driver had: a part of it on both sides of the mark.
+    /// Returns the part of the line of what the driver had that no label may cover: beside the mark.
     fn limit(&self, mark: Area, plot_area: &PlotArea) -> Option<Area> {
         let plot = plot_area.plot;
         let y = self.most.map(|bytes| plot_area.y().pixel(bytes as f64)).filter(|y| *y >= plot.y)?;
@@ -77,7 +80,7 @@ impl Ghost {
         failed::ground(surface, mark, palette);
         labels.keep_out(mark);
         if let Some(line) = self.limit(mark, plot_area) {
-            surface.horizontal(line.y + 1.0, line.x, line.right(), true, palette.oom.into());
+            surface.horizontal(line.y + 1.0, plot_area.plot.x, line.right(), true, palette.oom.into());
             labels.keep_out(line);
         }
     }
@@ -90,8 +93,15 @@ impl Ghost {
         (labels, hides_nothing): (&mut Labels, impl Fn(Area) -> bool),
         palette: &Palette,
     ) {
-        if let Some(mark) = self.mark(plot_area) {
-            failed::label(surface, plot_area.plot, mark, &self.texts, (labels, hides_nothing), palette);
+        let Some(mark) = self.mark(plot_area) else { return };
+        failed::label(surface, plot_area.plot, mark, &self.texts, (&mut *labels, hides_nothing), palette);
+        let Some((line, most)) = self.limit(mark, plot_area).zip(self.most) else { return };
+        let text = format!("limit {}", Bytes(most));
+        let (plot, width) = (plot_area.plot, surface.text_width(&text, Font::Label));
+        let places =
+            [line.y - NUMBER.0, line.bottom()].map(|y| Area { x: plot.x + NUMBER.1, y, width, height: NUMBER.0 });
+        if let Some(area) = labels.place(plot, places) {
+            surface.text(&text, (area.x, area.y + NUMBER.0 / 2.0), Align::Start, Font::Label, palette.oom.into());
         }
     }
 }
@@ -137,8 +147,11 @@ mod tests {
         let beside = drawn(10.0, |_| true);
         assert!(beside.contains(&format!("outline 110,70 14x50 by 1.5 {red}")), "{beside:?}");
         assert_eq!(find(&beside, "dashed"), format!("dashed 100 from 100 to 142 {red}"), "what the driver had");
+        let far = drawn(200.0, |_| true);
+        assert_eq!(find(&far, "dashed"), format!("dashed 100 from 100 to 332 {red}"), "from the left end");
+        assert_eq!(find(&far, "limit"), "text \"limit 120 B\" at 106,92 Start");
         assert_eq!(find(&beside, "Request: 50 B"), "text \"Request: 50 B\" at 136,46 Start", "over the dashed line");
-        assert!(find(&beside, "Largest it could use: 7 B").contains("136,60"));
+        assert!(find(&beside, "Largest usable gap: 7 B").contains("136,60"));
         let before = drawn(395.0, |_| true);
         assert!(before.contains(&format!("outline 481,70 14x50 by 1.5 {red}")), "{before:?}");
         assert_eq!(drawn(500.0, |_| true), [""; 0], "out of view");

@@ -64,8 +64,8 @@ pub fn WhatIfView() -> Html {
                 <chart::Chart marked={*marked} />
                 <div class="whatif-page">
                     { runs::table(&model, whatif, &marked) }
-                    <form::Settings />
                     <tune::TuneSection />
+                    <form::Settings />
                     { fit::section(whatif) }
                 </div>
             }

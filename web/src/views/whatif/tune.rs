@@ -88,7 +88,7 @@ pub fn TuneSection() -> Html {
             </div>
             { match &whatif.tune {
                 _ if whatif.wants_tune => html! { <p class="quiet" role="status">{ "The search begins once the recorded run is known." }</p> },
-                Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then refines the best. The release, the fraction and the memory held by others are those of the form above." }</p> },
+                Tune::None => html! { <p class="quiet">{ "Runs this trace under all sensible settings and pairs of them, then refines the best. The release, the fraction and the memory held by others are those of the form below." }</p> },
                 Tune::Running { tried, left } => progress(*tried, *left),
                 Tune::Refused(sentence) => html! { <p class="is-refused" role="alert" data-testid="tune-refused">{ sentence.clone() }</p> },
                 Tune::Done(tuned) => found(&model, tuned, &shows_all),
