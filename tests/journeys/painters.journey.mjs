@@ -12,6 +12,18 @@ async function picture(page) {
   return (await page.tab.screenshot()).toString('base64');
 }
 
+/** Returns a picture of the page once it has all answers and looks the same twice. */
+async function rested(page) {
+  let before = '';
+  for (;;) {
+    await answered(page);
+    const now = await picture(page);
+    if (now === before) return now;
+    before = now;
+    await page.tab.waitForTimeout(250);
+  }
+}
+
 /** Opens the sample with a painter, and returns its pictures. */
 async function picturesBy(t, painter) {
   const page = await openPage(t);
@@ -19,12 +31,10 @@ async function picturesBy(t, painter) {
   await page.open();
   await openSample(page);
   assert.equal(await page.tab.locator(`canvas[data-renderer="${painter}"]`).count(), 2);
-  // The legend has what is in view last.
-  await page.tab.locator('.legend-peak').first().waitFor();
-  const pictures = { whole: await picture(page) };
+  const pictures = { whole: await rested(page) };
   await goTo(page, 'Segments');
   await at(page, 'segments-note').waitFor();
-  pictures.segments = await picture(page);
+  pictures.segments = await rested(page);
   return { page, pictures };
 }
 
