@@ -11,11 +11,11 @@ use crate::hooks::{
     ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
     use_preferences, use_putting_away,
 };
-use crate::input::{CommandPalette, HelpDialog, use_hold, use_keys};
+use crate::input::{CommandPalette, help_dialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
 use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
-use crate::source::{self, DropZone, FilePicker, open_shared, token_of_page, uploads};
+use crate::source::{self, DropZone, file_picker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
@@ -117,10 +117,10 @@ fn App(props: &AppProps) -> Html {
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
-    let (header, announced) = (header(&model), announcer(&model));
+    let (header, announced, picker) = (header(&model), announcer(&model), file_picker(&model));
     let dialog = match model.dialog {
         None => Html::default(),
-        Some(Dialog::Help) => html! { <HelpDialog /> },
+        Some(Dialog::Help) => help_dialog(&model),
         Some(Dialog::Palette) => html! { <CommandPalette /> },
         Some(Dialog::Jobs) => job_dialog(&model),
         Some(Dialog::Folding) => html! { <FoldingDialog /> },
@@ -137,7 +137,7 @@ fn App(props: &AppProps) -> Html {
             <Notice />
             { dialog }
             <DropZone />
-            <FilePicker />
+            { picker }
             <Background />
         </ContextProvider<ModelHandle>>
     }

@@ -1,5 +1,7 @@
 //! Sizes as people type them.
 
+use trace::decimal;
+
 use super::term::Comparison;
 
 /// The signs of comparisons; the longer ones first, since `>=` begins with `>`.
@@ -111,9 +113,9 @@ fn scaled(text: &str, number: &str, factor: u64) -> Result<u64, String> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor).ok_or_else(too_large);
     }
-    match number.parse::<f64>() {
-        Ok(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
-        Ok(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
+    match decimal::parse(number) {
+        Some(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
+        Some(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
         _ => Err(format!("“{text}” is not a size: write a number, as in 100MiB.")),
     }
 }

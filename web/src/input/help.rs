@@ -5,14 +5,13 @@ use yew::prelude::*;
 use super::command::{Chord, Group};
 use super::gestures::live_gestures;
 use super::registry::live_commands;
-use crate::hooks::use_model;
+use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::widgets::dialog::Modal;
 
 /// The help dialog.
-#[component]
-pub fn HelpDialog() -> Html {
-    let model = use_model();
+pub fn help_dialog(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let on_close = {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::CloseDialog))

@@ -11,7 +11,7 @@ mod navigate;
 mod palette;
 mod registry;
 
-pub use help::HelpDialog;
+pub use help::help_dialog;
 pub use hold::use_hold;
 pub use keys::use_keys;
 pub use palette::CommandPalette;

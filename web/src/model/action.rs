@@ -331,6 +331,8 @@ pub enum Action {
     SetSheetOpen(bool),
     /// Sets the width of the details pane in pixels; `None` for the default.
     SetDetailsWidth(Option<u32>),
+    /// Sets what the pointer is over in a list.
+    Hint(Option<Selection>),
     /// Shows a short notice.
     Notify(String),
     /// Says that the browser asks a person; `None` once they have answered.
@@ -399,6 +401,7 @@ impl Action {
                 | Self::StepStay(_)
                 | Self::StepAdopted(_)
                 | Self::StepJoined
+                | Self::Hint(_)
                 | Self::Waits(_)
                 | Self::Reopening(_)
                 | Self::Rested

@@ -19,7 +19,7 @@ use super::place::Place;
 use super::preferences::Preferences;
 use super::recent::{Again, Recent};
 use super::shared_link::SharedLink;
-use super::view::{self, View};
+use super::view::{self, Selection, View};
 use super::whatif::WhatIf;
 use crate::worker::message::{Detail, DetailState, Stage};
 
@@ -318,6 +318,8 @@ pub struct Model {
     pub has_uploads: bool,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
+    /// What the pointer is over in a list: pictures show it as if it were selected.
+    pub hint: Option<Selection>,
     /// A short notice.
     pub notice: Option<Notice>,
     /// A link that waits for its file to be opened, or for the identity of an open one.
@@ -350,6 +352,7 @@ impl Default for Model {
             menu: None,
             has_uploads: false,
             is_details_open: true,
+            hint: None,
             notice: None,
             link: None,
             is_reopening: false,

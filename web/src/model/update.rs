@@ -183,6 +183,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SetDetailsOpen(open) | Action::SetSheetOpen(open) => next.is_details_open = open,
         // Only the preferences have the width.
         Action::SetDetailsWidth(_) => {}
+        Action::Hint(hint) => next.hint = hint,
         Action::Notify(text) => next.notice = Some(text.into()),
         Action::Reopening(is_reopening) => next.is_reopening = is_reopening,
         Action::Waits(Some(text)) => next.notice = Some(Notice { is_waiting: true, ..text.into() }),

@@ -11,8 +11,8 @@ use yew::prelude::*;
 use super::choices::{Choices, Lifetime, first_name};
 use super::doing::{Act, Doing, Made};
 use super::draft::{self, Draft};
-use super::leaving::Leaving;
-use super::link_form::{BLANK_PASSWORD, LinkForm, PASSWORD_ID, is_blank, name_field};
+use super::leaving::{LeavingProps, leaving};
+use super::link_form::{BLANK_PASSWORD, LinkFormProps, PASSWORD_ID, is_blank, link_form, name_field};
 use super::moment;
 use super::origin::{Source, use_origin};
 use super::outcome::{self, CANCEL_ID, COPY_ID};
@@ -338,7 +338,14 @@ fn copy_body(
             let chosen = (*choices).clone();
             let is_growing = model.live().is_some_and(Live::is_open);
             let on_choices = Callback::from(move |new| choices.set(new));
-            html! { <Leaving origin={Rc::clone(origin)} {bytes} {is_growing} copy={copy.clone()} choices={chosen} {on_choices} /> }
+            leaving(&LeavingProps {
+                origin: Rc::clone(origin),
+                bytes,
+                is_growing,
+                copy: copy.clone(),
+                choices: chosen,
+                on_choices,
+            })
         }
     }
 }
@@ -366,7 +373,7 @@ fn link_body(
             let terms = terms.clone();
             let on_terms = Callback::from(move |new| terms.set(Some(new)));
             let (sharing, terms) = (sharing.clone(), chosen.clone());
-            html! { <div class="share-fields"><LinkForm {sharing} {terms} {on_terms} {on_enter} /></div> }
+            html! { <div class="share-fields">{ link_form(&LinkFormProps { sharing, terms, on_terms, on_enter: on_enter.clone() }) }</div> }
         }
         (Offer::Refused(Trouble::Token(reason)), _) => {
             html! { <TokenForm reason={reason.clone()} on_token={ask_again} /> }

@@ -16,8 +16,7 @@ use super::use_copy::Copy;
 /// Times before this one, in the year 2001, are not of a clock: microseconds since the epoch.
 const FIRST_CLOCK_US: i64 = 1_000_000_000_000_000;
 
-/// Properties of [`Leaving`].
-#[derive(PartialEq, Properties)]
+/// What [`leaving`] needs.
 pub struct LeavingProps {
     /// The trace.
     pub origin: Rc<Origin>,
@@ -37,8 +36,7 @@ pub struct LeavingProps {
 type Change = fn(&mut Choices, bool);
 
 /// What leaves, with a box for each choice.
-#[component]
-pub fn Leaving(props: &LeavingProps) -> Html {
+pub fn leaving(props: &LeavingProps) -> Html {
     let LeavingProps { origin, copy, choices, .. } = props;
     let Some(contents) = &copy.contents else {
         return html! { <p class="share-wait" role="status">{ "Checking what would be shared…" }</p> };

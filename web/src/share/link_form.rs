@@ -10,8 +10,7 @@ use crate::source::shares::{Sharing, Terms};
 /// The most characters of a name, and of a password.
 const MOST_CHARS: &str = "200";
 
-/// Properties of [`LinkForm`].
-#[derive(PartialEq, Properties)]
+/// What [`link_form`] needs.
 pub struct LinkFormProps {
     /// What the server offers.
     pub sharing: Sharing,
@@ -47,8 +46,7 @@ fn on_enter_key(on_enter: &Callback<()>) -> Callback<KeyboardEvent> {
 }
 
 /// The terms of a link, apart from its name.
-#[component]
-pub fn LinkForm(props: &LinkFormProps) -> Html {
+pub fn link_form(props: &LinkFormProps) -> Html {
     let LinkFormProps { sharing, terms, .. } = props;
     let (lifetimes, _) = Lifetime::allowed(sharing);
     let on_lifetime = {

@@ -10,13 +10,13 @@ use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
 use super::verdict_room::verdict_room;
 use crate::browser::{self, after_next_frame};
-use crate::hooks::{Hint, use_model, use_new_hint};
+use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
 use crate::views::context_menu::ContextMenu;
 use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
-use crate::views::search::FilterChips;
+use crate::views::search::filter_chips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
@@ -75,9 +75,7 @@ pub fn Workbench() -> Html {
     }
     // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
     let has_card = !shows(Tab::Findings) && !shows(Tab::WhatIf);
-    let hint = use_new_hint();
     html! {
-        <ContextProvider<Hint> context={hint}>
         <main ref={bench} class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>
             { live_bar(&model) }
@@ -87,7 +85,7 @@ pub fn Workbench() -> Html {
                 <OutsideCurves />
             }
             { tabs(&model) }
-            <FilterChips />
+            { filter_chips(&model) }
             { verdict_room(&model, has_card) }
             if has_card {
                 <VerdictCard />
@@ -102,6 +100,5 @@ pub fn Workbench() -> Html {
                 <ContextMenu />
             }
         </main>
-        </ContextProvider<Hint>>
     }
 }

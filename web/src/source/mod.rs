@@ -23,7 +23,7 @@ pub use drop::DropZone;
 pub use embedded::open_embedded;
 pub use fragment::{open_named, part, take_token};
 pub use message::{accept_message, listen, refuse_message};
-pub use picker::{FilePicker, pick};
+pub use picker::{file_picker, pick};
 pub use place::place;
 pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, stop_waiting, use_recent};
 pub use run::open_run;

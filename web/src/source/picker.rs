@@ -4,7 +4,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::document;
-use crate::hooks::{ModelHandle, use_model};
+use crate::hooks::ModelHandle;
 
 const ID: &str = "file-input";
 
@@ -21,9 +21,8 @@ pub fn pick(model: &ModelHandle) {
 }
 
 /// The input element.
-#[component]
-pub fn FilePicker() -> Html {
-    let model = use_model();
+pub fn file_picker(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let onchange = Callback::from(move |event: Event| {
         let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
         let files: Vec<_> =

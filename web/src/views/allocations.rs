@@ -6,7 +6,7 @@ use query::{AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, An
 use trace::units::{Bytes, Count, Micros, counted};
 use yew::prelude::*;
 
-use super::controls::use_first_picture;
+use super::controls::{sends, use_first_picture};
 use super::description::{Description, ROWS};
 use super::details::still_live;
 use super::moment::{listing_control, moment_text};
@@ -86,10 +86,6 @@ pub fn Allocations() -> Html {
             list.to_top();
         });
     }
-    let on_select = {
-        let model = model.clone();
-        use_callback((), move |selection, ()| model.dispatch(Action::Select(selection)))
-    };
     let Some(device) = model.device() else { return Html::default() };
     let onkeydown = {
         let (model, at, answer, page) = (model.clone(), at.clone(), answer.clone(), list.page);
@@ -126,14 +122,11 @@ pub fn Allocations() -> Html {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::Set(Setting::FoldsAllocations(!is_folded))))
     };
-    let (is_dark, has_times, is_running) = (model.is_dark(), device.has_times, model.live().is_some_and(Live::is_open));
+    let (has_times, is_running) = (device.has_times, model.live().is_some_and(Live::is_open));
     let rows = list.visible.clone().map(|number| {
-        let row = table.and_then(|table| row_at(table, number)).cloned();
-        let is_selected = row.as_ref().is_some_and(|row| subject(row) == view.selection);
-        html! {
-            <Row key={number} {number} {row} is_at={*at == Some(number)} {is_selected} {has_times} {is_running} {is_dark}
-                on_select={on_select.clone()} />
-        }
+        let row = table.and_then(|table| row_at(table, number));
+        let is_selected = row.is_some_and(|row| subject(row) == view.selection);
+        row_html(&model, row, &RowProps { number, is_at: *at == Some(number), is_selected, has_times, is_running })
     });
     html! {
         <section class="allocations" aria-label="Allocations" data-testid="allocations">
@@ -245,13 +238,10 @@ fn head(model: &ModelHandle) -> Html {
     html! { <div class="event-head allocation-cells" role="row" aria-rowindex="1">{ for cells }</div> }
 }
 
-/// Properties of [`Row`].
-#[derive(Properties, PartialEq)]
+/// What a row needs to render, beside its contents.
 struct RowProps {
     /// The row's number, from 0.
     number: u32,
-    /// The contents; a placeholder is shown until they arrive.
-    row: Option<AllocationRow>,
     /// Whether keys move from it.
     is_at: bool,
     /// Whether it is selected.
@@ -260,19 +250,14 @@ struct RowProps {
     has_times: bool,
     /// Whether the trace is that of a running job.
     is_running: bool,
-    /// Whether the theme is dark.
-    is_dark: bool,
-    /// Called with what a click selects.
-    on_select: Callback<Selection>,
 }
 
-/// One row of the table.
-#[component]
-fn Row(props: &RowProps) -> Html {
+/// Renders a row of the table; a placeholder until its contents arrive.
+fn row_html(model: &ModelHandle, row: Option<&AllocationRow>, props: &RowProps) -> Html {
     let (id, index) = (row_id(props.number), (u64::from(props.number) + 2).to_string());
-    let Some(row) = &props.row else {
+    let Some(row) = row else {
         return html! {
-            <div {id} class="event-row allocation-cells" role="row" aria-rowindex={index} aria-busy="true">
+            <div key={props.number} {id} class="event-row allocation-cells" role="row" aria-rowindex={index} aria-busy="true">
                 <span class="placeholder" /><span class="placeholder" />
             </div>
         };
@@ -289,14 +274,14 @@ fn Row(props: &RowProps) -> Html {
         is_selected.then_some("is-selected"),
         props.is_at.then_some("is-cursor")
     );
-    let onclick = props.on_select.reform(move |_: MouseEvent| if is_selected { Selection::None } else { own });
+    let onclick = sends(model, Action::Select(if is_selected { Selection::None } else { own }));
     html! {
-        <div {id} {class} role="row" aria-rowindex={index} aria-selected={is_selected.to_string()} {onclick} data-menu={menu} data-testid="allocation-row">
+        <div key={props.number} {id} {class} role="row" aria-rowindex={index} aria-selected={is_selected.to_string()} {onclick} data-menu={menu} data-testid="allocation-row">
             <span role="gridcell" class="cell-number">{ bytes_text(row.size.saturating_mul(row.count.into())) }</span>
             <span role="gridcell" class="cell-number dim allocation-size" data-testid="allocation-size">{ size_text(row) }</span>
             <span role="gridcell" class="cell-number dim allocation-made">{ made_text(row, has_times) }</span>
             <span role="gridcell" class="cell-number dim allocation-lifetime">{ lifetime_text(row, has_times) }</span>
-            <span role="gridcell" class="cell-site" title={row.label.clone()}>{ paint_chip(&palette(props.is_dark), row.paint) }{ site_text(&row.label) }</span>
+            <span role="gridcell" class="cell-site" title={row.label.clone()}>{ paint_chip(&palette(model.is_dark()), row.paint) }{ site_text(&row.label) }</span>
             <span role="gridcell" class="cell-site allocation-freed" data-testid="allocation-freed">{ freed_text(row, props.is_running) }</span>
         </div>
     }

@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use crate::hooks::use_model;
+use crate::hooks::ModelHandle;
 
 /// The marks that are in every trace.
 const ALWAYS: [(&str, &str); 5] = [
@@ -14,9 +14,8 @@ const ALWAYS: [(&str, &str); 5] = [
 ];
 
 /// The key of the timeline's areas, lines and marks.
-#[component]
-pub fn Key() -> Html {
-    let model = use_model();
+pub fn key(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let Some(device) = model.device().filter(|device| device.events > 0) else { return Html::default() };
     let has_steps = device.annotations > 0;
     let sometimes = [

@@ -9,7 +9,7 @@ use super::category_rules::category_rules_button;
 use super::controls::sends;
 use super::moment::{listing_control, memory_text, moment_text};
 use super::timeline::summary_query;
-use crate::hooks::{use_answer, use_baseline, use_hint, use_model, use_paced, use_palette};
+use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model, use_paced, use_palette};
 use crate::model::{Action, Listing, Model, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -67,7 +67,6 @@ pub fn Legend() -> Html {
     let palette = use_palette();
     use_baseline(&model);
     let answer = use_answer(legend_query(&model));
-    let hint = use_hint();
     let peak_in_view = use_peak_in_view(&model);
     let in_view = use_answer(peak_in_view);
     let is_open = use_state_eq(|| true);
@@ -106,19 +105,16 @@ pub fn Legend() -> Html {
                 if in_view.is_some() {
                     <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view ↓" }</span></p>
                 }
-                <ul class="legend-list" onpointerleave={hint.sends(None)}>
+                <ul class="legend-list" onpointerleave={hints(&model, None)}>
                     { for listed(classes, in_view).into_iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
                         let own = class.stack.map_or(Selection::Class(i), Selection::Line);
                         let is_selected = model.view.selection == own;
-                        let model = model.clone();
                         let listing = model.view.settings.listing;
-                        let onclick = Callback::from(move |_| {
-                            model.dispatch(Action::Select(if is_selected { Selection::None } else { own }));
-                        });
+                        let onclick = sends(&model, Action::Select(if is_selected { Selection::None } else { own }));
                         let peak = in_view.and_then(|other| other.memory.get(i as usize));
                         Some(html! {
-                            <li key={i} onpointerenter={hint.sends(Some(own))}>
+                            <li key={i} onpointerenter={hints(&model, Some(own))}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
@@ -135,6 +131,17 @@ pub fn Legend() -> Html {
             }
         </div>
     }
+}
+
+/// Returns a callback that sets what the pointer is over, so that the picture shows where it is.
+fn hints(model: &ModelHandle, hint: Option<Selection>) -> Callback<PointerEvent> {
+    let model = model.clone();
+    Callback::from(move |event: PointerEvent| {
+        // A finger that scrolls a list points at nothing.
+        if hint.is_none() || event.pointer_type() == "mouse" {
+            model.dispatch(Action::Hint(hint));
+        }
+    })
 }
 
 /// Returns whether two answers are of the same classes, at two moments.

@@ -7,6 +7,7 @@ use super::percent::decode;
 use super::upgrade::{Parts, STEPS, upgrade};
 use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
 use crate::{EventColumn, EventOrder, HeatmapPart, Transform, Window};
+use trace::decimal;
 use trace::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
 use trace::units::Address;
 use wire::is_session;
@@ -127,7 +128,10 @@ impl Link {
                     self.curves.push(measure);
                 }
             }
-            "segzoom" => self.segment_zoom = Some(value.parse().ok().filter(|zoom: &f32| zoom.is_finite())?),
+            "segzoom" => {
+                let zoom = decimal::parse(value).map(|zoom| zoom as f32);
+                self.segment_zoom = Some(zoom.filter(|zoom| zoom.is_finite())?);
+            }
             "zoom" => self.flame_zoom = numbers(value)?,
             "act" => push(&mut self.actions, value)?,
             "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
@@ -197,7 +201,7 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
 
 pub(super) fn window(text: &str) -> Option<Window> {
     let (start, end) = text.split_once(',')?;
-    let (start, end) = (start.parse::<f64>().ok()?, end.parse::<f64>().ok()?);
+    let (start, end) = (decimal::parse(start)?, decimal::parse(end)?);
     (start.is_finite() && end.is_finite() && start < end).then_some(Window { start, end })
 }
 

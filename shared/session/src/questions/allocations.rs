@@ -1,10 +1,7 @@
 //! The table of allocations: those that are active at a position, and those of one size from one call site in one row.
 
 use std::cmp::Ordering;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use super::lines::matching;
 use super::{Answering, moments, searches};
@@ -17,6 +14,7 @@ use replay::Allocation;
 use replay::index::RecentCache;
 use trace::frames::StackId;
 use trace::limits::ALLOCATION_ROWS;
+use trace::order::SortFew;
 use trace::totals::Amount;
 
 /// Tables kept for one device: the one on the screen, and the one before.
@@ -87,11 +85,8 @@ impl Group {
         }
     }
 
-    /// Adds a row of an allocation with the same size and call site.
+    /// Adds a row of a later allocation with the same size and call site.
     fn add(&mut self, context: Context<'_>, one: &Self) {
-        if one.first < self.first {
-            (self.first, self.begin, self.stack) = (one.first, one.begin, one.stack);
-        }
         self.count += one.count;
         self.live += one.live;
         self.lifetime_us = self.lifetime_us.max(one.lifetime_us);
@@ -131,30 +126,24 @@ fn table(context: Context<'_>, caches: &mut Caches, query: &AllocationsQuery) ->
     }
     let filter = caches.of::<Terms>().all(context, &query.filter)?;
     let state = caches.of::<States>().at(context.replay, at);
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places: FxHashMap<(u32, u64), usize> = FxHashMap::default();
-    for id in matching(&state, filter.as_deref()) {
-        let Some(a) = context.replay.allocations.get(id) else { continue };
-        if since.is_some_and(|since| a.begin <= since) {
-            continue;
-        }
-        let one = Group::of(context, id, &a);
-        if query.is_folded {
-            match places.entry((context.sites.line(a.stack), a.requested)) {
-                Entry::Occupied(place) => {
-                    if let Some(group) = groups.get_mut(*place.get()) {
-                        group.add(context, &one);
-                    }
-                    continue;
-                }
-                Entry::Vacant(place) => {
-                    place.insert(groups.len());
-                }
+    let mut groups: Vec<Group> = matching(&state, filter.as_deref())
+        .filter_map(|id| Some((id, context.replay.allocations.get(id)?)))
+        .filter(|(_, a)| since.is_none_or(|since| a.begin > since))
+        .map(|(id, a)| Group::of(context, id, &a))
+        .collect();
+    if query.is_folded {
+        let share = |group: &Group| (context.sites.line(group.stack), group.size);
+        groups.sort_few_by_key(|group| (share(group), group.first));
+        let mut folded: Vec<Group> = Vec::new();
+        for group in &groups {
+            match folded.last_mut() {
+                Some(last) if share(last) == share(group) => last.add(context, group),
+                _ => folded.push(*group),
             }
         }
-        groups.push(one);
+        groups = folded;
     }
-    groups.sort_unstable_by(|a, b| compared(context, query.order, a, b).then(a.first.cmp(&b.first)));
+    groups.sort_few_by(|a, b| compared(context, query.order, a, b).then(a.first.cmp(&b.first)));
     Ok(Arc::clone(caches.of::<Tables>().0.insert(key, Arc::new(groups))))
 }
 

@@ -31,7 +31,7 @@ use yew::prelude::*;
 use crate::hooks::use_model;
 use crate::model::{Action, Selection, Tab};
 use crate::views::folding::stack_settings;
-use crate::views::key::Key;
+use crate::views::key::key;
 use crate::views::legend::Legend;
 use crate::widgets::stack_list::StackSettings;
 
@@ -92,7 +92,7 @@ pub fn Details() -> Html {
                 }
             </div>
             if model.view.tab == Tab::Timeline {
-                <Key />
+                { key(&model) }
             }
             if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack, or press Enter for what the event at the cursor is about." }</p>

@@ -6,14 +6,13 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::lost_glyph;
-use crate::hooks::use_model;
+use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::widgets::chips::toggle;
 
 /// One toggle per action, with its number of events. None pressed means all.
-#[component]
-pub fn ActionToggles() -> Html {
-    let model = use_model();
+pub fn action_toggles(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let shown = model.view.event_actions.clone();
     let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
     if let Some(losses) = model.device().map(|device| device.losses).filter(|losses| *losses > 0) {

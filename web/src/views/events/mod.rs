@@ -7,7 +7,7 @@ mod glyph;
 mod lost;
 mod row;
 
-use actions::ActionToggles;
+use actions::action_toggles;
 use columns::{column_menu, fitting, head};
 use filters::FilterForm;
 pub use glyph::glyph;
@@ -243,7 +243,7 @@ pub fn Events() -> Html {
     html! {
         <section class="events" ref={node} data-testid="events">
             <div class="bar">
-                <ActionToggles />
+                { action_toggles(&model) }
                 <div class="toggles">
                     if is_live {
                         { toggle(is_followed, &on_follow, "events-follow", Some("Show new events as they come"), html! { "Follow" }) }

@@ -4,16 +4,15 @@ use query::{Origin, Summary, pool_name, stream_name};
 use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
-use crate::hooks::use_model;
+use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::views::events::glyph;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
 /// Facts about the file and its devices.
-#[component]
-pub fn FileFacts() -> Html {
-    let model = use_model();
+pub fn file_facts(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
     let is_cut_off = model.is_cut_off();
     let (heading, size) = if file.live.is_some() { ("Session", "In memory") } else { ("File", "Size") };

@@ -3,7 +3,7 @@
 mod facts;
 mod sites;
 
-use facts::{FileFacts, settings_table};
+use facts::{file_facts, settings_table};
 use query::finding::{Evidence, Finding, FindingCode, Severity};
 use sites::LineList;
 use trace::order::SortFew;
@@ -145,7 +145,7 @@ pub fn Findings() -> Html {
                     "It was written before anything was recorded, or it was cut short. To record a snapshot:", true) }
             }
             <LineList />
-            <FileFacts />
+            { file_facts(&model) }
             { settings_table(&summary) }
         </div>
     }

@@ -15,7 +15,7 @@ use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, document, focus, reveal};
-use crate::hooks::{check_term, palette, to_hit, use_answer, use_model};
+use crate::hooks::{ModelHandle, check_term, palette, to_hit, use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 use crate::widgets::icon::{Symbol, icon};
@@ -384,9 +384,8 @@ fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
 }
 
 /// The active filters.
-#[component]
-pub fn FilterChips() -> Html {
-    let model = use_model();
+pub fn filter_chips(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let filters = &model.view.filter;
     if filters.is_empty() {
         return html! {};

@@ -39,7 +39,7 @@ use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
 pub use self::question::summary_query;
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
-use self::toolbar::Toolbar;
+use self::toolbar::ToolbarProps;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::description::{Description, window_text};
@@ -47,7 +47,7 @@ use super::losses;
 use super::range_button::{self, RangeButton};
 use super::status::no_history;
 use crate::browser::Timeout;
-use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_hint, use_model, use_palette};
+use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
 use crate::views::whatif::{RunLines, use_lines_over};
 use crate::widgets::format::counted;
@@ -76,7 +76,6 @@ pub const DESCRIPTION: Description = Description {
 pub fn Timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
-    let hint = use_hint();
     let canvas = use_canvas(TimelinePicture::default);
     let gesture = use_mut_ref(Gesture::default);
     let last_question = use_mut_ref(|| None::<TimelineQuery>);
@@ -160,7 +159,7 @@ pub fn Timeline() -> Html {
         axis: view.axis,
         newest: model.newest(),
         marks: marks.clone(),
-        selection: hint.or(view.selection),
+        selection: model.hint.unwrap_or(view.selection),
         ghost,
         runs,
     });
@@ -214,7 +213,7 @@ pub fn Timeline() -> Html {
     };
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            <Toolbar {note} has_steps={marks.steps.positions.len() > 1} />
+            { toolbar::toolbar(&model, &ToolbarProps { note, has_steps: marks.steps.positions.len() > 1 }) }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }

@@ -4,12 +4,11 @@ use query::{Axis, Detail};
 use trace::units::counted;
 use yew::prelude::*;
 
-use crate::hooks::{compare_steps, use_model, zoom_to_range};
+use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
 use crate::model::{Action, Setting};
 use crate::views::controls::{ColorMenu, choice, sends};
 
-/// Properties of [`Toolbar`].
-#[derive(PartialEq, Properties)]
+/// What [`toolbar`] needs.
 pub struct ToolbarProps {
     /// Whether the trace has steps to compare.
     pub has_steps: bool,
@@ -18,9 +17,8 @@ pub struct ToolbarProps {
 }
 
 /// The toolbar of the timeline.
-#[component]
-pub fn Toolbar(props: &ToolbarProps) -> Html {
-    let model = use_model();
+pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
+    let model = model.clone();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
     let fit = |requested: bool| sends(&model, Action::Set(Setting::FitsRequested(requested)));

@@ -6,7 +6,7 @@ use trace::units::Bytes;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, add_run, change_whatif, use_model};
+use crate::hooks::{ModelHandle, add_run, change_whatif};
 use crate::model::{MOST_RUNS, RunConditions, WhatIfStep};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::draft_field::DraftField;
@@ -30,9 +30,8 @@ const TYPED: [(&str, &str, &str); 4] = [
 type Field = (fn(&mut RunConditions) -> &mut String, &'static str, &'static str, &'static str);
 
 /// The controls with the button that adds a run.
-#[component]
-pub fn Settings() -> Html {
-    let model = use_model();
+pub fn settings(model: &ModelHandle) -> Html {
+    let model = model.clone();
     let Some(whatif) = model.whatif() else { return Html::default() };
     let Some(opened) = &whatif.opened else { return Html::default() };
     let draft = &whatif.draft;

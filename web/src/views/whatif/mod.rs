@@ -65,7 +65,7 @@ pub fn WhatIfView() -> Html {
                 <div class="whatif-page">
                     { runs::table(&model, whatif, &marked) }
                     <tune::TuneSection />
-                    <form::Settings />
+                    { form::settings(&model) }
                     { fit::section(whatif) }
                 </div>
             }
