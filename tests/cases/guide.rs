@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use tests::workspace;
+use tests::{files_in, workspace};
 
 const DOCUMENTS: [&str; 11] = [
     ".github/CONTRIBUTING.md",
@@ -43,6 +43,26 @@ fn every_file_that_a_document_names_exists() -> Result<()> {
         missing.extend(absent.map(|path| format!("{document}: {path}")));
     }
     ensure!(missing.is_empty(), "Files that documents name and that don't exist:\n{}", missing.join("\n"));
+    Ok(())
+}
+
+/// What names the view *Allocations*, which has a question and two settings.
+const NAMES_OF_A_VIEW: [&str; 4] = ["Tab::Allocations", "AllocationsQuery", "AllocationOrder", "mod allocations;"];
+
+#[test]
+fn a_view_with_a_question_and_a_setting_takes_ten_files() -> Result<()> {
+    let guide = fs::read_to_string(workspace(".github/CONTRIBUTING.md"))?;
+    let part = guide.split("## ").find(|part| part.starts_with("Add a view")).unwrap_or_default();
+    let rows = part.lines().filter(|line| line.starts_with("| `")).count();
+    ensure!((1..=10).contains(&rows), "the guide names {rows} files");
+
+    let folders = ["web/src", "shared/query/src", "shared/session/src"];
+    let files = folders.iter().map(|folder| files_in(&workspace(folder))).collect::<Result<Vec<_>>>()?.concat();
+    ensure!(files.len() > 300, "{} source files", files.len());
+    let names_it = |text: &str| NAMES_OF_A_VIEW.iter().any(|name| text.contains(name));
+    let of_view: Vec<_> =
+        files.iter().filter(|file| fs::read_to_string(file).is_ok_and(|text| names_it(&text))).collect();
+    ensure!(of_view.len() <= 10, "{of_view:#?}");
     Ok(())
 }
 

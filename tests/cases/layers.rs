@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use tests::workspace;
+use tests::{files_in, workspace};
 
 /// Folders (or files), each with those that it may import. A folder may only name folders above it in its table, so there
 /// can be no circle.
@@ -115,29 +114,20 @@ fn imports(code: &str) -> BTreeSet<String> {
     found
 }
 
-/// The source of a folder or file without its tests, by path.
-fn read(path: &Path, into: &mut BTreeMap<String, String>) -> Result<()> {
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
-            read(&entry?.path(), into)?;
-        }
-        return Ok(());
-    }
-    let name = path.display().to_string();
-    if !name.ends_with("tests.rs") && !name.ends_with("testing.rs") {
-        let text = fs::read_to_string(path).with_context(|| name.clone())?;
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let code = code.split("#[cfg(test)]\npub").next().unwrap_or_default();
-        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-        into.insert(name, lines.collect::<Vec<_>>().join("\n"));
-    }
-    Ok(())
-}
-
-fn sources(root: &str, folder: &str) -> Result<BTreeMap<String, String>> {
+/// Returns the sources of a folder or file without their tests, by path.
+fn sources(root: &str, name: &str) -> Result<BTreeMap<String, String>> {
+    let (folder, file) = (workspace(&format!("{root}/{name}")), workspace(&format!("{root}/{name}.rs")));
     let mut sources = BTreeMap::new();
-    let (folder, file) = (workspace(&format!("{root}/{folder}")), workspace(&format!("{root}/{folder}.rs")));
-    read(if folder.is_dir() { &folder } else { &file }, &mut sources)?;
+    for path in if folder.is_dir() { files_in(&folder)? } else { vec![file] } {
+        let name = path.display().to_string();
+        if !name.ends_with("tests.rs") && !name.ends_with("testing.rs") {
+            let text = fs::read_to_string(path).with_context(|| name.clone())?;
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            let code = code.split("#[cfg(test)]\npub").next().unwrap_or_default();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            sources.insert(name, lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
     Ok(sources)
 }
 

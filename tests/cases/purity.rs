@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use tests::workspace;
+use tests::{files_in, workspace};
 
 /// All dependencies of the crates of `shared`, direct and indirect. A new one must do no I/O, need no clock, and build for the
 /// browser.
@@ -122,15 +122,9 @@ fn the_page_depends_on_types_alone() -> Result<()> {
 
 /// The source files of `shared`, up to their unit tests: tests may measure.
 fn sources() -> Result<Vec<(PathBuf, String)>> {
-    let mut folders: Vec<PathBuf> = crates()?.iter().map(|name| workspace("shared").join(name).join("src")).collect();
     let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
+    for name in crates()? {
+        for path in files_in(&workspace("shared").join(name).join("src"))? {
             let text = std::fs::read_to_string(&path)?;
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             files.push((path, code.to_owned()));

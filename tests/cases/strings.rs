@@ -2,11 +2,11 @@
 //! (`cargo test -p tests --test strings -- --nocapture`), and free of phrases that read badly.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
 
 use anyhow::Result;
-use tests::workspace;
+use tests::{files_in, workspace};
 
 /// Folders whose texts reach the screen. Everything below them is read, except tests.
 const SOURCES: [&str; 1] = ["web"];
@@ -118,31 +118,30 @@ fn is_read(literal: &Literal) -> bool {
     letters > 2 && (has_words || is_title) && !is_code && !is_path && !is_for_developers
 }
 
-fn read(folder: &Path, into: &mut BTreeMap<String, Vec<String>>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
+/// Returns the texts that people read, by source file of a folder.
+fn read(folder: &str) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut found = BTreeMap::new();
+    for path in files_in(&workspace(folder))? {
+        let is_other = |part: &OsStr| ["benches", "examples", "target", "tests"].iter().any(|other| part == *other);
+        let inside = path.strip_prefix(workspace(folder)).unwrap_or(&path);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if !["benches", "examples", "target", "tests"].contains(&name.as_str()) {
-                read(&path, into)?;
-            }
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "testing.rs" {
-            let source = fs::read_to_string(&path)?;
-            let texts: Vec<String> =
-                literals(&source).into_iter().filter(is_read).map(|literal| literal.text).collect();
-            if !texts.is_empty() {
-                into.insert(path.display().to_string(), texts);
-            }
+        if inside.iter().any(is_other) || !name.ends_with(".rs") || name.ends_with("tests.rs") || name == "testing.rs" {
+            continue;
+        }
+        let source = fs::read_to_string(&path)?;
+        let texts: Vec<String> = literals(&source).into_iter().filter(is_read).map(|literal| literal.text).collect();
+        if !texts.is_empty() {
+            found.insert(path.display().to_string(), texts);
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 #[test]
 fn what_the_page_says_reads_well() -> Result<()> {
     let mut texts = BTreeMap::new();
     for source in SOURCES {
-        read(&workspace(source), &mut texts)?;
+        texts.append(&mut read(source)?);
     }
     let mut bad = Vec::new();
     for (file, texts) in &texts {
@@ -217,7 +216,7 @@ fn fixed_plural(text: &str) -> Option<&str> {
 fn a_count_of_one_is_followed_by_a_singular() -> Result<()> {
     let mut texts = BTreeMap::new();
     for source in COUNTING {
-        read(&workspace(source), &mut texts)?;
+        texts.append(&mut read(source)?);
     }
     let is_internal = |file: &str| file.ends_with("allocator/src/check.rs");
     let bad: Vec<String> = texts

@@ -46,7 +46,7 @@ test('a file that is cut off shows what its events tell, and blames no old relea
     await goTo(page, 'Timeline');
     const now = await until('more events', () => status(page), (now) => now.events > events);
     events = now.events;
-    assert.ok(now.active + now['free-gaps'] <= now.reserved, now.text);
+    assert.ok(now.active + now.cached <= now.reserved, now.text);
     await page.screenshot(`broken-cut-${share}`);
     await goTo(page, 'Findings');
     await at(page, 'findings').locator('[data-code=truncated]').waitFor();

@@ -57,10 +57,10 @@ test('the heatmap by keyboard, in words and in a link', async (t) => {
   const here = await status(page);
   // What a screen reader hears adds up to the free memory at the cursor.
   const words = await until('the heatmap in words', () => text(page, 'text-twin'), (now) => now.includes('Heatmap: at the cursor'));
-  const [, usable, small] = /, (\S+ \S+) free in usable gaps, (\S+ \S+) free in gaps that are too small/.exec(words);
+  const [, usable, small] = /, (\S+ \S+) cached in usable gaps, (\S+ \S+) cached in gaps that are too small/.exec(words);
   const bytes = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
   const free = bytes(usable) + bytes(small);
-  assert.ok(Math.abs(free - here['free-gaps']) <= 0.01 * here['free-gaps'], `${words}: ${here['free-gaps']}`);
+  assert.ok(Math.abs(free - here.cached) <= 0.01 * here.cached, `${words}: ${here.cached}`);
 
   const whole = (await address(page)).get('w');
   await press(page, 'w', 'w');
@@ -131,9 +131,9 @@ test('a person zooms into addresses, and selects a range', async (t) => {
   assert.notEqual((await text(page, 'heatmap-note')).split(' · ')[1], row, 'rows are finer');
   await page.screenshot('heatmap-zoomed');
   // A cell says what a row of it holds: never more than its bytes.
-  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\n\d/);
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Cached, usable)\n\d/);
   const size = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
-  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)\n([\d.]+ \w*B)/g)].map((found) => size(found[1]));
+  const most = [...told.matchAll(/(?:Allocated|Cached, usable|Cached, too small)\n([\d.]+ \w*B)/g)].map((found) => size(found[1]));
   const bytes = size(/ · (\S+ \S+) a row/.exec(await text(page, 'heatmap-note'))[1]);
   assert.ok(most.length > 0 && most.every((one) => one <= bytes * 1.01), `${told}: ${bytes}`);
 

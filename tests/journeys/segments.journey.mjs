@@ -13,7 +13,7 @@ async function note(page) {
 /** Waits until the line above the map and the status line agree at a position. */
 async function agree(page, position) {
   const here = await standsAt(page, position);
-  const [, cached, largest] = /free gaps\s+(\S+ \S+)\s+\(largest (\S+ \S+)\)/.exec(here.text);
+  const [, cached, largest] = /cached\s+(\S+ \S+)\s+\(largest gap (\S+ \S+)\)/.exec(here.text);
   const map = await until(`the map at ${position}: ${cached}, ${largest}`, () => note(page), (now) => now?.cached === cached && now?.largest === largest);
   return { ...map, reserved: here.reserved };
 }

@@ -45,9 +45,9 @@ test('a leak is called a leak, and a click leads to its line', async (t) => {
   assert.match(await text(page, 'looked-for'), /leaks/);
 });
 
-test('a trace that ran out of memory opens at the window before its failure, and any other whole', async (t) => {
+test('a trace that ran out of memory opens at the window before its failure, a leak and any other whole', async (t) => {
   const page = await openPage(t);
-  await page.loadSample();
+  await page.load(record(t, 'variable-length', '--steps', '200', '--capacity', '13GiB'));
   await at(page, 'verdict').waitFor();
   const position = await event(page);
   await standsAt(page, position);
@@ -60,6 +60,10 @@ test('a trace that ran out of memory opens at the window before its failure, and
   await at(page, 'verdict-show').click();
   await addressSays(page, 'w', window);
 
+  const other = await openPage(t);
+  await openSample(other);
+  assert.equal(await at(other, 'verdict').getAttribute('data-cause'), 'leak');
+  await standsAt(other, await event(other));
   await page.load(record(t, 'transformer', '--steps', '3'));
   await addressSays(page, 'w', null);
   await page.screenshot('verdict-whole');

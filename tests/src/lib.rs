@@ -15,11 +15,12 @@ pub mod soak;
 pub mod stream;
 pub mod tls;
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
+use anyhow::{Context, Result};
 pub use artifact::artifact;
 pub use folder::Folder;
 
@@ -39,4 +40,19 @@ pub fn connect_from(from: Ipv4Addr, server: SocketAddr, time: Duration) -> io::R
 /// Returns a path within the workspace.
 pub fn workspace(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// Returns all files of a folder of the workspace and of the folders in it, sorted.
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.append(&mut files_in(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }

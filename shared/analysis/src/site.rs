@@ -12,15 +12,11 @@ use rustc_hash::FxHashMap;
 
 use super::best_frames::BestFrames;
 use super::usage::Usage;
-use query::Paint;
 use query::folding::{Overrides, short_location, short_name};
+use query::{LOST_STACK, NO_STACK, Paint};
 use replay::index::Index;
 use trace::frames::{Frame, StackId, StackRecord, StrId, Symbols};
 
-/// The label of an allocation without a stack.
-pub const NO_STACK: &str = "no stack recorded";
-/// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
-pub const LOST_STACK: &str = "stack lost to damage";
 /// The placeholder of a name that was lost with a damaged part of the file.
 const LOST_NAME: &str = "name lost";
 
@@ -99,8 +95,7 @@ impl Sites {
             let text = label(symbols, best, stack);
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
-                let is_named = !matches!(symbols.recorded(stack), StackRecord::Nothing | StackRecord::Lost);
-                let paint = if is_named { paint(text) } else { Paint::OTHER };
+                let paint = Paint::line(text);
                 lines.push(Line { label: text.clone(), first: stack, paint, rank: None });
                 next
             });
@@ -201,16 +196,6 @@ pub fn name_of(symbols: &Symbols, id: StrId) -> Cow<'_, str> {
     if symbols.is_lost_string(id) { LOST_NAME.into() } else { symbols.text(id) }
 }
 
-/// Returns the colour of a line. It depends on the text alone, since a number depends on the file's order, and is the same on
-/// every machine: a [`std::hash::Hasher`] may have another width in WebAssembly.
-fn paint(text: &str) -> Paint {
-    // FNV-1a, from a basis with which the largest lines of the sample and of the workloads have colours of their own.
-    let hash = text.bytes().fold(19_432_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    // Lines with neighbouring numbers differ in few bits.
-    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Paint::hashed((mixed >> 48) as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,12 +260,6 @@ mod tests {
                 assert_eq!(other.paint(StackId(stack)), all.paint(StackId(same as u32)), "{way}: {label}");
             }
         }
-    }
-
-    #[test]
-    fn a_line_has_the_same_color_in_the_browser() {
-        // Where pointers have 32 bits a hash may come out different: these are those of 64 bits.
-        assert_eq!([paint("forward  models/gpt.py:54"), paint("no")], [Paint(58387), Paint(59396)]);
     }
 
     #[test]

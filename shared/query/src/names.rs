@@ -1,7 +1,12 @@
-//! Short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say nothing,
+//! Names of stacks that have no line, and short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say nothing,
 //! so a name has a number in the order of first use instead.
 
 use trace::units::{PoolId, Stream};
+
+/// The label of an allocation without a stack.
+pub const NO_STACK: &str = "no stack recorded";
+/// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
+pub const LOST_STACK: &str = "stack lost to damage";
 
 /// Stream numbers below this are not handles, and are shown as recorded.
 const SHORT: i64 = 1000;

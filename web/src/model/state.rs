@@ -9,7 +9,7 @@ use query::finding::Integrity;
 use query::link::{FileHash, Link, Read};
 use query::own_rules::OwnRules;
 use query::sweep::SweepPicture;
-use query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
+use query::{Axis, DeviceSummary, HeatmapNeed, Paint, Summary, Window};
 
 use super::history::History;
 use super::live::Live;
@@ -139,6 +139,8 @@ pub struct FileEntry {
     pub looked_at: u32,
     /// Whether it is being read again after it was put away. Its view is kept.
     pub returns: bool,
+    /// Whether it shows the window before its failure only because it was opened so: nobody has changed the view.
+    pub is_as_opened: bool,
 }
 
 impl FileEntry {
@@ -166,6 +168,7 @@ impl FileEntry {
             memory: 0,
             looked_at: 0,
             returns: false,
+            is_as_opened: false,
         }
     }
 
@@ -428,6 +431,11 @@ impl Model {
     /// Returns the diagnosis of the current device, once it is known.
     pub fn diagnosis(&self) -> Option<&Shared<Diagnosis>> {
         self.file()?.diagnoses.get(self.view.device as usize)?.as_ref()
+    }
+
+    /// Returns the code of the line that the verdict names: the culprit, which has a colour of its own.
+    pub fn culprit(&self) -> Option<Paint> {
+        self.diagnosis()?.verdict.line.as_deref().map(Paint::line).filter(|paint| *paint != Paint::OTHER)
     }
 
     /// Returns the request that failed right before the cursor, if one did and the diagnosis is known.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use query::Axis;
-use query::diagnosis::Diagnosis;
+use query::diagnosis::{Cause, Diagnosis};
 use query::own_rules::OwnRules;
 use trace::units::counted;
 
@@ -208,6 +208,11 @@ pub fn update(model: &Model, action: Action) -> Model {
         next.menu = None;
     }
     if is_gesture {
+        if next.view != model.view
+            && let Some(file) = model.current.and_then(|key| entry(&mut next, key))
+        {
+            file.is_as_opened = false;
+        }
         history::note(model, &mut next);
     }
     next
@@ -306,11 +311,20 @@ fn tell_of_failed(model: &mut Model, key: FileKey) {
     model.notice = Some(said.into());
 }
 
-/// Keeps a diagnosis.
+/// Keeps a diagnosis. A leak shows in the whole trace, and not in the window before the failure that the file was opened with.
 fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<Diagnosis>) {
-    let Some(file) = entry(model, key) else { return };
-    let Some(devices) = file.summary().map(|summary| summary.devices.len()) else { return };
-    file.diagnoses.resize(devices, None);
+    let is_current = model.current == Some(key);
+    let Some(file) = model.files.iter_mut().find(|file| file.key == key) else { return };
+    let Some(summary) = file.summary().cloned() else { return };
+    let view = if is_current { &mut model.view } else { &mut file.view };
+    if let Some(of) = summary.devices.get(device)
+        && diagnosis.verdict.cause == Cause::Leak
+        && view.device as usize == device
+        && std::mem::take(&mut file.is_as_opened)
+    {
+        view.show_whole(of);
+    }
+    file.diagnoses.resize(summary.devices.len(), None);
     if let Some(known) = file.diagnoses.get_mut(device) {
         *known = Some(diagnosis);
     }

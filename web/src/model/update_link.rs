@@ -56,15 +56,15 @@ pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>)
     let Some(file) = model.entry(key) else { return };
     let found = model.link.as_ref().map(|link| fit(link, file));
     // The previews of a shared trace always show all of it.
-    let first =
-        if file.shared.is_some() { model.preferences.first(summary) } else { model.preferences.opened(summary) };
+    let is_shared = file.shared.is_some();
+    let first = if is_shared { model.preferences.first(summary) } else { model.preferences.opened(summary) };
     let returns = entry(model, key).is_some_and(|file| std::mem::take(&mut file.returns));
     if returns {
         // The file has the same content as before, so its view is still valid.
     } else if model.current == Some(key) {
-        model.view = first;
+        model.view = first.clone();
     } else if let Some(file) = entry(model, key) {
-        file.view = first;
+        file.view = first.clone();
     }
     if let Some(file) = entry(model, key) {
         file.phase = Phase::Ready { summary: summary.clone(), is_pictured: false };
@@ -80,6 +80,11 @@ pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>)
         }
         Some(_) if is_current => settle(model, key),
         _ => {}
+    }
+    let current = model.view.clone();
+    if let Some(file) = entry(model, key) {
+        // Not with the view of a link.
+        file.is_as_opened = !is_shared && !returns && *(if is_current { &current } else { &file.view }) == first;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of `update`.
 
+use query::diagnosis::Verdict;
 use query::link::{FileHash, Link, Setting};
 use query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
 use trace::totals::Totals;
@@ -61,6 +62,29 @@ fn a_file_opens_where_memory_ran_out() {
     assert_eq!((model.view.cursor, model.view.window), (900, window(700.0, 950.0)), "the window before it");
     let whole = after([added(0, "a"), read(0, &[1000])]);
     assert_eq!((whole.view.cursor, whole.view.window), (500, whole.extent()), "the whole trace");
+}
+
+#[test]
+fn a_leak_shows_in_the_whole_trace_unless_somebody_looks_elsewhere() {
+    let mut oom = device(1000);
+    (oom.ooms, oom.decisive_oom) = (vec![(900, 1)], Some(900));
+    let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
+    let key = FileKey(0);
+    let opened = after([added(0, "a"), Action::FileLoaded { key, summary: Shared::new(summary) }]);
+    let diagnosed = |cause, model: &Model| {
+        let verdict = Verdict { cause, position: Some(900), ..Verdict::default() };
+        let diagnosis = Shared::new(Diagnosis { verdict, ..Diagnosis::default() });
+        update(model, Action::Diagnosed { key, device: 0, diagnosis }).view
+    };
+    let leak = diagnosed(Cause::Leak, &opened);
+    assert_eq!((leak.window, leak.cursor), (opened.extent(), 900));
+    assert_eq!(diagnosed(Cause::Full, &opened).window, window(700.0, 950.0));
+    for looks in [Action::SetCursor(7), Action::Pan(-1.0), Action::SetTab(Tab::Events)] {
+        let elsewhere = update(&opened, looks);
+        assert_eq!(diagnosed(Cause::Leak, &elsewhere).window, elsewhere.view.window);
+    }
+    let waits = update(&opened, Action::Hint(None));
+    assert_eq!(diagnosed(Cause::Leak, &waits).window, opened.extent());
 }
 
 #[test]

@@ -226,6 +226,12 @@ impl View {
         self.follows_cursor = false;
     }
 
+    /// Shows the whole trace, on the axis that the view has or waits for. The cursor stays.
+    pub fn show_whole(&mut self, device: &DeviceSummary) {
+        self.axis = self.wanted_axis.take().unwrap_or(self.axis);
+        self.window = extent(device, self.axis);
+    }
+
     /// Resets everything that belongs to a device; preferences stay.
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;

@@ -20,7 +20,7 @@ const DIM: (f32, f32) = (0.75, 0.5);
 
 /// All colours of a theme that canvases use. `theme.css` has the same ones for the rest of the page; a test compares
 /// them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Palette {
     /// Whether the background is dark.
     pub is_dark: bool,
@@ -42,9 +42,9 @@ pub struct Palette {
     pub pending: Rgb,
     /// Reserved memory in no active block.
     pub cached: Rgb,
-    /// Free memory in gaps that are too small to be usable.
+    /// Free memory in gaps that are too small for a request that fails at about that moment.
     pub unusable: Rgb,
-    /// Free memory in gaps that are too small for a request that failed at quite another moment.
+    /// Free memory in gaps that are too small to be usable, while nothing fails.
     pub too_small: Rgb,
     /// Memory lost to rounding.
     pub rounding: Rgb,
@@ -52,6 +52,10 @@ pub struct Palette {
     pub reserved: Rgb,
     /// Out-of-memory flags.
     pub oom: Rgb,
+    /// The line that the verdict names: the only saturated colour of a shape.
+    pub culprit: Rgb,
+    /// The code of that line, if the verdict names one.
+    culprit_line: Option<Paint>,
     slots: [Rgb; Paint::SLOTS as usize],
     ramp: [Rgb; Paint::RAMP as usize],
     other: Rgb,
@@ -77,6 +81,8 @@ impl Palette {
             rounding: Rgb::hex(0xb5_bd_c9),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
+            culprit: Rgb::oklch(0.68, 0.27, 345.0),
+            culprit_line: None,
             slots: slots([0.71, 0.64, 0.78], 0.105),
             ramp: ramp(0.36, 0.97),
             other: Rgb::hex(0x7d_85_91),
@@ -102,6 +108,8 @@ impl Palette {
             rounding: Rgb::hex(0x6b_74_80),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
+            culprit: Rgb::oklch(0.6, 0.27, 345.0),
+            culprit_line: None,
             slots: slots([0.66, 0.59, 0.73], 0.105),
             ramp: ramp(0.25, 0.88),
             other: Rgb::hex(0x9a_a1_ab),
@@ -109,9 +117,16 @@ impl Palette {
         }
     }
 
+    /// Returns the palette in which the line with a code has the culprit's colour.
+    #[must_use]
+    pub fn accusing(self, culprit_line: Option<Paint>) -> Self {
+        Self { culprit_line, ..self }
+    }
+
     /// Returns the fill colour of a paint, faintness included.
     pub fn fill(&self, paint: Paint) -> Rgb {
         let color = match paint.base() {
+            _ if Some(paint.unmarked()) == self.culprit_line => self.culprit,
             Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
             Paint(i) if i < Paint::SLOTS + Paint::RAMP => self.ramp[usize::from(i - Paint::SLOTS)],
             Paint::ALLOCATED => self.allocated,
@@ -207,6 +222,23 @@ mod tests {
             let contrasts = palette.slots.map(|slot| slot.contrast(palette.background));
             let (least, most) = contrasts.iter().fold((f32::MAX, 0.0_f32), |(a, b), c| (a.min(*c), b.max(*c)));
             assert!(most / least < 2.0, "dark {}: from {least} to {most}", palette.is_dark);
+        }
+    }
+
+    #[test]
+    fn only_the_culprit_is_saturated_and_no_line_looks_like_it() {
+        for palette in themes() {
+            let line = Paint::line("keep  train.py:3");
+            let accusing = palette.clone().accusing(Some(line));
+            assert_eq!(accusing.fill(line), palette.culprit);
+            assert_eq!(accusing.fill(line.base()), palette.fill(line), "another line of its colour");
+            assert_ne!(accusing.fill(line.with(Paint::DIM)), palette.culprit, "faint where it is not searched for");
+            for other in palette.slots.into_iter().chain([palette.oom, palette.pending, palette.accent, palette.cached])
+            {
+                let distance = other.distance(palette.culprit);
+                assert!(distance >= 0.1, "{} is {distance} from the culprit", other.css());
+            }
+            assert!(palette.culprit.contrast(palette.background) >= 3.0);
         }
     }
 

@@ -281,7 +281,7 @@ fn row_html(model: &ModelHandle, row: Option<&AllocationRow>, props: &RowProps) 
             <span role="gridcell" class="cell-number dim allocation-size" data-testid="allocation-size">{ size_text(row) }</span>
             <span role="gridcell" class="cell-number dim allocation-made">{ made_text(row, has_times) }</span>
             <span role="gridcell" class="cell-number dim allocation-lifetime">{ lifetime_text(row, has_times) }</span>
-            <span role="gridcell" class="cell-site" title={row.label.clone()}>{ paint_chip(&palette(model.is_dark()), row.paint) }{ site_text(&row.label) }</span>
+            <span role="gridcell" class="cell-site" title={row.label.clone()}>{ paint_chip(&palette(model), row.paint) }{ site_text(&row.label) }</span>
             <span role="gridcell" class="cell-site allocation-freed" data-testid="allocation-freed">{ freed_text(row, props.is_running) }</span>
         </div>
     }

@@ -1,6 +1,6 @@
 //! A request that failed, in words and as an outlined mark: the same on the timeline and the heatmap.
 
-use query::diagnosis::{Cause, FailedRequest};
+use query::diagnosis::FailedRequest;
 use trace::order::Within;
 use trace::units::Bytes;
 
@@ -22,15 +22,14 @@ pub fn request(failure: &FailedRequest) -> String {
     format!("Request: {}", Bytes(failure.requested))
 }
 
-/// Says why the request did not fit.
-pub fn reason(failure: &FailedRequest) -> String {
-    match failure.cause {
-        Cause::Fragmented | Cause::OutOfReach => {
-            format!("Largest usable gap: {}", Bytes(failure.largest_servable))
-        }
-        _ if failure.missing > 0 => format!("{} missing", Bytes(failure.missing)),
-        _ => format!("Driver free: {}", Bytes(failure.driver_free)),
-    }
+/// Says that the request fitted in no gap.
+pub fn largest_gap(failure: &FailedRequest) -> String {
+    format!("Largest usable gap: {}", Bytes(failure.largest_servable))
+}
+
+/// Says that the driver had too little for the request.
+pub fn driver_free(failure: &FailedRequest) -> String {
+    format!("Driver free: {}", Bytes(failure.driver_free))
 }
 
 /// Returns the mark of a request that failed at pixel `x`, between two heights in pixels, as far as it is in the plot;
@@ -83,7 +82,8 @@ pub fn label(
     surface.fill(area, palette.background.at(0.9));
     surface.outline(area, 1.0, palette.oom.at(0.6));
     let mut line = area.y + 3.0 + LINE / 2.0;
-    for (text, font) in texts.iter().zip([Font::Strong, Font::Label]) {
+    for (i, text) in texts.iter().enumerate() {
+        let font = if i == 0 { Font::Strong } else { Font::Label };
         surface.text(text, (area.x + SPACE, line), Align::Start, font, palette.text.into());
         line += LINE;
     }

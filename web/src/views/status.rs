@@ -55,14 +55,14 @@ pub fn Status() -> Html {
             }
             { for SUMS.iter().map(|sum| html! {
                 <span key={sum.name} title={format!("{}: {}", Bytes((sum.of)(state)).exact(), sum.meaning)}>
-                    { sum.name }{ " " }<b data-testid={format!("status-{}", sum.name.replace(' ', "-"))}>{ bytes_text((sum.of)(state)) }</b>
+                    { sum.name }{ " " }<b data-testid={format!("status-{}", sum.name)}>{ bytes_text((sum.of)(state)) }</b>
                     if sum.name == ACTIVE && state.totals.active > state.totals.allocated {
                         <span title="Freed, but not reusable yet: the blocks wait for a stream" data-testid="status-waiting">
                             { " (" }{ bytes_text(state.totals.active - state.totals.allocated) }{ " waiting)" }
                         </span>
                     }
-                    if sum.name == GAPS {
-                        <span class="status-largest">{ " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }</span>
+                    if sum.name == CACHED {
+                        <span class="status-largest">{ " (largest gap " }{ bytes_text(state.totals.largest_gap) }{ ")" }</span>
                     }
                 </span>
             }) }
@@ -139,7 +139,7 @@ struct Sum {
     of: fn(&StateAt) -> u64,
 }
 
-const GAPS: &str = "free gaps";
+const CACHED: &str = "cached";
 
 const ACTIVE: &str = "active";
 
@@ -157,7 +157,7 @@ const SUMS: [Sum; 5] = [
         of: |state| state.totals.active,
     },
     Sum { name: "reserved", meaning: "reserved from the driver", of: |state| state.totals.reserved },
-    Sum { name: GAPS, meaning: "reserved, but not in an active block", of: |state| state.totals.cached },
+    Sum { name: CACHED, meaning: "reserved, but not in an active block", of: |state| state.totals.cached },
 ];
 
 /// Describes the source of the totals of a device without events.

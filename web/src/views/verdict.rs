@@ -4,14 +4,15 @@ use query::category::Category;
 use query::diagnosis::FailureDiagnosisQuery;
 use query::diagnosis::{Cause, FailedRequest, Verdict};
 use query::finding::{FindingCode, Remedy};
-use query::{Answer, Query};
+use query::{Answer, Paint, Query};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, Tries, find_remedy, use_answer, use_model, use_remedies};
+use crate::hooks::{ModelHandle, Tries, find_remedy, palette, use_answer, use_model, use_remedies};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::chips::paint_chip;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{share, unbroken};
 use crate::widgets::icon::{Symbol, icon};
@@ -55,7 +56,8 @@ pub fn VerdictCard() -> Html {
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
-    let mut tries = tries_list(&tries).into_iter();
+    let about = verdict.and_then(|verdict| verdict.line.as_deref());
+    let mut tries = tries_list(&tries, about).into_iter();
     let first = tries.next();
     html! {
         <section class={classes!("verdict", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
@@ -76,7 +78,7 @@ pub fn VerdictCard() -> Html {
             </div>
             if is_unfolded {
                 <div class="verdict-more">
-                    { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence)) }
+                    { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence), about) }
                     { holder(&model, failure, verdict) }
                     { requester(&model, failure) }
                     { list("What to try", tries.collect()) }
@@ -95,7 +97,7 @@ fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
     let diagnosis =
         model.diagnosis().filter(|diagnosis| is_open && diagnosis.verdict.is_growing && diagnosis.failed == 0);
     let Some(verdict) = diagnosis.map(|diagnosis| &diagnosis.verdict) else { return Html::default() };
-    let mut tries = verdict.remedies.iter().map(remedy);
+    let mut tries = verdict.remedies.iter().map(|advice| remedy(advice, verdict.line.as_deref()));
     let first = tries.next();
     html! {
         <section class={classes!("verdict", "is-growth", is_unfolded.then_some("is-unfolded"))} aria-label="What grows" data-testid="verdict-growth">
@@ -112,7 +114,7 @@ fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
             </div>
             if is_unfolded {
                 <div class="verdict-more">
-                    { words(&verdict.sentence) }
+                    { words(&verdict.sentence, verdict.line.as_deref()) }
                     { list("What to try", tries.collect()) }
                     { to_findings(model) }
                 </div>
@@ -185,11 +187,11 @@ pub fn VerdictSection() -> Html {
                 if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
             </h2>
             <p><b>{ unbroken(&verdict.headline) }</b></p>
-            { words(&verdict.sentence) }
+            { words(&verdict.sentence, verdict.line.as_deref()) }
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
-            { list("What to try", tries_list(&tries)) }
+            { list("What to try", tries_list(&tries, verdict.line.as_deref())) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
                 <p>{ saver(&model, failure.is_some()) }</p>
             }
@@ -214,9 +216,19 @@ fn saver(model: &ModelHandle, has_failed: bool) -> Html {
     }
 }
 
-/// Renders the whole sentence.
-fn words(sentence: &str) -> Html {
-    html! { <p data-testid="verdict-sentence">{ unbroken(sentence) }</p> }
+/// Renders the whole sentence, and the line that it is about.
+fn words(sentence: &str, line: Option<&str>) -> Html {
+    html! { <p data-testid="verdict-sentence">{ marked(sentence, line) }</p> }
+}
+
+/// Renders a text in which a line of code looks like one, and not like a verb.
+fn marked(text: &str, line: Option<&str>) -> Html {
+    let Some((before, line, after)) =
+        line.and_then(|line| text.split_once(line).map(|(before, after)| (before, line, after)))
+    else {
+        return html! { unbroken(text) };
+    };
+    html! { <>{ unbroken(before) }<code class="mono">{ line.to_owned() }</code>{ marked(after, Some(line)) }</> }
 }
 
 /// Renders the line that a verdict is about, as a button that selects it, with what that line did.
@@ -254,14 +266,15 @@ fn line_button(model: &ModelHandle, part: &'static str, line: &str, stack: Optio
     html! {
         <p class="verdict-line">
             <span class="dim">{ part }</span>
+            { paint_chip(&palette(model), Paint::line(line)) }
             <button type="button" class="link mono" onclick={select} title="Select this line" data-testid={name}>{ line.to_owned() }</button>
         </p>
     }
 }
 
 /// Renders what to try, each by itself, with a place for what is still being checked, so that nothing moves once that is done.
-fn tries_list(Tries { remedies, checking }: &Tries) -> Vec<Html> {
-    let mut list: Vec<Html> = remedies.iter().map(remedy).collect();
+fn tries_list(Tries { remedies, checking }: &Tries, line: Option<&str>) -> Vec<Html> {
+    let mut list: Vec<Html> = remedies.iter().map(|advice| remedy(advice, line)).collect();
     if let Some(place) = *checking {
         let waiting = html! { <li class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</li> };
         list.insert(place.min(list.len()), waiting);
@@ -272,7 +285,7 @@ fn tries_list(Tries { remedies, checking }: &Tries) -> Vec<Html> {
 
 /// Renders what to try.
 pub fn remedies(remedies: &[Remedy]) -> Html {
-    list("What to try", remedies.iter().take(REMEDIES).map(remedy).collect())
+    list("What to try", remedies.iter().take(REMEDIES).map(|advice| remedy(advice, None)).collect())
 }
 
 /// Renders a list of what to try; nothing if it is empty.
@@ -283,11 +296,11 @@ fn list(label: &'static str, items: Vec<Html>) -> Html {
     html! { <ul class="remedies" aria-label={label}>{ for items }</ul> }
 }
 
-fn remedy(remedy: &Remedy) -> Html {
+fn remedy(remedy: &Remedy, line: Option<&str>) -> Html {
     html! {
         <li>
             <span class="dim">{ if remedy.checked { "Checked on this trace: " } else { "Advice: " } }</span>
-            <span class="remedy-text" title={remedy.text.clone()}>{ remedy.text.clone() }</span>
+            <span class="remedy-text" title={remedy.text.clone()}>{ marked(&remedy.text, line) }</span>
             if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
         </li>
     }

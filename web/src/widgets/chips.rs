@@ -40,7 +40,7 @@ pub fn toggle(
 pub fn paint_chip(palette: &Palette, paint: Paint) -> Html {
     html! {
         <svg class="paint" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
-            <rect width="10" height="10" rx="2" fill={palette.fill(paint.base()).css()} />
+            <rect width="10" height="10" rx="2" fill={palette.fill(paint.unmarked()).css()} />
         </svg>
     }
 }

@@ -87,14 +87,13 @@ fn retries(context: &RuleContext<'_>, calls: &Calls) -> Option<Finding> {
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
-            "1 request{} was served only after {released} of cached memory had been released for it, after event \
-             {position}. Such a retry waits for the whole device.",
-            line.map(|line| format!(", of {line},")).unwrap_or_default()
+            "The allocator released {released} of cached memory to serve a request{}, after event {position}. Such a retry waits \
+             for the whole device.",
+            line.map(|line| format!(" of {line}")).unwrap_or_default()
         ),
         many => format!(
-            "{} were served only after cached memory had been released for them ({released}, summed over all these \
-             releases), first after event {position}{}. Each such retry waits for the whole device.",
-            counted(many, "request"),
+            "The allocator released cached memory {many} times to serve a request ({released} in all), first after event \
+             {position}{}. Each such retry waits for the whole device.",
             line.map(|line| format!(", most often for {line}")).unwrap_or_default()
         ),
     };
@@ -184,8 +183,8 @@ mod tests {
         assert_eq!(
             (one.message.as_str(), one.severity),
             (
-                "1 request, of f  m/a.py:1, was served only after 40.0 MiB of cached memory had been released for it, after \
-                 event 4. Such a retry waits for the whole device.",
+                "The allocator released 40.0 MiB of cached memory to serve a request of f  m/a.py:1, after event 4. Such a \
+                 retry waits for the whole device.",
                 Severity::Note
             )
         );
@@ -193,8 +192,8 @@ mod tests {
         assert_eq!(
             (many.message.as_str(), many.severity),
             (
-                "7 requests were served only after cached memory had been released for them (280 MiB, summed over all these \
-                 releases), first after event 4, most often for f  m/a.py:1. Each such retry waits for the whole device.",
+                "The allocator released cached memory 7 times to serve a request (280 MiB in all), first after event 4, most \
+                 often for f  m/a.py:1. Each such retry waits for the whole device.",
                 Severity::Warning
             )
         );
@@ -212,8 +211,8 @@ mod tests {
         assert_eq!(
             trace(&larger).messages(FindingCode::Retries),
             [
-                "1 request was served only after 40.0 MiB of cached memory had been released for it, after event 4. Such a \
-              retry waits for the whole device."
+                "The allocator released 40.0 MiB of cached memory to serve a request, after event 4. Such a retry waits for \
+                 the whole device."
             ]
         );
     }

@@ -136,11 +136,14 @@ fn whole(session: &mut Session, device: u32, axis: Axis, mut room: usize) -> Vec
         }
     }
     let mut answers: Vec<Answered> = Vec::new();
-    // The picture comes first, and leaves something to the others.
-    let mut most = room / 3 * 2;
-    let before = most;
-    answers.extend(fitting(session, device, pictures(session, device, axis, window), &mut most));
-    room -= before - most;
+    // The picture comes first, and leaves something to the others unless even the coarsest one is too large for that.
+    let reserve = room - room / 3 * 2;
+    room -= reserve;
+    answers.extend(fitting(session, device, pictures(session, device, axis, window), &mut room));
+    room += reserve;
+    if answers.is_empty() {
+        answers.extend(fitting(session, device, pictures(session, device, axis, window), &mut room));
+    }
     for choices in wanted {
         let is_known = |query: &Query| answers.iter().any(|known| known.query == *query);
         if !choices.iter().any(is_known) {

@@ -22,7 +22,7 @@ use yew::prelude::*;
 
 use super::description::Description;
 use crate::browser::{has_selected_text, use_size};
-use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model};
+use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;
 use crate::widgets::chips::toggle;
@@ -220,11 +220,11 @@ pub fn Events() -> Html {
         })
     };
 
+    let palette = use_palette();
     let selected = match model.view.selection {
         Selection::Allocation(id) => Some(id),
         _ => None,
     };
-    let is_dark = model.is_dark();
     let has_times = model.device().is_some_and(|device| device.has_times);
     let html_rows = list.visible.clone().map(|number| {
         let shown = page.as_deref().and_then(|page| row_at(page, number)).cloned();
@@ -235,7 +235,7 @@ pub fn Events() -> Html {
         };
         let is_selected = selected.is_some() && event.is_some_and(|event| event.allocation == selected);
         html! {
-            <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} {is_dark}
+            <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} palette={palette.clone()}
                 on_action={on_action.clone()} />
         }
     });

@@ -1,5 +1,7 @@
 //! One row of the event list.
 
+use std::rc::Rc;
+
 use query::link::column_name;
 use query::{EventColumn, EventRow, ListRow, Related};
 use trace::event::Action;
@@ -9,7 +11,7 @@ use yew::prelude::*;
 use super::columns::is_number;
 use super::glyph::glyph;
 use super::lost::cells;
-use crate::hooks::palette;
+use crate::render::palette::Palette;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::seconds;
@@ -42,8 +44,8 @@ pub struct RowProps {
     pub is_selected: bool,
     /// Whether the trace has times.
     pub has_times: bool,
-    /// Whether the theme is dark.
-    pub is_dark: bool,
+    /// The colours of lines.
+    pub palette: Rc<Palette>,
     /// Called when the row or one of its buttons is clicked.
     pub on_action: Callback<RowAction>,
 }
@@ -144,7 +146,7 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
             if column == EventColumn::Size { { bytes_text(event.size) } }
             if column == EventColumn::Site {
                 if event.allocation.is_some() {
-                    { paint_chip(&palette(props.is_dark), event.paint) }
+                    { paint_chip(&props.palette, event.paint) }
                 } else {
                     <span class="no-paint" />
                 }

@@ -38,7 +38,7 @@ impl Ghost {
     pub fn new(x: f64, failure: &FailedRequest, place: HeatmapFailure, by_size: bool) -> Self {
         let reason = match failure.nearest_gap {
             Some((_, gap)) if !by_size => format!("This gap: {}", Bytes(gap)),
-            _ => failed::reason(failure),
+            _ => failed::largest_gap(failure),
         };
         Self { x, position: failure.position(), place, texts: [failed::request(failure), reason] }
     }

@@ -56,7 +56,7 @@ pub const DESCRIPTION: Description = Description {
             format!("Showing {} of {} of addresses. ", Bytes(shown.length() as u64), Bytes(rows.all.length() as u64))
         });
         format!(
-            "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
+            "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} cached in usable gaps, {unusable} cached in gaps that are too small. ",
         )
     },
 };

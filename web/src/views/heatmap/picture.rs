@@ -90,8 +90,12 @@ struct Colors {
 
 impl Colors {
     fn new(is_sizes: bool, has_far: bool, palette: &Rc<Palette>) -> Self {
-        let of_codes =
-            if is_sizes { colors::of_sizes(palette) } else { colors::of_addresses(palette, palette.unusable) };
+        let of_codes = match (is_sizes, has_far) {
+            (true, _) => colors::of_sizes(palette),
+            (false, true) => colors::of_addresses(palette, palette.unusable),
+            // Gaps made no request fail, so they are no alarm.
+            (false, false) => colors::of_addresses(palette, palette.too_small),
+        };
         let far = has_far.then(|| colors::of_addresses(palette, palette.too_small));
         Self { is_sizes, palette: Rc::clone(palette), of_codes, far }
     }

@@ -102,18 +102,18 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
 }
 
 fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
-    let (unusable, far) = match needed {
+    let (unusable, too_small) = match needed {
         Some(HeatmapNeed { size, .. }) => {
-            (format!("free, too small for the failed {}", Bytes(size)), "the same, away from the failure")
+            (format!("cached, too small for the failed {}", Bytes(size)), "the same, away from the failure")
         }
-        None => ("free, too small for most requests of its pool".to_owned(), ""),
+        None => (String::new(), "cached, too small for most requests of its pool"),
     };
     let uses = [
         ("allocated", "allocated"),
         ("waiting", "waiting"),
-        ("usable", "free"),
+        ("usable", "cached"),
         ("unusable", unusable.as_str()),
-        ("too-small", far),
+        ("too-small", too_small),
         ("unmapped", "unmapped"),
     ];
     let uses = uses.into_iter().filter(|(_, name)| !name.is_empty());

@@ -63,7 +63,7 @@ fn failed(failure: &FailedRequest) -> Html {
 }
 
 fn address(cell: &AddressCell, device: Option<&DeviceSummary>) -> Html {
-    const NAMES: [&str; 5] = ["Allocated", "Waiting for a stream", "Free, usable", "Free, too small", "Unmapped"];
+    const NAMES: [&str; 5] = ["Allocated", "Waiting for a stream", "Cached, usable", "Cached, too small", "Unmapped"];
     let has_times = device.is_some_and(|device| device.has_times);
     let time = if has_times { format!(" · {} s", seconds(cell.time_us)) } else { String::new() };
     html! {

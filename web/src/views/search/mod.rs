@@ -351,7 +351,7 @@ pub fn SearchBox() -> Html {
                     refused: refused.as_deref(),
                     chosen: *chosen,
                     selection: model.view.selection,
-                    palette: &palette(model.is_dark()),
+                    palette: &palette(&model),
                     has_times: model.device().is_some_and(|device| device.has_times),
                     on_choose: &choose,
                 }) }

@@ -94,8 +94,8 @@ impl Ghost {
         if drawn.is_some() {
             cut(surface, *last, palette);
         }
-        let text = format!("needs {}, gap {}", Bytes(self.requested), Bytes(self.gap_bytes));
-        let whole = drawn.map(|drawn| format!("{text}; cut off after {}", Bytes(drawn)));
+        let text = format!("request: {}, gap: {}", Bytes(self.requested), Bytes(self.gap_bytes));
+        let whole = drawn.map(|drawn| format!("{text}; drawn to {}", Bytes(drawn)));
         for text in whole.into_iter().chain([text]) {
             let size = (surface.text_width(&text, Font::Strong) + 2.0 * SPACE, LINE);
             if let Some(area) = spot::near(map, &areas, *block, size, (top, bounds)) {

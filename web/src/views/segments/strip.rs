@@ -70,7 +70,7 @@ pub fn Strip(props: &StripProps) -> Html {
     let answer = use_answer(question);
     let cursor = use_cursor_x(&model);
     let place = use_exact_answer(wanted.map(|x| Query::PositionAt(PositionAtQuery { axis: model.view.axis, x })));
-    let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette, palette.unusable));
+    let codes = use_memo(Rc::as_ptr(&palette).addr(), |_| colors::of_addresses(&palette, palette.too_small));
 
     {
         let (canvas, answer) = (canvas.clone(), answer.clone());

@@ -23,7 +23,7 @@ pub struct Ghost {
     /// The most that could have been reserved, unless a limit stood below that.
     most: Option<u64>,
     /// The request, and why it did not fit.
-    texts: [String; 2],
+    texts: [String; 3],
 }
 
 /// How far the line of what the driver had reaches over the mark, in pixels.
@@ -57,7 +57,7 @@ impl Ghost {
             request += &format!(", in a segment of {}", Bytes(asked));
         }
         let most = (failure.cause != Cause::Limit).then(|| reserved.saturating_add(driver_free));
-        Self { x, reserved, asked, most, texts: [request, failed::reason(failure)] }
+        Self { x, reserved, asked, most, texts: [request, failed::largest_gap(failure), failed::driver_free(failure)] }
     }
 
     fn mark(&self, plot_area: &PlotArea) -> Option<Area> {
@@ -150,8 +150,8 @@ mod tests {
         let far = drawn(200.0, |_| true);
         assert_eq!(find(&far, "dashed"), format!("dashed 100 from 100 to 332 {red}"), "from the left end");
         assert_eq!(find(&far, "limit"), "text \"limit 120 B\" at 106,92 Start");
-        assert_eq!(find(&beside, "Request: 50 B"), "text \"Request: 50 B\" at 136,46 Start", "over the dashed line");
-        assert!(find(&beside, "Largest usable gap: 7 B").contains("136,60"));
+        assert_eq!(find(&beside, "Request: 50 B"), "text \"Request: 50 B\" at 136,32 Start", "over the dashed line");
+        assert!(find(&beside, "Largest usable gap: 7 B").contains("136,46"));
         let before = drawn(395.0, |_| true);
         assert!(before.contains(&format!("outline 481,70 14x50 by 1.5 {red}")), "{before:?}");
         assert_eq!(drawn(500.0, |_| true), [""; 0], "out of view");
@@ -163,9 +163,9 @@ mod tests {
             let text = find(&drawn(200.0, hides_nothing), "Request: 50 B");
             text.split_once(',').and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok()).unwrap()
         };
-        assert_eq!(y(|_| true), 46.0);
+        assert_eq!(y(|_| true), 32.0);
         assert_eq!(y(|area| area.y > 100.0), 130.0, "only below there is nothing");
-        assert_eq!(y(|_| false), 46.0, "everything is covered");
+        assert_eq!(y(|_| false), 32.0, "everything is covered");
     }
 
     #[test]

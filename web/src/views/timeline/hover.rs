@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn lines_of_one_color_are_told_apart() {
-        let (low, high) = (Paint::hashed(3), Paint::hashed(3 + 32));
+        let (low, high) = (Paint(3 | 1 << 10), Paint(3 | 2 << 10));
         assert_eq!(low.base(), high.base());
         let cases = [
             ([low, high], low, Some(5)),

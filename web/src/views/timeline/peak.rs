@@ -87,7 +87,7 @@ pub fn draw(
     for (class, name, size, _) in rows {
         middle += line;
         let chip = Area { x: area.x + margin, y: middle - square / 2.0, width: square, height: square };
-        surface.fill(chip, palette.fill(class.paint.base()).into());
+        surface.fill(chip, palette.fill(class.paint.unmarked()).into());
         let left = chip.right() + 6.0;
         surface.text(name, (left, middle), Align::Start, Font::Label, palette.text.into());
         surface.text(size, (area.right() - margin, middle), Align::End, Font::Label, palette.text_dim.into());

@@ -70,7 +70,7 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
         let marked = marked.clone();
         Callback::from(move |_: PointerEvent| marked.set(id))
     };
-    let fill = color(run.id, &palette(model.is_dark())).css();
+    let fill = color(run.id, &palette(model)).css();
     let remove = {
         let (model, id) = (model.clone(), run.id);
         Callback::from(move |_: MouseEvent| remove_run(&model, id))
