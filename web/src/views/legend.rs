@@ -1,8 +1,9 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has: at the cursor, and at the peak of what
 //! is in view.
 
-use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Moments, Query, pool_name, stream_name};
+use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, pool_name, stream_name};
 use trace::order::SortFew;
+use trace::units::Count;
 use yew::prelude::*;
 
 use super::category_rules::category_rules_button;
@@ -17,6 +18,8 @@ use crate::widgets::site_text::site_text;
 
 /// The least milliseconds between two looks at what is in view: the picture itself comes first.
 const EVERY_MS: i32 = 200;
+/// Rows of a legend. Each costs time whenever the view moves, and nobody reads more of them.
+const ROWS: usize = 12;
 
 /// Returns the question for the classes at the moment that lists are of.
 pub fn classes_query(model: &Model) -> Option<Query> {
@@ -91,7 +94,15 @@ pub fn Legend() -> Html {
         Some(Answer::Classes(other)) if is_alike(classes, other) => Some(other),
         _ => None,
     };
-    let in_view = in_view.filter(|_| model.view.settings.listing == Listing::AtCursor);
+    let listing = model.view.settings.listing;
+    let in_view = in_view.filter(|_| listing == Listing::AtCursor);
+    let listed = listed(classes, in_view);
+    let (rows, rest) = match classes.query.color_by {
+        // A scale is whole.
+        ColorBy::Size | ColorBy::Lifetime => (&*listed, &[][..]),
+        _ => shortened(&listed),
+    };
+    let all_in_table = sends(&model, Action::SetTab(Tab::Allocations));
     html! {
         <div class="legend" role="group" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
@@ -106,31 +117,56 @@ pub fn Legend() -> Html {
                     <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view ↓" }</span></p>
                 }
                 <ul class="legend-list" onpointerleave={hints(&model, None)}>
-                    { for listed(classes, in_view).into_iter().filter_map(|i| {
-                        let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
-                        let own = class.stack.map_or(Selection::Class(i), Selection::Line);
+                    // Without keys: a row that moves is written anew, which costs less than moving it.
+                    { for rows.iter().filter_map(|i| {
+                        let (class, memory) = classes.classes.get(*i as usize).zip(classes.memory.get(*i as usize))?;
+                        let own = class.stack.map_or(Selection::Class(*i), Selection::Line);
                         let is_selected = model.view.selection == own;
-                        let listing = model.view.settings.listing;
                         let onclick = sends(&model, Action::Select(if is_selected { Selection::None } else { own }));
-                        let peak = in_view.and_then(|other| other.memory.get(i as usize));
+                        let peak = in_view.and_then(|other| other.memory.get(*i as usize));
                         Some(html! {
-                            <li key={i} onpointerenter={hints(&model, Some(own))}>
+                            <li onpointerenter={hints(&model, Some(own))}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
                                     { memory_text(listing, memory) }
-                                    if let Some(peak) = peak {
-                                        <span class="legend-peak">{ bytes_text(peak.now.bytes) }</span>
-                                    }
+                                    { peak.map(peak_text).unwrap_or_default() }
                                 </button>
                             </li>
                         })
                     }) }
+                    if !rest.is_empty() {
+                        <li>
+                            <button type="button" class="legend-row" title="All allocations in a table" onclick={all_in_table.clone()} data-testid="legend-rest">
+                                <span class="legend-label dim">{ format!("{} more", Count(rest.len() as u64)) }</span>
+                                { memory_text(listing, &sum(classes, rest)) }
+                                { in_view.map(|other| peak_text(&sum(other, rest))).unwrap_or_default() }
+                            </button>
+                        </li>
+                    }
                 </ul>
-                <button type="button" class="link legend-more" onclick={sends(&model, Action::SetTab(Tab::Allocations))} data-testid="legend-more">{ "All allocations in a table" }</button>
+                <button type="button" class="link legend-more" onclick={all_in_table} data-testid="legend-more">{ "All allocations in a table" }</button>
             }
         </div>
     }
+}
+
+/// Renders the memory at the peak of what is in view.
+fn peak_text(memory: &Memory) -> Html {
+    html! { <span class="legend-peak">{ bytes_text(memory.now.bytes) }</span> }
+}
+
+/// Returns the classes that have rows of their own, and those that share the last one.
+fn shortened(listed: &[u32]) -> (&[u32], &[u32]) {
+    // A row for a single other class would say less than its own.
+    listed.split_at(if listed.len() > ROWS + 1 { ROWS } else { listed.len() })
+}
+
+/// Returns the memory of some classes together.
+fn sum(classes: &Classes, some: &[u32]) -> Memory {
+    let mut sum = Memory::default();
+    some.iter().filter_map(|i| classes.memory.get(*i as usize)).for_each(|memory| sum.plus(*memory));
+    sum
 }
 
 /// Returns a callback that sets what the pointer is over, so that the picture shows where it is.
@@ -219,6 +255,16 @@ mod tests {
         assert!(!is_alike(&classes, &Classes { query: other, ..in_view }));
         let by_size = Classes { query: ClassesQuery { color_by: ColorBy::Size, ..classes.query.clone() }, ..classes };
         assert_eq!(listed(&by_size, None), [3, 2, 1, 0], "in the order of the scale");
+        assert_eq!(sum(&by_size, &[1, 3]).now, Amount { bytes: 7, count: 2 });
+    }
+
+    #[test]
+    fn a_dozen_classes_have_rows_and_the_others_share_one() {
+        let all: Vec<u32> = (0..40).collect();
+        for (count, rows) in [(0, 0), (12, 12), (13, 13), (14, 12), (40, 12)] {
+            let (own, rest) = shortened(&all[..count]);
+            assert_eq!((own.len(), rest.len()), (rows, count - rows));
+        }
     }
 
     #[test]
