@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { address, addressSays, at, bytesIn, copied, legendBytes, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
+import { address, addressSays, answered, at, bytesIn, copied, legendBytes, movesFrom, number, openSample, pointUntil, press, text, tip, until } from './workbench.mjs';
 
 /** The name of an allocation: its address, and how often the address had been used. */
 const NAME = /b[0-9a-f]+_\d+/;
@@ -246,4 +246,42 @@ test('ordered quantities are listed in their order, and all that is drawn has a 
   for (const word of ['reserved', 'cached', 'rounding', 'cursor', 'peak', 'out of memory', 'request that failed']) {
     assert.ok(key.includes(word), `${word}: ${key}`);
   }
+});
+
+test('the picture shows what the pointer is over in the legend, and what has no row there is one click away', async (t) => {
+  /** Waits until the picture of a page rests, and differs from another. */
+  const rests = async (page, other = Buffer.alloc(0)) => {
+    const { x, y, width, height } = await at(page, 'timeline-canvas').boundingBox();
+    const picture = () => page.tab.screenshot({ clip: { x: x + 60, y: y + height / 2, width: width - 60, height: height / 2 - 20 } });
+    let last = await picture();
+    return until('the picture rests', async () => {
+      const [before, now] = [last, await picture()];
+      last = now;
+      return now.equals(before) && !now.equals(other) && now;
+    });
+  };
+  const page = await openPage(t);
+  await openSample(page);
+  const plain = await rests(page);
+  const rows = at(page, 'legend-row');
+  assert.equal(await rows.count(), 12);
+  await rows.nth(2).hover();
+  const shown = await rests(page, plain);
+  await at(page, 'legend-moment').hover();
+  assert.ok((await rests(page, shown)).equals(plain));
+  const row = await rows.nth(2).boundingBox();
+
+  // A row that comes under a pointer which rests is not pointed at.
+  const other = await openPage(t);
+  await other.tab.mouse.move(row.x + 20, row.y + row.height / 2);
+  await at(other, 'open-sample').press('Enter');
+  await other.reach('ready');
+  await at(other, 'legend-rest').waitFor();
+  await addressSays(other, 'w', null);
+  await answered(other);
+  assert.ok((await rests(other)).equals(plain));
+
+  // The others share a row, which leads to all of them.
+  await at(page, 'legend-rest').click();
+  await addressSays(page, 'tab', 'allocations');
 });

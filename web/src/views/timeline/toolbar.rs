@@ -44,7 +44,7 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
                 { choice("axis-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
             </div>
             <div class="toolbar-field">
-                <span>{ "Fit to" }</span>
+                <span>{ "Height" }</span>
                 <div class="choices" role="group" aria-label="Fit height to">
                     { choice("fit-reserved", "reserved", "Fit the height to reserved memory", reserved, fit(false)) }
                     { choice("fit-requested", "requested", "Fit the height to requested memory", requested, fit(true)) }
@@ -54,9 +54,9 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
                 onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
-            { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
+            { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             if props.has_steps {
-                { choice("compare-steps", "Steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
+                { choice("compare-steps", "Compare steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
             }
             // Always there, so that nothing moves under the pointer when a range is selected.
             <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
