@@ -117,6 +117,7 @@ pub fn Legend() -> Html {
                     <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view ↓" }</span></p>
                 }
                 <ul class="legend-list" onpointerleave={hints(&model, None)}>
+                    // Without keys: to write a row anew costs less than to move it.
                     { for rows.iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(*i as usize).zip(classes.memory.get(*i as usize))?;
                         let own = class.stack.map_or(Selection::Class(*i), Selection::Line);
@@ -124,7 +125,7 @@ pub fn Legend() -> Html {
                         let onclick = sends(&model, Action::Select(if is_selected { Selection::None } else { own }));
                         let peak = in_view.and_then(|other| other.memory.get(*i as usize));
                         Some(html! {
-                            <li key={*i} onpointermove={hints(&model, Some(own))}>
+                            <li onpointermove={hints(&model, Some(own))}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
@@ -135,7 +136,7 @@ pub fn Legend() -> Html {
                         })
                     }) }
                     if !rest.is_empty() {
-                        <li key="rest" onpointermove={hints(&model, None)}>
+                        <li onpointermove={hints(&model, None)}>
                             <button type="button" class="legend-row" title="All allocations in a table" onclick={all_in_table.clone()} data-testid="legend-rest">
                                 <span class="legend-label dim">{ format!("{} more", Count(rest.len() as u64)) }</span>
                                 { memory_text(listing, &sum(classes, rest)) }
