@@ -433,9 +433,13 @@ impl Model {
         self.file()?.diagnoses.get(self.view.device as usize)?.as_ref()
     }
 
-    /// Returns the code of the line that the verdict names: the culprit, which has a colour of its own.
+    /// Returns the code of the line that the verdict blames: the culprit, which has a colour of its own. A line that only holds most is
+    /// not to blame.
     pub fn culprit(&self) -> Option<Paint> {
-        self.diagnosis()?.verdict.line.as_deref().map(Paint::line).filter(|paint| *paint != Paint::OTHER)
+        let verdict = &self.diagnosis()?.verdict;
+        let is_blamed = verdict.is_growing || matches!(verdict.cause, Cause::Leak | Cause::Spike | Cause::Fragmented);
+        let line = verdict.line.as_deref().filter(|_| is_blamed)?;
+        Some(Paint::line(line)).filter(|paint| *paint != Paint::OTHER)
     }
 
     /// Returns the request that failed right before the cursor, if one did and the diagnosis is known.

@@ -2,7 +2,7 @@
 
 use query::diagnosis::Verdict;
 use query::link::{FileHash, Link, Setting};
-use query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Summary, Window};
+use query::{Axis, ColorBy, DeviceSummary, EventColumn, Moments, Paint, Summary, Window};
 use trace::totals::Totals;
 
 use super::*;
@@ -85,6 +85,21 @@ fn a_leak_shows_in_the_whole_trace_unless_somebody_looks_elsewhere() {
     }
     let waits = update(&opened, Action::Hint(None));
     assert_eq!(diagnosed(Cause::Leak, &waits).window, opened.extent());
+}
+
+#[test]
+fn only_a_line_that_is_to_blame_is_the_culprit() {
+    let culprit = |cause, is_growing, line: &str| {
+        let verdict = Verdict { cause, is_growing, line: Some(line.to_owned()), ..Verdict::default() };
+        let diagnosis = Shared::new(Diagnosis { verdict, ..Diagnosis::default() });
+        update(&open([]), Action::Diagnosed { key: FileKey(0), device: 0, diagnosis }).culprit()
+    };
+    let line = "keep  train.py:3";
+    assert_eq!(culprit(Cause::Leak, false, line), Some(Paint::line(line)));
+    assert_eq!(culprit(Cause::None, true, line), Some(Paint::line(line)));
+    assert_eq!(culprit(Cause::Full, false, line), None, "it holds most");
+    assert_eq!(culprit(Cause::None, false, line), None, "nothing failed");
+    assert_eq!(culprit(Cause::Leak, false, query::NO_STACK), None);
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct Palette {
     pub reserved: Rgb,
     /// Out-of-memory flags.
     pub oom: Rgb,
-    /// The line that the verdict names: the only saturated colour of a shape.
+    /// The line that the verdict blames: the only saturated colour of a shape.
     pub culprit: Rgb,
     /// The code of that line, if the verdict names one.
     culprit_line: Option<Paint>,

@@ -114,7 +114,7 @@ pub fn Legend() -> Html {
                 { listing_control(&model) }
                 if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 if in_view.is_some() {
-                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor" }</span><span title="At the peak of what is in view">{ "peak in view ↓" }</span></p>
+                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor ↓" }</span><span title="At the peak of what is in view">{ "at peak" }</span></p>
                 }
                 <ul class="legend-list" onpointerleave={hints(&model, None)}>
                     // Without keys: to write a row anew costs less than to move it.
@@ -188,16 +188,13 @@ fn is_alike(one: &Classes, other: &Classes) -> bool {
 }
 
 /// Returns the indices of the classes in the order of the legend. Sizes and lifetimes are in the order of the stack,
-/// with the largest and longest-lived at the bottom; all others are [`ranked`]. Those in view are in the order of its peak, which
-/// does not change when the cursor moves.
+/// with the largest and longest-lived at the bottom; all others are [`ranked`], and those that have memory at the peak of what is in
+/// view alone follow.
 fn listed(classes: &Classes, in_view: Option<&Classes>) -> Vec<u32> {
     let mut listed = ranked(classes);
     if let Some(in_view) = in_view {
-        let mut all = ranked(in_view);
-        all.extend(
-            listed.iter().filter(|i| in_view.memory.get(**i as usize).is_none_or(|memory| memory.now.count == 0)),
-        );
-        listed = all;
+        let is_at_cursor = |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count > 0);
+        listed.extend(ranked(in_view).into_iter().filter(|i| !is_at_cursor(i)));
     }
     if matches!(classes.query.color_by, ColorBy::Size | ColorBy::Lifetime) {
         listed.sort_few_by_key(|i| std::cmp::Reverse(*i));
@@ -250,7 +247,7 @@ mod tests {
         let classes = Classes { query, classes: vec![class; 5], memory: [1, 5, 5, 2, 0].map(memory).to_vec() };
         assert_eq!((ranked(&classes), listed(&classes, None)), (vec![1, 2, 3, 0], vec![1, 2, 3, 0]));
         let in_view = Classes { memory: [0, 0, 0, 7, 9].map(memory).to_vec(), ..classes.clone() };
-        assert_eq!(listed(&classes, Some(&in_view)), [4, 3, 1, 2, 0], "first by the peak in view, then by the cursor");
+        assert_eq!(listed(&classes, Some(&in_view)), [1, 2, 3, 0, 4], "first by the cursor, then by the peak in view");
         assert!(is_alike(&classes, &in_view));
         let other = ClassesQuery { color_by: ColorBy::Pool, ..classes.query.clone() };
         assert!(!is_alike(&classes, &Classes { query: other, ..in_view }));

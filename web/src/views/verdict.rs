@@ -67,7 +67,7 @@ pub fn VerdictCard() -> Html {
                 { place(&model, position) }
                 <span class="verdict-acts">
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
-                    { saver(&model, true) }
+                    { saver(&model, verdict.map_or(failure.cause, |verdict| verdict.cause)) }
                     { folding }
                     { closer(&model, close) }
                 </span>
@@ -193,7 +193,7 @@ pub fn VerdictSection() -> Html {
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { list("What to try", tries_list(&tries, verdict.line.as_deref())) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
-                <p>{ saver(&model, failure.is_some()) }</p>
+                <p>{ saver(&model, verdict.cause) }</p>
             }
             { failure.map(numbers).unwrap_or_default() }
             { failure.map(used_for).unwrap_or_default() }
@@ -202,7 +202,7 @@ pub fn VerdictSection() -> Html {
 }
 
 /// Renders the button that searches for settings under which the run would have been better off.
-fn saver(model: &ModelHandle, has_failed: bool) -> Html {
+fn saver(model: &ModelHandle, cause: Cause) -> Html {
     // What is not here yet can't be run.
     if model.is_preview() {
         return Html::default();
@@ -211,8 +211,13 @@ fn saver(model: &ModelHandle, has_failed: bool) -> Html {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| find_remedy(&model))
     };
+    let label = match cause {
+        Cause::None => "Try other settings",
+        Cause::Leak => "Settings that delay it",
+        _ => "What would have saved it?",
+    };
     html! {
-        <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ if has_failed { "What would have saved it?" } else { "Try other settings" } }</button>
+        <button type="button" class="toolbar-button" {onclick} title="Run this trace again under other allocator settings, and find the best" data-testid="verdict-whatif">{ label }</button>
     }
 }
 

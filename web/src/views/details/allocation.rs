@@ -92,7 +92,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
                 fact("Requested", bytes(then.requested)),
                 fact("Active", bytes(then.active)),
                 fact("Reserved", bytes(then.reserved)),
-                fact("Free gaps", bytes(then.cached)),
+                fact("Cached", bytes(then.cached)),
             ]) }
         </article>
     }

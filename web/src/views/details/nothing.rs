@@ -103,7 +103,7 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
                 fact_with("Active", bytes(totals.active), counted(totals.blocks.into(), "block").into()),
                 fact_with("Rounding loss", bytes(totals.rounding()), share(totals.rounding(), totals.active).into()),
                 fact_with("Reserved", bytes(totals.reserved), counted(totals.segments.into(), "segment").into()),
-                fact_with("Free gaps", bytes(totals.cached), format!("{gaps}, largest {largest}").into()),
+                fact_with("Cached", bytes(totals.cached), format!("{gaps}, largest {largest}").into()),
             ]) }
         </>
     }

@@ -63,7 +63,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
             { facts(vec![
                 fact_with("Active", bytes(row.active),
                     format!("{} in {}", share(row.active, row.size), counted(segment.blocks.into(), "block")).into()),
-                fact_with("Free gaps", bytes(gaps), format!("{}, largest {}", Count(segment.gaps.into()), Bytes(segment.largest_gap)).into()),
+                fact_with("Cached", bytes(gaps), format!("{}, largest {}", counted(segment.gaps.into(), "gap"), Bytes(segment.largest_gap)).into()),
                 fact("Since", match segment.since {
                     Some(position) => format!("event {}", Count(position.into())),
                     None => "before the trace".to_owned(),

@@ -7,6 +7,8 @@ mod glyph;
 mod lost;
 mod row;
 
+use std::rc::Rc;
+
 use actions::action_toggles;
 use columns::{column_menu, fitting, head};
 use filters::FilterForm;
@@ -17,7 +19,7 @@ use query::{
     PartnerQuery, Query,
 };
 use row::{Row, RowAction};
-use trace::units::{Count, counted};
+use trace::units::{Count, Stream, counted};
 use yew::prelude::*;
 
 use super::description::Description;
@@ -221,6 +223,7 @@ pub fn Events() -> Html {
     };
 
     let palette = use_palette();
+    let streams: Rc<[Stream]> = model.device().map_or_else(Rc::default, |device| device.streams.as_slice().into());
     let selected = match model.view.selection {
         Selection::Allocation(id) => Some(id),
         _ => None,
@@ -235,7 +238,7 @@ pub fn Events() -> Html {
         };
         let is_selected = selected.is_some() && event.is_some_and(|event| event.allocation == selected);
         html! {
-            <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} palette={palette.clone()}
+            <Row key={number} {number} {shown} columns={columns.clone()} {is_cursor} {is_selected} {has_times} palette={palette.clone()} streams={streams.clone()}
                 on_action={on_action.clone()} />
         }
     });

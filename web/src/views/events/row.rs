@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use query::link::column_name;
-use query::{EventColumn, EventRow, ListRow, Related};
+use query::{EventColumn, EventRow, ListRow, Related, stream_name};
 use trace::event::Action;
-use trace::units::{Address, Bytes, Count};
+use trace::units::{Address, Bytes, Count, Stream};
 use yew::prelude::*;
 
 use super::columns::is_number;
@@ -44,6 +44,8 @@ pub struct RowProps {
     pub is_selected: bool,
     /// Whether the trace has times.
     pub has_times: bool,
+    /// The streams of the device, which have short names.
+    pub streams: Rc<[Stream]>,
     /// The colours of lines.
     pub palette: Rc<Palette>,
     /// Called when the row or one of its buttons is clicked.
@@ -123,7 +125,8 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
         EventColumn::Action => event.action.clone(),
         EventColumn::Size => String::new(),
         EventColumn::Address => place(Action::from_name(&event.action), event.address),
-        EventColumn::Stream => event.stream.to_string(),
+        EventColumn::Stream if event.stream == Stream::default() => event.stream.to_string(),
+        EventColumn::Stream => stream_name(event.stream, &props.streams),
         EventColumn::Site => event.site.clone(),
     };
     let key = column_name(column);
@@ -138,6 +141,7 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
     };
     let title = match column {
         EventColumn::Site => Some(text.clone()),
+        EventColumn::Stream => Some(format!("{text}: recorded as {}", event.stream.0)),
         _ => None,
     };
     html! {

@@ -56,7 +56,7 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
             </button>
             { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             if props.has_steps {
-                { choice("compare-steps", "Compare steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
+                { choice("compare-steps", "Steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
             }
             // Always there, so that nothing moves under the pointer when a range is selected.
             <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
