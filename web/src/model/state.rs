@@ -139,7 +139,7 @@ pub struct FileEntry {
     pub looked_at: u32,
     /// Whether it is being read again after it was put away. Its view is kept.
     pub returns: bool,
-    /// Whether it shows the window before its failure only because it was opened so: nobody has changed the view.
+    /// Whether its view is the one that it was opened with, which was not that of a link: nobody has changed it.
     pub is_as_opened: bool,
 }
 

@@ -221,7 +221,7 @@ fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
 /// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
 /// without memory at the moment are left out.
 pub fn ranked(classes: &Classes) -> Vec<u32> {
-    let growth = |i: &u32| classes.memory.get(*i as usize).map(query::Memory::growth);
+    let growth = |i: &u32| classes.memory.get(*i as usize).map(Memory::growth);
     let has_memory =
         |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count + memory.before.count > 0);
     let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).filter(has_memory).collect();

@@ -94,7 +94,7 @@ impl Ghost {
         if drawn.is_some() {
             cut(surface, *last, palette);
         }
-        let text = format!("request: {}, gap: {}", Bytes(self.requested), Bytes(self.gap_bytes));
+        let text = format!("needs {}, gap {}", Bytes(self.requested), Bytes(self.gap_bytes));
         let whole = drawn.map(|drawn| format!("{text}; drawn to {}", Bytes(drawn)));
         for text in whole.into_iter().chain([text]) {
             let size = (surface.text_width(&text, Font::Strong) + 2.0 * SPACE, LINE);

@@ -435,7 +435,7 @@ pub(super) mod tests {
         over(&mut log, &scene, scene.map().unwrap(), None, size);
         let red = Palette::light().oom.css();
         assert!(log.0.contains(&format!("outline 87,24 50x24 by 2 {red}")), "to scale: {:#?}", log.0);
-        assert!(log.0.iter().any(|line| line.contains("\"request: 1.00 KiB, gap: 512 B\"")), "{:#?}", log.0);
+        assert!(log.0.iter().any(|line| line.contains("\"needs 1.00 KiB, gap 512 B\"")), "{:#?}", log.0);
     }
 
     /// Returns the map with its segment of 2048 bytes as long as this many pixels.
@@ -469,7 +469,7 @@ pub(super) mod tests {
         assert_eq!(outlines, wanted);
         assert_eq!(words, [""; 0], "there is no room for its words");
         let (_, words) = ghost_on(&map, 256, (1152, 128), 400.0);
-        assert!(words[0].starts_with("text \"request: 256 B, gap: 128 B\""), "{words:?}");
+        assert!(words[0].starts_with("text \"needs 256 B, gap 128 B\""), "{words:?}");
     }
 
     #[test]
@@ -478,9 +478,9 @@ pub(super) mod tests {
         let (outlines, words) = ghost_on(&map, 1 << 20, (1536, 512), 400.0);
         let red = Palette::light().oom.css();
         assert_eq!(outlines, [format!("outline {},38 325x24 by 2 {red}", 75.0 + MARGIN)]);
-        assert!(words[0].contains("request: 1.00 MiB, gap: 512 B; drawn to 6.50 KiB"), "{words:?}");
+        assert!(words[0].contains("needs 1.00 MiB, gap 512 B; drawn to 6.50 KiB"), "{words:?}");
         let (_, words) = ghost_on(&map, 4096, (1536, 512), 400.0);
-        assert!(words[0].contains("\"request: 4.00 KiB, gap: 512 B\""), "it is drawn to its end: {words:?}");
+        assert!(words[0].contains("\"needs 4.00 KiB, gap 512 B\""), "it is drawn to its end: {words:?}");
     }
 
     #[test]
