@@ -9,7 +9,7 @@ use serde_json::Value;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
-use tests::{Folder, http, s3};
+use tests::{Folder, files_in, http, s3};
 use wire::Hello;
 
 /// Long enough for an upload on a busy machine.
@@ -240,7 +240,16 @@ fn a_session_whose_object_is_gone_is_there_or_missed_after_a_kill() -> Result<()
     let server = place.start(&folder)?;
     gone()?;
     server.kill()?;
+    // A server that was stopped before its catalogue knew of the object has kept its local file.
+    let is_local = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.parent().is_some_and(|folder| folder.ends_with("wal")) && name.starts_with(stream.session())
+    };
+    let is_there = files_in(&folder)?.iter().any(is_local);
     let server = place.start(&folder)?;
+    if is_there {
+        return check(&server, &stream);
+    }
     let shown = shown(&server, stream.session())?;
     ensure!(shown["notes"].to_string().contains("missing from the store"), "{shown}");
     ensure!(shown["lost"].as_u64().is_some_and(|lost| lost > 0), "{shown}");
