@@ -6,6 +6,7 @@
 // is that of an event in Chromium's trace without those inside it, in a quarter of a second after the turn: the mean of all turns.
 import { launch } from '../journeys/browser.mjs';
 import * as ours from './ours.mjs';
+import { openTab } from './tab.mjs';
 
 const TURNS = 20;
 /** Rows of each list. */
@@ -51,15 +52,11 @@ function selfTimes(events) {
   return times;
 }
 
-const { url, page, stop } = await ours.serve();
+const served = await ours.serve();
 const browser = await launch();
 try {
-  const tab = await (await browser.newContext({ viewport: { width: 1440, height: 900 } })).newPage();
-  await tab.addInitScript(() => { globalThis.watch = { begin() {} }; });
-  await tab.goto(url);
-  await page.open(tab);
-  await tab.locator('input[type=file]').first().setInputFiles(file);
-  await tab.waitForFunction(() => document.documentElement.dataset.state === 'ready', null, { timeout: 120_000 });
+  const tab = await openTab(browser, served);
+  await served.page.load(tab, file);
   await tab.waitForTimeout(2000);
   const box = await tab.locator('[data-testid="timeline-canvas"]').boundingBox();
   const turn = async (i) => {
@@ -80,5 +77,5 @@ try {
   print(await tab.evaluate(() => changes), 1);
 } finally {
   await browser.close();
-  stop();
+  served.stop();
 }

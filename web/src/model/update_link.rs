@@ -81,10 +81,11 @@ pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>)
         Some(_) if is_current => settle(model, key),
         _ => {}
     }
-    let current = model.view.clone();
+    let shown = if is_current { Some(&model.view) } else { model.entry(key).map(|file| &file.view) };
+    // Not with the view of a link.
+    let is_as_opened = !is_shared && !returns && shown == Some(&first);
     if let Some(file) = entry(model, key) {
-        // Not with the view of a link.
-        file.is_as_opened = !is_shared && !returns && *(if is_current { &current } else { &file.view }) == first;
+        file.is_as_opened = is_as_opened;
     }
 }
 

@@ -228,12 +228,12 @@ fn words(sentence: &str, line: Option<&str>) -> Html {
 
 /// Renders a text in which a line of code looks like one, and not like a verb.
 fn marked(text: &str, line: Option<&str>) -> Html {
-    let Some((before, line, after)) =
-        line.and_then(|line| text.split_once(line).map(|(before, after)| (before, line, after)))
-    else {
-        return html! { unbroken(text) };
-    };
-    html! { <>{ unbroken(before) }<code class="mono">{ line.to_owned() }</code>{ marked(after, Some(line)) }</> }
+    // A hostile file may have a line without a name.
+    let Some(line) = line.filter(|line| !line.is_empty()) else { return unbroken(text).into() };
+    let code = html! { <code class="mono">{ line.to_owned() }</code> };
+    let mut parts = text.split(line).map(unbroken);
+    let first = parts.next();
+    html! { <>{ first }{ for parts.map(|part| html! { <>{ code.clone() }{ part }</> }) }</> }
 }
 
 /// Renders the line that a verdict is about, as a button that selects it, with what that line did.
@@ -347,5 +347,16 @@ fn numbers(failure: &FailedRequest) -> Html {
                 <div key={name}><dt>{ name }</dt><dd>{ bytes_text(bytes) }</dd></div>
             }) }
         </dl>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_a_name_marks_nothing() {
+        assert_eq!(marked("It kept 3 GiB.", Some("")), marked("It kept 3 GiB.", None));
+        assert_ne!(marked("f  m.py:3 kept 3 GiB.", Some("f  m.py:3")), marked("f  m.py:3 kept 3 GiB.", None));
     }
 }

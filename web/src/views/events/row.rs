@@ -141,7 +141,9 @@ fn cell(props: &RowProps, column: EventColumn, event: &EventRow, related: Relate
     };
     let title = match column {
         EventColumn::Site => Some(text.clone()),
-        EventColumn::Stream => Some(format!("{text}: recorded as {}", event.stream.0)),
+        EventColumn::Stream if event.stream != Stream::default() => {
+            Some(format!("{text}: recorded as {}", event.stream.0))
+        }
         _ => None,
     };
     html! {
