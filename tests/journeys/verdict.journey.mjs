@@ -32,7 +32,8 @@ test('a leak is called a leak, and a click leads to its line', async (t) => {
   await page.screenshot('verdict-leak');
 
   const line = await text(page, 'verdict-line');
-  assert.ok(sentence.includes(line), `${line}: ${sentence}`);
+  const [, name, place] = /^(.*?) +(\S+)$/.exec(line);
+  assert.ok(sentence.includes(`${place} (${name})`), `${line}: ${sentence}`);
   await at(page, 'verdict-line').click();
   const detail = await until('the line is selected', () => text(page, 'detail-line'));
   assert.ok(detail.replace(/\s+/g, ' ').includes(line.replace(/\s+/g, ' ')), `${line}: ${detail}`);

@@ -15,6 +15,7 @@ use format::import::Imported;
 use query::category::Category;
 use query::diagnosis::Diagnosis;
 use query::finding::{Finding, FindingCode, Integrity, Remedy};
+use query::line_in_sentence;
 use query::own_rules::OwnRules;
 use query::own_rules::UserRules;
 use replay::index::Index;
@@ -198,6 +199,7 @@ impl fmt::Display for Brief<'_, DiagnosisReport> {
             Some(failed) => {
                 writeln!(f, "  {}", verdict.headline)?;
                 let line = if failed.line.is_empty() { "a line that was not recorded" } else { &failed.line };
+                let line = line_in_sentence(line);
                 let event = Count(u64::from(failed.event) + 1);
                 writeln!(f, "    requested at {line}, event {event} of device {device}")?;
                 for held in failed.lines.iter().take(BRIEF_LINES) {
@@ -407,7 +409,7 @@ mod tests {
         let want = [
             "a.pickle",
             "  Full: 32.0 MiB asked, ",
-            "    requested at forward  m/model.py:5, event 5 of device 0",
+            "    requested at m/model.py:5 (forward), event 5 of device 0",
             "    15.0 MiB   79 %  ████████    keep  m/cache.py:7",
             "    4.00 MiB   21 %  ██          forward  m/model.py:5",
             "       512 B  < 1 %              step  m/train.py:1",

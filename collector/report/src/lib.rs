@@ -411,7 +411,7 @@ mod tests {
                     "verdict": {
                         "cause": "none",
                         "headline": "No request failed: 3.50 KiB allocated at the peak, 20.0 MiB reserved",
-                        "sentence": "No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 \
+                        "sentence": "No request failed; at the peak, 3.50 KiB was allocated, 2.93 KiB of it by g, 20.0 \
                                      MiB was reserved, and 20.0 MiB was free in 3 gaps, the largest 18.0 MiB.",
                         "line": "g",
                         "event": null,

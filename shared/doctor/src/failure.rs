@@ -7,6 +7,7 @@ use super::{Case, blocking, cause, pool};
 use analysis::peak::held_at;
 use analysis::site::label;
 use query::diagnosis::{FailedRequest, HeldLine};
+use query::line_in_sentence;
 use replay::{AllocatorState, Gap, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
@@ -219,7 +220,7 @@ fn message(failed: &FailedRequest) -> String {
     };
     let asker = match failed.line.as_str() {
         "" => "Asked".to_owned(),
-        line => format!("{line} asked"),
+        line => format!("{} asked", line_in_sentence(line)),
     };
     format!(
         "{asker} for {}{need}; the driver had {} free. Live tensors held {} of {}, and {cache}.{}",

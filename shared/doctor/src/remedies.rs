@@ -1,5 +1,7 @@
 //! The remedies for each cause. They are advice that was not checked on the trace. `whatif` can check the settings.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashSet;
 
 use super::Case;
@@ -10,6 +12,7 @@ use analysis::leak::is_cache;
 use query::category::Category;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, Verdict};
 use query::finding::{Finding, FindingCode, Remedy};
+use query::line_in_sentence;
 use query::setting::merged;
 use replay::{AllocatorState, whole_pages};
 use trace::event::Action;
@@ -39,7 +42,7 @@ pub(super) fn of(
     failed: &FailedRequest,
     (line, obstruction): (Option<&str>, &Obstruction),
 ) -> Vec<Remedy> {
-    let line = line.unwrap_or("the line that holds most");
+    let line = &*line.map_or(Cow::Borrowed("the line that holds most"), line_in_sentence);
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
@@ -51,7 +54,7 @@ pub(super) fn of(
         Cause::Spike => spike(line),
     };
     if obstruction.largest_before.is_some() && matches!(cause, Cause::Fragmented | Cause::Full) {
-        let line = if failed.line.is_empty() { "the program" } else { &failed.line };
+        let line = if failed.line.is_empty() { Cow::Borrowed("the program") } else { line_in_sentence(&failed.line) };
         remedies.insert(
             0,
             Remedy::advice(format!(
@@ -111,7 +114,7 @@ pub(super) fn put_first(verdict: &mut Verdict, remedy: Remedy) {
 
 /// Returns what to try before anything has failed.
 pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
-    let mut remedies = rise.map(|rise| leak(&rise.line)).unwrap_or_default();
+    let mut remedies = rise.map(|rise| leak(&line_in_sentence(&rise.line))).unwrap_or_default();
     if retries > 0 {
         remedies.extend(expandable(case));
     }
@@ -237,7 +240,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction
     let mut remedies: Vec<Remedy> = expandable(case).filter(|_| grows).into_iter().collect();
     let block = obstruction.block(failed);
     let is_young = |since: u32| failed.position().saturating_sub(since) < failed.position() / LONG_PART;
-    let line = block.map_or("", |block| block.line.as_str());
+    let line = line_in_sentence(block.map_or("", |block| block.line.as_str()));
     match block {
         Some(block) if is_of_step(case, block, is_young(block.since)) => remedies.push(
             Remedy::advice(format!(
@@ -263,7 +266,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction
         });
     }
     if remedies.is_empty() || !grows && failed.obstacle.is_none() {
-        remedies.insert(0, allocate_early(&failed.line));
+        remedies.insert(0, allocate_early(&line_in_sentence(&failed.line)));
     }
     remedies
 }

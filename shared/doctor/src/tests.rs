@@ -55,15 +55,15 @@ fn the_cause_is_that_of_the_story() {
             every_other(100, 4) + &oom(0, 100),
             None,
             Cause::Fragmented,
-            "the largest gap that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all (the largest: \
-             fill  m/a.py:1)",
+            "the largest gap that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all, the largest from \
+             m/a.py:1 (fill),",
         ),
         // Just one block in the way, between 50 and 49 MiB.
         (
             segment(100) + &alloc(50, 1, "pin@/m/a.py:5") + &oom(3, 60),
             None,
             Cause::Fragmented,
-            "one block of 1.00 MiB (pin  m/a.py:5) stood in the way",
+            "one block of 1.00 MiB from m/a.py:5 (pin) stood in the way",
         ),
         (
             segment(100) + &alloc(0, 90, "a@/m/a.py:1") + &oom(5, 40),
@@ -147,7 +147,7 @@ fn the_cause_is_that_of_the_story() {
             spike + &oom(0, 20),
             None,
             Cause::Spike,
-            "A spike: clone  m/save.py:7 held 80.0 MiB for the moment in which a request of 20.0 MiB failed; the program \
+            "A spike: m/save.py:7 (clone) held 80.0 MiB for the moment in which a request of 20.0 MiB failed; the program \
              had never needed more than 70.0 MiB before.",
         ),
         (String::new(), None, Cause::None, "There is no history"),
@@ -155,7 +155,7 @@ fn the_cause_is_that_of_the_story() {
             every_other(6, 2),
             None,
             Cause::None,
-            "No request failed; at the peak, 12.0 MiB was allocated (12.0 MiB of it by fill  m/a.py:1), 12.0 MiB was \
+            "No request failed; at the peak, 12.0 MiB was allocated, 12.0 MiB of it by m/a.py:1 (fill), 12.0 MiB was \
              reserved, and nothing was cached.",
         ),
     ];
@@ -209,12 +209,12 @@ fn a_leak_takes_precedence() {
     // The step in which the request failed is not complete, and what it kept is no part of the rise.
     let how = |last| {
         let bytes = if last == 40 { "38.1 MiB in all" } else { "37.2 MiB of the 38.1 MiB that it holds" };
-        format!("keep  m/a.py:2 kept 977 KiB more in each step, over steps 1 to {last} ({bytes})")
+        format!("m/a.py:2 (keep) kept 977 KiB more in each step, over steps 1 to {last} ({bytes})")
     };
-    let pieces = "and then no free gap was large enough for a request of 20.0 MiB.";
-    assert_eq!(leak.sentence, format!("A leak: {}, {pieces}", how(39)));
+    let then = "A request of 20.0 MiB then failed: 25.8 MiB was free in 2 gaps, and the largest that it could use was 16.0 MiB.";
+    assert_eq!(leak.sentence, format!("A leak: {}. {then}", how(39)));
     let more = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 30)), None).verdict.sentence;
-    assert_eq!(more, format!("A leak: {}, and then a request of 30.0 MiB no longer fitted.", how(39)));
+    assert_eq!(more, format!("A leak: {}. A request of 30.0 MiB then no longer fitted.", how(39)));
     let start = format!("Growing, but nothing failed yet: {}; at the peak, ", how(40));
     assert!(growing.sentence.starts_with(&start), "{}", growing.sentence);
     // Without the rise it would not have fitted either.
@@ -238,7 +238,7 @@ fn apart() -> String {
 fn the_sentence_names_what_held_most() {
     let two = segment(100) + &alloc(0, 60, "attention@/m/a.py:1") + &alloc(60, 30, "head@/m/a.py:2");
     let cases = [
-        (two.clone() + &oom(5, 40), "attention  m/a.py:1 held most: 60.0 MiB in 1 allocation, 67 % of what was live."),
+        (two.clone() + &oom(5, 40), "m/a.py:1 (attention) held most: 60.0 MiB in 1 allocation, 67 % of what was live."),
         (
             two.replace("attention@/m/a.py:1", "") + &oom(5, 40),
             "Most was held without a recorded stack: 60.0 MiB in 1 allocation, 67 % of what was live.",
@@ -246,18 +246,18 @@ fn the_sentence_names_what_held_most() {
         // The line that keeps segments from being released, where none is as long as the request.
         (
             apart() + &oom(12, 40),
-            "; 8 blocks of fill  m/a.py:1 (32.0 MiB in all) kept the 4 segments with these gaps from being released. fill  \
-             m/a.py:1 held most: 32.0 MiB in 8 allocations, 100 % of what was live.",
+            "; 8 blocks from m/a.py:1 (fill), 32.0 MiB in all, kept the 4 segments with these gaps from being released. \
+             m/a.py:1 (fill) held most: 32.0 MiB in 8 allocations, 100 % of what was live.",
         ),
         (
             apart().replacen("fill@/m/a.py:1", "keep@/m/a.py:7", 2) + &oom(12, 40),
-            "; 8 blocks (32.0 MiB in all), 7 of them of fill  m/a.py:1, kept the 4 segments",
+            "; 8 blocks, 32.0 MiB in all, 7 of them from m/a.py:1 (fill), kept the 4 segments",
         ),
         // A request for most of the memory says so.
         (
             apart() + &oom(79, 80),
             "Fragmented: one request was for 80.0 MiB, 50 % of the 159 MiB and 20 times as much as any before; 48.0 MiB was \
-             free in 12 gaps and 79.0 MiB at the driver, but the largest gap that it could use was 4.00 MiB. fill",
+             free in 12 gaps and 79.0 MiB at the driver, but the largest gap that it could use was 4.00 MiB. m/a.py:1 (fill)",
         ),
     ];
     for (lines, want) in cases {
@@ -267,7 +267,7 @@ fn the_sentence_names_what_held_most() {
     }
     // The verdict of a leak has its bytes.
     let leak = TestCase::new(&(segment(64) + &every_step(40) + &oom(0, 20))).diagnosis().verdict.sentence;
-    assert!(leak.starts_with("A leak: keep") && !leak.contains("held most"), "{leak}");
+    assert!(leak.starts_with("A leak: m/a.py:2 (keep)") && !leak.contains("held most"), "{leak}");
 }
 
 #[test]
@@ -280,11 +280,11 @@ fn no_advice_frees_what_a_backward_pass_needs() {
     };
     let backward = "alloc 0x70000000 512 backward@/m/t.py:4\nfree 0x70000000\n";
     let training = run(backward, "forward@/m/a.py:5");
-    assert!(training.contains("its backward pass may still need the blocks of forward  m/a.py:5"), "{training}");
+    assert!(training.contains("its backward pass may still need the blocks of m/a.py:5 (forward)"), "{training}");
     assert!(!training.contains("del"), "{training}");
     let other = run("", "make@/m/a.py:5");
     assert!(
-        other.contains("Free the blocks of make  m/a.py:5 before the large request, for example with del"),
+        other.contains("Free the blocks of m/a.py:5 (make) before the large request, for example with del"),
         "{other}"
     );
 }
@@ -325,7 +325,7 @@ fn the_finding_of_a_summary_states_facts_alone() {
     let found = failure_finding(case.trace, decisive, &facts, failures.len() as u32);
     assert_eq!(
         found.message,
-        "Device 0: out of memory at event 15. ask  m/a.py:9 asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
+        "Device 0: out of memory at event 15. m/a.py:9 (ask) asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
          the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was free in 3 gaps; the largest \
          it could use was 2.00 MiB. One more request failed."
     );
@@ -345,15 +345,19 @@ fn remedies_fit_the_case() {
         (oom(12, 4), "large_segment_size_mb:11", "batch"),
         // No setting makes room for it.
         (oom(1, 62), "smaller batch", "large_segment_size_mb"),
-        (old.clone() + &oom(3, 60), "Allocate what lives long, such as the blocks of pin  m/a.py:5", "Free the blocks"),
-        (young + &oom(3, 60), "Free the blocks of pin  m/a.py:5 before the large request", "lives long"),
+        (
+            old.clone() + &oom(3, 60),
+            "Allocate what lives long, such as the blocks of m/a.py:5 (pin)",
+            "Free the blocks",
+        ),
+        (young + &oom(3, 60), "Free the blocks of m/a.py:5 (pin) before the large request", "lives long"),
         // Sizes that repeat need no rounding.
         (old.clone() + &oom(3, 60), "expandable_segments", "roundup"),
         (old + &sizes + &oom(3, 60), "roundup_power2_divisions:8", "batch"),
         // Gaps of 4 MiB hold no page of an expandable segment.
-        (every_other(25, 4) + &oom(0, 40), "the blocks of fill  m/a.py:1", "expandable_segments"),
+        (every_other(25, 4) + &oom(0, 40), "the blocks of m/a.py:1 (fill)", "expandable_segments"),
         // And nothing lies in the way within a segment that is smaller than the request.
-        (apart.clone() + &oom(12, 40), "Allocate the large tensor of ask  m/a.py:9 once", "expandable_segments"),
+        (apart.clone() + &oom(12, 40), "Allocate the large tensor of m/a.py:9 (ask) once", "expandable_segments"),
         (apart + &oom(12, 40), "Allocate the large tensor", "roundup"),
         // What a program that trains can do, and one that doesn't.
         (full.clone() + &oom(1, 62), "In training, recompute activations", "8-bit optimizer"),
@@ -459,6 +463,6 @@ fn the_share_of_a_line_is_that_of_requested_bytes() {
         lines += &format!("alloc {} 100 small@/m/a.py:1\n", 0x1000_0000 + block * 512);
     }
     let verdict = diagnosis(&(lines + &oom(0, 100)), None).verdict;
-    let want = " large  m/a.py:2 held most: 20.0 KiB in 1 allocation, 84 % of what was live.";
+    let want = " m/a.py:2 (large) held most: 20.0 KiB in 1 allocation, 84 % of what was live.";
     assert!(verdict.sentence.ends_with(want), "{}", verdict.sentence);
 }

@@ -10,6 +10,7 @@ use analysis::retries;
 use analysis::site::label;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
 use query::finding::Integrity;
+use query::line_in_sentence;
 use replay::{AllocatorState, ReservedRange};
 use trace::frames::{StackId, StackRecord};
 use trace::totals::Totals;
@@ -49,17 +50,18 @@ impl Rise {
     }
 
     fn text(&self) -> String {
+        let line = line_in_sentence(&self.line);
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
         if let Some(rise) = &self.by_step {
             // What it held before the first step, and made in the one that is not over, is no part of the rise.
             let kept = Bytes(rise.bytes).to_string();
             return match kept == last.to_string() {
-                true => format!("{} kept {rise} ({last} in all)", self.line),
-                false => format!("{} kept {rise} ({kept} of the {last} that it holds)", self.line),
+                true => format!("{line} kept {rise} ({last} in all)"),
+                false => format!("{line} kept {rise} ({kept} of the {last} that it holds)"),
             };
         }
         let when = "a quarter of the way through";
-        format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
+        format!("{line} held {first} {when} and {last} at the end, more at every step")
     }
 }
 
@@ -163,7 +165,9 @@ fn holder_sentence(case: &Case<'_>, failed: &FailedRequest, named: Option<&str>)
     let (bytes, blocks) = (Bytes(held.bytes), counted(held.count.into(), "allocation"));
     match unnamed_holder(case, held) {
         Some(how) => format!(" Most was held {how}: {bytes} in {blocks}, {percent} % of what was live."),
-        None => format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", held.line),
+        None => {
+            format!(" {} held most: {bytes} in {blocks}, {percent} % of what was live.", line_in_sentence(&held.line))
+        }
     }
 }
 
@@ -190,9 +194,14 @@ fn depends_on_history(failed: &FailedRequest) -> bool {
 fn leak(failed: &FailedRequest, rise: &Rise) -> String {
     let (rise, requested) = (rise.text(), Bytes(failed.requested));
     if failed.fits_if_packed() && failed.gaps > 1 {
-        format!("A leak: {rise}, and then no free gap was large enough for a request of {requested}.")
+        let (free, gaps, usable) =
+            (Bytes(failed.cached), counted(failed.gaps.into(), "gap"), Bytes(failed.largest_servable));
+        format!(
+            "A leak: {rise}. A request of {requested} then failed: {free} was free in {gaps}, and the largest that it could use \
+             was {usable}."
+        )
     } else {
-        format!("A leak: {rise}, and then a request of {requested} no longer fitted.")
+        format!("A leak: {rise}. A request of {requested} then no longer fitted.")
     }
 }
 
@@ -200,7 +209,7 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
     format!(
         "A spike: {} held {} for the moment in which a request of {} failed; the program had never needed more than {} \
          before.",
-        spike.line,
+        line_in_sentence(&spike.line),
         Bytes(spike.bytes),
         Bytes(failed.requested),
         Bytes(spike.otherwise)
@@ -277,11 +286,11 @@ fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {
             .map(pinned)
             .unwrap_or_default();
     };
-    let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
+    let line = line_in_sentence(obstacle.largest.first().map_or("", |block| block.line.as_str()));
     let blocks = match obstacle.blocks {
-        1 => format!("one block of {} ({line})", Bytes(obstacle.bytes)),
+        1 => format!("one block of {} from {line}", Bytes(obstacle.bytes)),
         count => {
-            format!("{} of {} in all (the largest: {line})", counted(count.into(), "block"), Bytes(obstacle.bytes))
+            format!("{} of {} in all, the largest from {line},", counted(count.into(), "block"), Bytes(obstacle.bytes))
         }
     };
     format!("; {blocks} stood in the way where it was closest to fitting")
@@ -293,12 +302,12 @@ fn pinned(pins: &Pins) -> String {
         1 => "kept the segment with these gaps from being released".to_owned(),
         count => format!("kept the {} with these gaps from being released", counted((*count).into(), "segment")),
     };
-    let line = &block.line;
+    let line = line_in_sentence(&block.line);
     if own == all {
-        return format!("; {} of {line} ({} in all) {kept}", counted((*own).into(), "block"), Bytes(*own_bytes));
+        return format!("; {} from {line}, {} in all, {kept}", counted((*own).into(), "block"), Bytes(*own_bytes));
     }
     let (own, all) = (Count((*own).into()), counted((*all).into(), "block"));
-    format!("; {all} ({} in all), {own} of them of {line}, {kept}", Bytes(*all_bytes))
+    format!("; {all}, {} in all, {own} of them from {line}, {kept}", Bytes(*all_bytes))
 }
 
 fn out_of_reach(failed: &FailedRequest) -> String {
@@ -448,8 +457,8 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         (format!("{start}: {used}"), start.to_owned())
     };
     let most = held.as_ref().map_or_else(String::new, |held| match unnamed_holder(case, held) {
-        Some(how) => format!(" ({} of it {how})", Bytes(held.bytes)),
-        None => format!(" ({} of it by {})", Bytes(held.bytes), held.line),
+        Some(how) => format!(", {} of it {how}", Bytes(held.bytes)),
+        None => format!(", {} of it by {}", Bytes(held.bytes), line_in_sentence(&held.line)),
     });
     let held = held.filter(|held| unnamed_holder(case, held).is_none());
     let gaps = match totals.cached {

@@ -1,5 +1,7 @@
-//! Names of stacks that have no line, and short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say nothing,
-//! so a name has a number in the order of first use instead.
+//! Names of lines, and short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say
+//! nothing, so a name has a number in the order of first use instead.
+
+use std::borrow::Cow;
 
 use trace::units::{PoolId, Stream};
 
@@ -7,6 +9,23 @@ use trace::units::{PoolId, Stream};
 pub const NO_STACK: &str = "no stack recorded";
 /// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
 pub const LOST_STACK: &str = "stack lost to damage";
+
+/// What separates function and location in the label of a line: `forward  models/gpt.py:54`.
+const BETWEEN: &str = "  ";
+
+/// Returns the location in the label of a line; all of a label that has none, as of a function without a file.
+pub fn location_of(label: &str) -> &str {
+    label.rsplit_once(BETWEEN).map_or(label, |(_, location)| location)
+}
+
+/// Returns the label of a line as a sentence has it: `models/gpt.py:54 (forward)`. With the function first, `append` would read as
+/// the verb of that sentence.
+pub fn line_in_sentence(label: &str) -> Cow<'_, str> {
+    match label.rsplit_once(BETWEEN) {
+        Some((function, location)) => format!("{location} ({function})").into(),
+        None => label.into(),
+    }
+}
 
 /// Stream numbers below this are not handles, and are shown as recorded.
 const SHORT: i64 = 1000;
@@ -38,6 +57,20 @@ pub fn pool_name(pool: PoolId, all: &[PoolId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_in_a_sentence_begins_with_its_location() {
+        let cases = [
+            ("append  gpt/evaluate.py:33", "gpt/evaluate.py:33 (append)", "gpt/evaluate.py:33"),
+            ("operator  ()  a.cpp:1", "a.cpp:1 (operator  ())", "a.cpp:1"),
+            ("cudaMalloc", "cudaMalloc", "cudaMalloc"),
+            (NO_STACK, NO_STACK, NO_STACK),
+            ("", "", ""),
+        ];
+        for (label, sentence, location) in cases {
+            assert_eq!((&*line_in_sentence(label), location_of(label)), (sentence, location));
+        }
+    }
 
     #[test]
     fn handles_are_numbered_and_small_numbers_stay() {

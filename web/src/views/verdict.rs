@@ -4,7 +4,7 @@ use query::category::Category;
 use query::diagnosis::FailureDiagnosisQuery;
 use query::diagnosis::{Cause, FailedRequest, Verdict};
 use query::finding::{FindingCode, Remedy};
-use query::{Answer, Paint, Query};
+use query::{Answer, Paint, Query, location_of};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -229,9 +229,9 @@ fn words(sentence: &str, line: Option<&str>) -> Html {
 /// Renders a text in which a line of code looks like one, and not like a verb.
 fn marked(text: &str, line: Option<&str>) -> Html {
     // A hostile file may have a line without a name.
-    let Some(line) = line.filter(|line| !line.is_empty()) else { return unbroken(text).into() };
-    let code = html! { <code class="mono">{ line.to_owned() }</code> };
-    let mut parts = text.split(line).map(unbroken);
+    let Some(place) = line.map(location_of).filter(|place| !place.is_empty()) else { return unbroken(text).into() };
+    let code = html! { <code class="mono">{ place.to_owned() }</code> };
+    let mut parts = text.split(place).map(unbroken);
     let first = parts.next();
     html! { <>{ first }{ for parts.map(|part| html! { <>{ code.clone() }{ part }</> }) }</> }
 }

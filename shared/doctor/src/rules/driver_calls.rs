@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(
             (one.message.as_str(), one.severity),
             (
-                "The allocator released 40.0 MiB of cached memory to serve a request of f  m/a.py:1, after event 4. Such a \
+                "The allocator released 40.0 MiB of cached memory to serve a request of m/a.py:1 (f), after event 4. Such a \
                  retry waits for the whole device.",
                 Severity::Note
             )
@@ -193,7 +193,7 @@ mod tests {
             (many.message.as_str(), many.severity),
             (
                 "The allocator released cached memory 7 times to serve a request (280 MiB in all), first after event 4, most \
-                 often for f  m/a.py:1. Each such retry waits for the whole device.",
+                 often for m/a.py:1 (f). Each such retry waits for the whole device.",
                 Severity::Warning
             )
         );
@@ -224,7 +224,7 @@ mod tests {
             trace(&lines).messages(FindingCode::DriverCalls),
             [
                 "After the first quarter of the events, the allocator called the driver 30 times to release memory and 30 times \
-              to take it again: 400 calls for every 1,000 events. clear  m/a.py:9 asked for a release 30 times (1.17 GiB in \
+              to take it again: 400 calls for every 1,000 events. m/a.py:9 (clear) asked for a release 30 times (1.17 GiB in \
               all), as torch.cuda.empty_cache() does."
             ]
         );

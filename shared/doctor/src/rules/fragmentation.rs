@@ -117,7 +117,7 @@ mod tests {
             found(&lines),
             [
                 "Before reserved memory rose to its peak (after event 52), 52.0 MiB was free in 13 gaps that this request \
-              could use: 52 % of the 100 MiB reserved. The largest was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
+              could use: 52 % of the 100 MiB reserved. The largest was 4.00 MiB, so the 20.0 MiB of m/a.py:2 (cat) were taken \
               from the driver."
             ]
         );
@@ -138,7 +138,7 @@ mod tests {
             found(&lines),
             ["Before reserved memory rose to its peak (after event 201), 200 MiB was free in 50 gaps that this \
              request could use: 50 % of \
-              the 400 MiB reserved. The largest was 4.00 MiB, so the 100 MiB of cat  m/a.py:2 were taken from the driver."]
+              the 400 MiB reserved. The largest was 4.00 MiB, so the 100 MiB of m/a.py:2 (cat) were taken from the driver."]
         );
     }
 
@@ -149,7 +149,7 @@ mod tests {
             found(&lines),
             [
                 "When the request of 4.00 MiB failed (event 14), 6.00 MiB was free in 3 gaps that this request could use: \
-              50 % of the 12.0 MiB reserved. The largest was 2.00 MiB, too small for cat  m/a.py:2."
+              50 % of the 12.0 MiB reserved. The largest was 2.00 MiB, too small for m/a.py:2 (cat)."
             ]
         );
     }
@@ -201,7 +201,7 @@ mod tests {
         for (lines, want) in cases {
             let said = advice(&lines).unwrap_or_default();
             let parts =
-                ["expandable_segments:True", "few distinct sizes", "Allocate the large tensor of cat  m/a.py:2 once"];
+                ["expandable_segments:True", "few distinct sizes", "Allocate the large tensor of m/a.py:2 (cat) once"];
             assert_eq!(parts.map(|part| said.contains(part)), want, "{said}");
         }
     }

@@ -8,6 +8,7 @@ use super::{RuleContext, step_peaks};
 use analysis::leak::{LeakCandidate, Trend, is_cache};
 use analysis::peak::held_at;
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
+use query::line_in_sentence;
 use trace::frames::FrameId;
 use trace::units::{Bytes, Count, counted, percent};
 
@@ -24,7 +25,8 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
 }
 
 fn rising(context: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Finding) {
-    let line = context.label(candidate.stack);
+    let label = context.label(candidate.stack);
+    let line = line_in_sentence(&label);
     let (most, at) = candidate.most_held;
     let message = match candidate.trend {
         Trend::Rising => format!(
@@ -45,7 +47,7 @@ fn rising(context: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Find
         .with_bytes(most)
         .with_evidence(Evidence::Site(candidate.stack.0))
         .with_remedy(bound_cache());
-    (line, finding)
+    (label, finding)
 }
 
 /// Returns the caches, by their names, that hold much at the peak, and most of whose entries have been freed again.
@@ -67,7 +69,8 @@ fn caches(context: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> 
     let found = lines.into_iter().map(move |(frame, held)| (held, made.get(&frame).copied().unwrap_or(0)));
     let found = found.filter(|(held, made)| *made >= u64::from(held.count) * 2);
     found.map(move |(held, made)| {
-        let line = context.label(held.stack);
+        let label = context.label(held.stack);
+        let line = line_in_sentence(&label);
         let percent = percent(held.bytes, usage.peak_bytes);
         let message = format!(
             "{line}, a cache by its name, held {} at the peak of requested memory (after event {}): {percent} % of it, in {} of \
@@ -82,7 +85,7 @@ fn caches(context: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> 
             .with_bytes(held.bytes)
             .with_evidence(Evidence::Site(held.stack.0))
             .with_remedy(bound_cache());
-        (line, finding)
+        (label, finding)
     })
 }
 
@@ -116,14 +119,14 @@ mod tests {
         assert_eq!(
             found("update@/m/kv_cache.py:8", 40, 1_000),
             [
-                "update  m/kv_cache.py:8 fills a cache, by its name: 40 allocations, 40.0 MiB, were still live after event 1,241. \
+                "m/kv_cache.py:8 (update) fills a cache, by its name: 40 allocations, 40.0 MiB, were still live after event 1,241. \
               It is not counted as a leak."
             ]
         );
         assert_eq!(
             found("update@/m/cache.py:8", 100, 10),
             [
-                "update  m/cache.py:8, a cache by its name, held 10.0 MiB at the peak of requested memory (after event 312): 72 \
+                "m/cache.py:8 (update), a cache by its name, held 10.0 MiB at the peak of requested memory (after event 312): 72 \
               % of it, in 10 of the 100 that it made. It grows and is freed again."
             ]
         );
@@ -133,7 +136,7 @@ mod tests {
     fn a_buffer_that_is_full_after_half_of_the_run_is_noted() {
         let messages = found("remember@/m/a.py:8", 100, 55);
         let [message] = messages.as_slice() else { panic!("{messages:?}") };
-        assert!(message.starts_with("remember  m/a.py:8 grew up to "), "{message}");
+        assert!(message.starts_with("m/a.py:8 (remember) grew up to "), "{message}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Find
     };
     let message = format!(
         "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
-        context.label(leak.stack),
+        context.line(leak.stack),
         counted(leak.count.into(), "allocation"),
         Bytes(leak.last_bytes),
         Count(leak.until.into()),
@@ -74,7 +74,7 @@ mod tests {
         let [leak] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(
             leak.message,
-            "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,241, the \
+            "m/a.py:7 (log) keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,241, the \
              first since event 32. After the first quarter of that, it kept 33.3 MiB more every 1,000 events."
         );
         assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
+                "m/a.py:7 (log) keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
                  the first since event 32. It kept 1.00 MiB more in each step, over steps 1 to 40."
             ]
         );

@@ -7,7 +7,7 @@ use super::thresholds::NAMED_LINES;
 use analysis::peak::Held;
 use trace::frames::FrameId;
 use trace::order::SortFew;
-use trace::units::{counted, counted_as};
+use trace::units::{Count, counted_as};
 
 /// The memory of one line; `None` for memory without a stack.
 pub(super) type LineHeld = (Option<FrameId>, Held);
@@ -25,19 +25,27 @@ pub(super) fn by_line(context: &RuleContext<'_>, held: &[Held]) -> Vec<LineHeld>
     lines
 }
 
-/// Names the lines that made most blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
+/// Says which lines made most blocks: `12 came from train.py:7 (keep) and 1 from train.py:3 (load)`.
 pub(super) fn most_blocks(context: &RuleContext<'_>, lines: &[LineHeld]) -> String {
     if let [(_, held)] = lines {
-        return maker(context, held);
+        let came = if held.count == 1 { "It came" } else { "They came" };
+        return format!("{came} from {}", maker(context, held));
     }
     let mut lines: Vec<&Held> = lines.iter().map(|(_, held)| held).collect();
     lines.sort_few_by(|a, b| b.count.cmp(&a.count).then(a.stack.cmp(&b.stack)));
-    let named = lines.iter().take(NAMED_LINES);
-    let named: Vec<String> =
-        named.map(|held| format!("{} ({})", maker(context, held), counted(held.count.into(), "block"))).collect();
+    let named = lines.iter().take(NAMED_LINES).enumerate();
+    let named: Vec<String> = named
+        .map(|(i, held)| {
+            let came = if i == 0 { " came" } else { "" };
+            format!("{}{came} from {}", Count(held.count.into()), maker(context, held))
+        })
+        .collect();
     match lines.len().saturating_sub(NAMED_LINES) {
         0 => named.join(" and "),
-        more => format!("{}, and {}", named.join(", "), counted_as(more as u64, "other line", "other lines")),
+        more => {
+            let others = counted_as(more as u64, "other line", "other lines");
+            format!("{}, and the rest from {others}", named.join(", "))
+        }
     }
 }
 

@@ -31,6 +31,7 @@ use analysis::oom;
 use analysis::site::label;
 use query::diagnosis::Cause;
 use query::finding::{Evidence, Finding, FindingCode, Remedy};
+use query::line_in_sentence;
 use query::setting::merged;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId};
@@ -147,9 +148,14 @@ impl<'a> RuleContext<'a> {
         label(self.case.symbols, self.case.best_frames, stack)
     }
 
-    /// Returns the line that represents a stack; `None` if it was not recorded.
+    /// Returns the line that represents a stack, as a sentence has it.
+    fn line(&self, stack: StackId) -> String {
+        line_in_sentence(&self.label(stack)).into_owned()
+    }
+
+    /// Returns the line that represents a stack, as a sentence has it; `None` if it was not recorded.
     fn known(&self, stack: StackId) -> Option<String> {
-        self.frame(stack).map(|_| self.label(stack))
+        self.frame(stack).map(|_| self.line(stack))
     }
 
     /// Returns what a line kept step by step, if the trace has steps.

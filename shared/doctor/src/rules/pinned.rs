@@ -63,11 +63,10 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let count = pinned.blocks.len() as u64;
     let lines = by_line(context, &held(context.case.replay, pinned.blocks.iter().copied()));
     let message = format!(
-        "{}, {} kept {} from being released. {} from {}.",
+        "{}, {} kept {} from being released. {}.",
         moment.description(),
         in_all(count, "block", pinned.block_bytes),
         in_all(pinned.segments, "segment", pinned.bytes),
-        if count == 1 { "It came" } else { "They came" },
         most_blocks(context, &lines),
     );
     let finding = Finding::new(FindingCode::PinnedSegments, message)
@@ -110,14 +109,14 @@ mod tests {
             found(1, 1_572_864),
             [
                 "Before reserved memory rose to its peak (after event 5), 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from \
-              being released. It came from keep  m/a.py:1."
+              being released. It came from m/a.py:1 (keep)."
             ]
         );
         assert_eq!(
             found(7, 1_572_864),
             [
                 "Before reserved memory rose to its peak (after event 35), 7 blocks (10.5 MiB in all) kept 7 segments (280 MiB in all) \
-              from being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."
+              from being released. 3 came from m/a.py:1 (keep), 2 from m/a.py:2 (keep), and the rest from 1 other line."
             ]
         );
     }
@@ -134,7 +133,7 @@ mod tests {
             found.into_iter().map(|finding| finding.message).collect::<Vec<_>>(),
             [
                 "When the snapshot was taken, 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from being released. It came from \
-                 keep  m/a.py:1."
+                 m/a.py:1 (keep)."
             ]
         );
     }
@@ -151,7 +150,7 @@ mod tests {
             trace(&failed).messages(FindingCode::PinnedSegments),
             [
                 "When the request of 60.0 MiB failed (event 15), 7 blocks (53.4 MiB in all) kept 7 segments (280 MiB in all) from being \
-                 released. They came from keep  m/a.py:1."
+                 released. They came from m/a.py:1 (keep)."
             ]
         );
         assert_eq!(trace(&lines).messages(FindingCode::PinnedSegments), [""; 0]);

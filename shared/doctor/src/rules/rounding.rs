@@ -35,7 +35,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         Count(position.into()),
         Bytes(plain.saturating_add(added)),
         Bytes(plain),
-        context.label(stack),
+        context.line(stack),
         Bytes(largest.0),
     );
     let finding = Finding::new(FindingCode::Rounding, message)
@@ -70,7 +70,7 @@ mod tests {
             found(2, 34_603_008),
             [
                 "roundup_power2_divisions takes 30.0 MiB more than rounding to 512 bytes would at the peak of requested memory \
-              (after event 3): 96.0 MiB instead of 66.0 MiB. One allocation of pad  m/a.py:1 alone takes 15.0 MiB more."
+              (after event 3): 96.0 MiB instead of 66.0 MiB. One allocation of m/a.py:1 (pad) alone takes 15.0 MiB more."
             ]
         );
     }

@@ -58,7 +58,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         "The peak of requested memory, {}, is a short spike: {} holds up to {} between events {} and {}, and at least half of \
          it for {percent} of the run. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
-        context.label(line.stack),
+        context.line(line.stack),
         Bytes(line.bytes),
         Count(from.into()),
         Count(until.into()),
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(
             found(2, ""),
             [
-                "The peak of requested memory, 240 MiB, is a short spike: clone  m/a.py:3 holds up to 80.0 MiB between events \
+                "The peak of requested memory, 240 MiB, is a short spike: m/a.py:3 (clone) holds up to 80.0 MiB between events \
                  156 and 162, and at least half of it for 2 % of the run. Without that line, the peak would be 160 MiB, \
                  80.0 MiB less."
             ]

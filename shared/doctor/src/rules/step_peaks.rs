@@ -189,7 +189,7 @@ fn most_grown(context: &RuleContext<'_>, first: u32, last: u32) -> Option<(Strin
         .map(|(line, held)| (held, held_before(*line)))
         .max_by_key(|(held, before)| held.bytes.saturating_sub(*before))?;
     let (held, before) = grown;
-    (held.bytes > before).then(|| (context.label(held.stack), before, held.bytes))
+    (held.bytes > before).then(|| (context.line(held.stack), before, held.bytes))
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
             found(12, |step| (10 + 5 * step) << 20, 0),
             [
                 "Steps need more and more: the peak of requested memory was 19.0 MiB in step 2 and 69.0 MiB in step 12, 5.00 \
-                 MiB more in each step on average. forward  m/a.py:5 grew most, from 15.0 MiB to 65.0 MiB."
+                 MiB more in each step on average. m/a.py:5 (forward) grew most, from 15.0 MiB to 65.0 MiB."
             ]
         );
         // Some steps are smaller than the one before.

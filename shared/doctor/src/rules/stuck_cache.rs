@@ -52,7 +52,7 @@ fn over_the_run(context: &RuleContext<'_>) -> Vec<Finding> {
         },
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
-        context.label(moment.stack),
+        context.line(moment.stack),
         Bytes(moment.size.max(moment.taken)),
         moment.place(context.case),
         Bytes(gap.size),
@@ -125,7 +125,7 @@ mod tests {
         let message = |place: &str| {
             format!(
                 "1 request took 30.0 MiB from the driver while large enough gaps lay cached in another stream or pool. After \
-                 event 4, b  m/a.py:2 took 30.0 MiB in the default stream beside a gap of 100 MiB in {place}."
+                 event 4, m/a.py:2 (b) took 30.0 MiB in the default stream beside a gap of 100 MiB in {place}."
             )
         };
         assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);

@@ -60,7 +60,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let allocation = context.case.replay.allocations.get(largest);
-    let line = allocation.map_or_else(String::new, |allocation| context.label(allocation.stack));
+    let line = allocation.map_or_else(String::new, |allocation| context.line(allocation.stack));
     let message = format!(
         "Up to {} of freed memory waited for other streams at once (after event {}, last freed: {line}). {} waited, {} in \
          all.",
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(
             found(41_943_040, WAITS),
             [
-                "Up to 40.0 MiB of freed memory waited for other streams at once (after event 4, last freed: copy  m/a.py:1). 1 \
+                "Up to 40.0 MiB of freed memory waited for other streams at once (after event 4, last freed: m/a.py:1 (copy)). 1 \
               block waited, 30 µs in all."
             ]
         );
