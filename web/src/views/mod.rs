@@ -2,6 +2,7 @@
 
 pub mod allocations;
 pub mod category_rules;
+mod chart;
 pub mod context_menu;
 pub mod controls;
 mod description;

@@ -9,8 +9,8 @@ use trace::units::Bytes;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
+use crate::views::chart::gesture::PlotArea;
 use crate::views::failed;
-use crate::views::timeline::gesture::PlotArea;
 
 /// Least height behind all addresses, in pixels: two lines of text.
 const BEHIND: f64 = 36.0;

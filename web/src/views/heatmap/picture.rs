@@ -21,8 +21,8 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface, fit, fit_end};
-use crate::views::timeline::gesture::PlotArea;
-use crate::views::timeline::marks::{self, Marks};
+use crate::views::chart::gesture::PlotArea;
+use crate::views::chart::marks::{self, Marks};
 use crate::views::{losses, range_band};
 
 /// The least height of a label in pixels.

@@ -14,9 +14,9 @@ use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
 use crate::model::{Action, Model, Selection};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
+use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::listen::{Gestures, REST_MS};
 use crate::views::controls::place_tip;
-use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
-use crate::views::timeline::listen::{Gestures, REST_MS};
 
 /// Handles pointer and wheel events.
 #[derive(Clone)]

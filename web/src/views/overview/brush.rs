@@ -4,8 +4,8 @@ use query::Window;
 use trace::order::Within;
 
 use crate::render::scale::{Scale, pan, zoom};
-use crate::views::timeline::DragKind;
-use crate::views::timeline::gesture::Wheel;
+use crate::views::chart::gesture::DragKind;
+use crate::views::chart::gesture::Wheel;
 
 /// Distance in pixels within which a press grabs an edge.
 const GRIP_PIXELS: f64 = 6.0;

@@ -11,8 +11,7 @@ use std::rc::Rc;
 
 use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query};
 use trace::order::Within;
-use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
+use web_sys::HtmlElement;
 use yew::prelude::*;
 
 pub use self::outside::OutsideCurves;
@@ -20,7 +19,6 @@ pub use self::outside::OutsideCurves;
 use self::brush::{Drag, Dragged, Fingers, Grip, grip};
 use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
-use crate::browser::{Listener, place};
 use crate::hooks::{
     CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
     use_range,
@@ -28,9 +26,10 @@ use crate::hooks::{
 use crate::model::{Action, OpenMenu, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
+use crate::views::chart::gesture::DragKind;
+use crate::views::chart::listen::{Input, Pointed, use_pointer};
 use crate::views::losses;
 use crate::views::range_button::RangeButton;
-use crate::views::timeline::{DragKind, drag_kind, is_on_button, wheel_of};
 use crate::views::whatif::use_lines_over;
 use crate::widgets::style::set_style;
 
@@ -64,7 +63,18 @@ pub fn Overview() -> Html {
             Scene { answer, palette, axis, extent, newest, window, cursor, range, is_cut_off, pins, runs }
         });
     });
-    use_brush(&model, &canvas);
+    let ask = use_ask();
+    {
+        let (model, canvas) = (model.clone(), canvas.clone());
+        use_pointer(move || PointerHandler {
+            model,
+            ask,
+            canvas,
+            drag: RefCell::default(),
+            fingers: RefCell::default(),
+            shown: Cell::default(),
+        });
+    }
     html! {
         <section class="overview" aria-label="Overview">
             <div ref={canvas.host()} class="canvas-host" role="img" aria-label="Reserved, active and allocated memory over the whole run"
@@ -79,45 +89,6 @@ pub fn Overview() -> Html {
     }
 }
 
-/// Handles pointer events on the brush.
-#[hook]
-fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
-    let (model, canvas, ask) = (model.clone(), canvas.clone(), use_ask());
-    use_effect_with((), move |()| {
-        let drag: Rc<RefCell<Option<Drag>>> = Rc::default();
-        let fingers: Rc<RefCell<Fingers>> = Rc::default();
-        let shown: Rc<Cell<&'static str>> = Rc::new(Cell::new(""));
-        let mut held = Vec::new();
-        if let Some(host) = canvas.host().cast::<HtmlElement>() {
-            for name in NAMES {
-                let handler = PointerHandler {
-                    model: model.clone(),
-                    ask: Rc::clone(&ask),
-                    canvas: canvas.clone(),
-                    drag: drag.clone(),
-                    fingers: fingers.clone(),
-                    shown: shown.clone(),
-                };
-                let host = host.clone();
-                held.push(Listener::new(&host.clone(), name, move |event| handler.handle(name, &event, &host)));
-            }
-        }
-        move || drop(held)
-    });
-}
-
-const NAMES: [&str; 9] = [
-    "wheel",
-    "mousedown",
-    "pointerdown",
-    "pointermove",
-    "pointerup",
-    "pointercancel",
-    "pointerleave",
-    "dblclick",
-    "contextmenu",
-];
-
 /// Pixels within which a right-click means a mark.
 const NEAR_PX: f64 = 8.0;
 
@@ -129,48 +100,46 @@ struct PointerHandler {
     model: ModelHandle,
     ask: Ask,
     canvas: Canvas<OverviewPicture>,
-    drag: Rc<RefCell<Option<Drag>>>,
-    fingers: Rc<RefCell<Fingers>>,
+    drag: RefCell<Option<Drag>>,
+    fingers: RefCell<Fingers>,
     /// The current cursor style, so that it is set only when it changes.
-    shown: Rc<Cell<&'static str>>,
+    shown: Cell<&'static str>,
 }
 
-impl PointerHandler {
-    fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>().filter(|_| !is_on_button(event)) else { return };
-        let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);
-        let at = self.canvas.point(place(mouse)).0;
+impl Pointed for PointerHandler {
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn input(&self, (at, _): (f64, f64), input: Input<'_>) -> bool {
         let plot = plot(self.canvas.size());
         let now = self.model.now();
         let x = Scale::new(now.extent(), plot.x, plot.right());
-        match name {
-            "wheel" => {
-                let Some(turned) = event.dyn_ref::<WheelEvent>() else { return };
-                event.prevent_default();
+        match input {
+            Input::Wheel(turned) => {
                 let follows = now.live().is_some_and(|live| live.is_following);
-                let window = brush::wheel(x, now.view.window, &wheel_of(turned, (at, 0.0)), follows);
-                self.model.dispatch(Action::SetWindow(window));
+                self.model.dispatch(Action::SetWindow(brush::wheel(x, now.view.window, &turned, follows)));
             }
-            // The browser would scroll by the middle button.
-            "mousedown" if mouse.button() == 1 => event.prevent_default(),
-            "pointerdown" if matches!(mouse.button(), 0 | 1) => {
-                // A finger selects a range here, and moves the window on the timeline.
-                let is_touch = event.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
-                let kind = if is_touch { DragKind::Range } else { drag_kind(mouse) };
-                if let Some(window) = self.fingers.borrow_mut().down(pointer.unwrap_or(0), x.value(at), is_touch) {
+            Input::Down { id, drag, is_touch, .. } => {
+                if let Some(window) = self.fingers.borrow_mut().down(id, x.value(at), is_touch) {
                     *self.drag.borrow_mut() = None;
                     self.canvas.change(|picture| picture.preview = None);
-                    return self.model.dispatch(Action::SetWindow(window));
+                    self.model.dispatch(Action::SetWindow(window));
+                    return false;
                 }
+                // A finger selects a range here, and moves the window on the timeline.
+                let kind = if is_touch { DragKind::Range } else { drag };
                 *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at, kind));
-                if let Some(pointer) = pointer {
-                    // Fails if the pointer is already gone: nothing to capture then.
-                    let _ = host.set_pointer_capture(pointer);
-                }
+                return true;
             }
-            "pointermove" => {
-                if let Some(window) = self.fingers.borrow_mut().moved(pointer.unwrap_or(0), x.value(at)) {
-                    return self.model.dispatch(Action::SetWindow(window));
+            Input::Move { id } => {
+                if let Some(window) = self.fingers.borrow_mut().moved(id, x.value(at)) {
+                    self.model.dispatch(Action::SetWindow(window));
+                    return false;
                 }
                 let dragged = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
                 let held = *self.drag.borrow();
@@ -184,9 +153,14 @@ impl PointerHandler {
                     None => {}
                 }
             }
-            "pointerup" => {
-                self.fingers.borrow_mut().up(pointer.unwrap_or(0));
-                let Some(mut drag) = self.drag.borrow_mut().take() else { return };
+            Input::Up { id, is_cancelled } => {
+                self.fingers.borrow_mut().up(id);
+                let drag = self.drag.borrow_mut().take();
+                if is_cancelled {
+                    self.canvas.change(|picture| picture.preview = None);
+                    return false;
+                }
+                let Some(mut drag) = drag else { return false };
                 if let Some(Dragged::Range(range)) = drag.to(x, at) {
                     self.canvas.change(|picture| picture.preview = None);
                     select_range(&self.model, range);
@@ -198,19 +172,15 @@ impl PointerHandler {
                     self.bring_cursor(now.view.axis, x);
                 }
             }
-            "pointercancel" => {
-                self.fingers.borrow_mut().up(pointer.unwrap_or(0));
-                *self.drag.borrow_mut() = None;
-                self.canvas.change(|picture| picture.preview = None);
-            }
-            "pointerleave" => self.model.set_pointer(None),
-            "contextmenu" if now.device().is_some_and(|device| device.events > 0) => {
-                event.prevent_default();
-                event.stop_propagation();
+            Input::Leave => self.model.set_pointer(None),
+            Input::Menu(mouse) if now.device().is_some_and(|device| device.events > 0) => {
+                mouse.prevent_default();
+                mouse.stop_propagation();
                 let around = [at - NEAR_PX, at, at + NEAR_PX].map(|at| x.value(at.within(plot.x, plot.right())));
                 self.open_menu((mouse.client_x(), mouse.client_y()), now.view.axis, around);
             }
-            "dblclick" => {
+            Input::Menu(_) => {}
+            Input::Double => {
                 let at = x.value(at);
                 let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.range));
                 self.model.dispatch(match range.filter(|range| (range.start..=range.end).contains(&at)) {
@@ -218,10 +188,12 @@ impl PointerHandler {
                     None => Action::FitAll,
                 });
             }
-            _ => {}
         }
+        false
     }
+}
 
+impl PointerHandler {
     fn bring_cursor(&self, axis: Axis, x: f64) {
         let model = self.model.clone();
         let reply = Callback::from(move |answer| {

@@ -16,7 +16,7 @@ use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
-use crate::views::timeline::cut;
+use crate::views::chart::cut;
 use crate::views::whatif::RunLines;
 use crate::views::{losses, pin_flags, range_band};
 

@@ -124,7 +124,7 @@ fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Ve
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::views) mod tests {
     use query::{Axis, Class, ColorBy, Quads, TimelineQuery, Window};
 
     use super::*;

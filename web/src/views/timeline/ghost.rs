@@ -5,10 +5,11 @@
 use query::diagnosis::{Cause, FailedRequest};
 use trace::units::Bytes;
 
-use super::gesture::PlotArea;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
-use crate::render::surface::{Align, Area, Font, Surface};
+use crate::render::surface::{Area, Surface};
+use crate::views::chart::gesture::PlotArea;
+use crate::views::chart::limit;
 use crate::views::failed;
 
 /// A failed request on the timeline. Two are equal if they look the same.
@@ -28,8 +29,6 @@ pub struct Ghost {
 
 /// How far the line of what the driver had reaches over the mark, in pixels.
 const OVER: f64 = 18.0;
-/// The height of the line's number, and its distance from the left end.
-const NUMBER: (f64, f64) = (14.0, 6.0);
 /// The most heights of the largest total in view that a request may take: a request out of all proportion must not flatten
 /// everything else.
 const MOST_HEIGHTS: u64 = 2;
@@ -66,22 +65,16 @@ impl Ghost {
         failed::mark(plot_area.plot, x, (y.pixel(top as f64), y.pixel(self.reserved as f64)))
     }
 
-    /// Returns the part of the line of what the driver had that no label may cover: beside the mark.
-    fn limit(&self, mark: Area, plot_area: &PlotArea) -> Option<Area> {
-        let plot = plot_area.plot;
-        let y = self.most.map(|bytes| plot_area.y().pixel(bytes as f64)).filter(|y| *y >= plot.y)?;
-        let (left, right) = ((mark.x - OVER).max(plot.x), (mark.right() + OVER).min(plot.right()));
-        Some(Area { x: left, y: y - 1.0, width: right - left, height: 3.0 })
-    }
-
     /// Draws the mark, and keeps labels off it.
     pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, labels: &mut Labels, palette: &Palette) {
         let Some(mark) = self.mark(plot_area) else { return };
         failed::ground(surface, mark, palette);
         labels.keep_out(mark);
-        if let Some(line) = self.limit(mark, plot_area) {
-            surface.horizontal(line.y + 1.0, plot_area.plot.x, line.right(), true, palette.oom.into());
-            labels.keep_out(line);
+        if let Some(most) = self.most {
+            let plot = plot_area.plot;
+            // No label covers the line beside the mark.
+            let beside = ((mark.x - OVER).max(plot.x), (mark.right() + OVER).min(plot.right()));
+            limit::draw(surface, plot_area, most, beside, labels, palette);
         }
     }
 
@@ -95,13 +88,8 @@ impl Ghost {
     ) {
         let Some(mark) = self.mark(plot_area) else { return };
         failed::label(surface, plot_area.plot, mark, &self.texts, (&mut *labels, hides_nothing), palette);
-        let Some((line, most)) = self.limit(mark, plot_area).zip(self.most) else { return };
-        let text = format!("limit {}", Bytes(most));
-        let (plot, width) = (plot_area.plot, surface.text_width(&text, Font::Label));
-        let places =
-            [line.y - NUMBER.0, line.bottom()].map(|y| Area { x: plot.x + NUMBER.1, y, width, height: NUMBER.0 });
-        if let Some(area) = labels.place(plot, places) {
-            surface.text(&text, (area.x, area.y + NUMBER.0 / 2.0), Align::Start, Font::Label, palette.oom.into());
+        if let Some(most) = self.most {
+            limit::label(surface, plot_area, most, labels, palette);
         }
     }
 }

@@ -1,19 +1,9 @@
 //! The timeline: stacked allocations over time. A file opens with it.
 
-mod bands;
+pub(super) mod bands;
 mod curves;
-pub(super) mod cut;
-pub(super) mod double;
-mod flags;
-pub(super) mod gesture;
 mod ghost;
 mod hover;
-mod lanes;
-pub(super) mod listen;
-pub(super) mod marked;
-pub(super) mod marks;
-mod outline;
-pub(super) mod peak;
 mod picture;
 mod pointer;
 mod question;
@@ -29,12 +19,8 @@ use yew::prelude::*;
 
 use self::curves::CurvePanel;
 pub use self::curves::{values_at, values_text};
-pub use self::gesture::DragKind;
-use self::gesture::{Gesture, PlotArea};
 use self::ghost::{Ghost, height_of};
 use self::hover::{Hover, Thing};
-pub use self::listen::{drag_kind, is_on_button, wheel_of};
-use self::marked::{drawn_failure, failures, use_marks};
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
 pub use self::question::summary_query;
@@ -49,6 +35,9 @@ use super::status::no_history;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
+use crate::views::chart::gesture::{Gesture, PlotArea};
+use crate::views::chart::marked::{drawn_failure, failures, use_marks};
+use crate::views::chart::marks;
 use crate::views::whatif::{RunLines, use_lines_over};
 use crate::widgets::format::counted;
 

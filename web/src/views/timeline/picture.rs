@@ -8,18 +8,19 @@ use query::{Answer, Axis, Class, Detail, Timeline, Window};
 use raster::{Pixels, Shape, Transform};
 use trace::order::{SortFew, Within};
 
-use super::gesture::PlotArea;
+use super::bands;
 use super::ghost::Ghost;
 use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
-use super::marks::{self, Marks};
-use super::outline::Outline;
-use super::{bands, cut, peak};
 use crate::render::canvas::{Picture, Size};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
+use crate::views::chart::gesture::PlotArea;
+use crate::views::chart::marks::{self, Marks};
+use crate::views::chart::outline::Outline;
+use crate::views::chart::{cut, peak};
 use crate::views::whatif::RunLines;
 use crate::views::{losses, range_band, range_button};
 

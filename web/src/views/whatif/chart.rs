@@ -17,13 +17,14 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Area, Surface};
+use crate::views::chart::double::window_on;
+use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::limit;
+use crate::views::chart::listen::{Gestures, use_gestures};
+use crate::views::chart::marked::use_marks;
+use crate::views::chart::marks::{self, Marks};
+use crate::views::chart::peak;
 use crate::views::range_button::RangeButton;
-use crate::views::timeline::double::window_on;
-use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
-use crate::views::timeline::listen::{Gestures, use_gestures};
-use crate::views::timeline::marked::use_marks;
-use crate::views::timeline::marks::{self, Marks};
-use crate::views::timeline::peak;
 use crate::views::{losses, range_band};
 
 /// Properties of [`Chart`].
@@ -53,7 +54,9 @@ pub fn Chart(props: &ChartProps) -> Html {
     let asked = CurvesAsked { axis: view.axis, window: view.window, columns: (plot.width * size.ratio).round() as u32 };
     let lines = use_all_lines(&model, asked).map(|lines| lines.marking(props.marked));
     let most = lines.as_ref().map_or(0, RunLines::most);
-    let bytes = Window { start: 0.0, end: most.max(1) as f64 * 1.08 };
+    // Where memory was tight, the limit is in view.
+    let limit = model.whatif().and_then(|whatif| whatif.opened.as_ref()?.capacity).filter(|limit| *limit / 2 <= most);
+    let bytes = Window { start: 0.0, end: most.max(limit.unwrap_or(0)).max(1) as f64 * 1.08 };
     let plot_area = PlotArea {
         plot,
         window: view.window,
@@ -71,7 +74,7 @@ pub fn Chart(props: &ChartProps) -> Html {
         Bytes(most)
     );
     let range = marks.range;
-    canvas.change(|picture| picture.scene = Some(Scene { axis: asked.axis, lines, plot_area, marks, palette }));
+    canvas.change(|picture| picture.scene = Some(Scene { axis: asked.axis, lines, limit, plot_area, marks, palette }));
     let pointer = Pointer { model: model.clone(), canvas: canvas.clone(), gesture };
     use_gestures(&model, Rc::new(pointer), plot_area);
     html! {
@@ -86,6 +89,8 @@ pub fn Chart(props: &ChartProps) -> Html {
 struct Scene {
     axis: Axis,
     lines: Option<RunLines>,
+    /// The bytes of the device.
+    limit: Option<u64>,
     plot_area: PlotArea,
     marks: Marks,
     palette: Rc<Palette>,
@@ -115,6 +120,11 @@ impl Picture for ChartPicture {
         let Scene { plot_area, marks, palette, .. } = scene;
         marks::below(surface, plot_area, scene.axis, marks, palette);
         let mut labels = Labels::default();
+        if let Some(bytes) = scene.limit {
+            let plot = plot_area.plot;
+            limit::draw(surface, plot_area, bytes, (plot.x, plot.right()), &mut labels, palette);
+            limit::label(surface, plot_area, bytes, &mut labels, palette);
+        }
         if let Some(lines) = &scene.lines {
             lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, (&mut labels, false), palette);
         }

@@ -29,7 +29,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                     </thead>
                     <tbody>
                         <tr>
-                            <th scope="row">{ "Smallest card memory" }</th>
+                            <th scope="row">{ "Needs at least" }</th>
                             <td />
                             { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
                         </tr>

@@ -52,7 +52,7 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                         <th title="With the change beside the recorded settings">{ "Peak reserved" }</th>
                         <th>{ "Peak allocated" }</th>
                         <th title="The most bytes at once that were reserved and in no tensor">{ "Most reserved but unused" }</th>
-                        <th title="No request fails on this much memory, and one does on 2 MiB less; with the smallest card that has it">{ "Smallest card memory" }</th>
+                        <th title="No request fails on this much memory, and one does on 2 MiB less; with the smallest card that has it">{ "Needs at least" }</th>
                         <th title="Segments at the end. As in PyTorch's statistics, expandable ones don't count">{ "Segments" }</th>
                         <th title="Calls that take memory from the driver, and calls that give it back">{ "Driver calls" }</th>
                         <th>{ "Retries" }</th>

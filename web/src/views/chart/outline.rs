@@ -120,8 +120,8 @@ pub fn distance(area: Area, point: (f64, f64)) -> f64 {
 mod tests {
     use query::{TimelineQuery, Window};
 
-    use super::super::bands::tests::answer;
     use super::*;
+    use crate::views::timeline::bands::tests::answer;
 
     /// One pixel per column and per byte; byte 0 is at pixel 200.
     fn outline(stack: &[u64], reserved: &[u64]) -> Outline {

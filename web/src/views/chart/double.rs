@@ -49,9 +49,9 @@ pub fn band_at(timeline: &Timeline, x: f64, is_meant: impl Fn(&Quad) -> bool) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::bands::tests::answer;
     use super::*;
     use crate::render::surface::Area;
+    use crate::views::timeline::bands::tests::answer;
 
     const fn w(start: f64, end: f64) -> Window {
         Window { start, end }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::render::canvas::Size;
     use crate::render::surface::log::SurfaceLog;
-    use crate::views::timeline::marks::plot;
+    use crate::views::chart::marks::plot;
 
     #[test]
     fn the_end_of_a_file_that_was_cut_off_has_an_edge_and_a_label() {

@@ -101,8 +101,8 @@ pub(super) mod tests {
     use super::*;
     use crate::render::canvas::Size;
     use crate::render::surface::log::SurfaceLog;
-    use crate::views::timeline::marks::tests::plot_area;
-    use crate::views::timeline::marks::{GUTTER, RIGHT, plot};
+    use crate::views::chart::marks::tests::plot_area;
+    use crate::views::chart::marks::{GUTTER, RIGHT, plot};
 
     /// Everything is covered.
     pub fn nowhere(_: (f64, f64), _: (f64, f64)) -> Vec<Area> {

@@ -241,8 +241,8 @@ pub(super) mod tests {
     use super::*;
     use crate::render::labels::Labels;
     use crate::render::surface::log::SurfaceLog;
-    use crate::views::timeline::peak;
-    use crate::views::timeline::peak::tests::{anywhere, nowhere};
+    use crate::views::chart::peak;
+    use crate::views::chart::peak::tests::{anywhere, nowhere};
 
     /// A plot of 1,000 events and 4 GiB.
     pub fn plot_area() -> PlotArea {

@@ -98,8 +98,8 @@ pub fn at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<&Oom>
 mod tests {
     use super::*;
     use crate::render::surface::log::SurfaceLog;
-    use crate::views::timeline::marks::handle;
-    use crate::views::timeline::marks::tests::plot_area;
+    use crate::views::chart::marks::handle;
+    use crate::views::chart::marks::tests::plot_area;
 
     #[test]
     fn labels_of_flags_never_overlap_and_many_flags_are_short() {
