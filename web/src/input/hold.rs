@@ -19,7 +19,7 @@ const MENU_MS: i32 = 700;
 /// A finger that moves further than this many pixels is dragging, not resting.
 const MOST_PIXELS: i32 = 8;
 /// Selects the elements that have tooltips or a menu.
-const TARGETS: &str = ".canvas-host, .segments-scroll, .flame-canvas, [data-menu]";
+const TARGETS: &str = ".canvas-host, .segments-scroll, [data-menu]";
 
 /// The events that a picture doesn't receive while a finger hovers over it.
 const NAMES: [&str; 9] = [

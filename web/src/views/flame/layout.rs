@@ -8,9 +8,6 @@ use crate::widgets::stack_list::{place, split_path};
 /// The location of a box of native code without symbols.
 const NAMELESS: &str = "no symbols";
 
-/// Height of one row of boxes in pixels.
-pub const ROW: f64 = 20.0;
-
 /// Parents and children of an answer's boxes, which are ordered by depth and then from left to right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {

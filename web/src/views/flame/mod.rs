@@ -3,6 +3,7 @@
 mod canvas;
 mod label;
 mod layout;
+mod picture;
 mod table;
 mod tooltip;
 pub mod transforms;

@@ -146,7 +146,7 @@ pub fn Segments() -> Html {
             { toolbar(&model, map.map(|map| &**map)) }
             <div ref={scroller} class="segments-scroll" {onscroll} {onkeydown} tabindex="0" role="application" aria-roledescription="chart"
                 aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
-                <div ref={canvas.host()} class="canvas-host segments-sticky">
+                <div ref={canvas.host()} class="canvas-host is-sticky">
                     { canvas.html() }
                     if is_empty {
                         <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move the cursor to where memory is in use." }</p>
@@ -155,7 +155,7 @@ pub fn Segments() -> Html {
                         <Tooltip hover={*hovered} />
                     </div>
                 </div>
-                <div ref={spacer} class="segments-spacer" />
+                <div ref={spacer} />
             </div>
             if let Selection::Segment(address) = model.view.selection {
                 <Strip {address} />
