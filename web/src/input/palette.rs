@@ -10,6 +10,7 @@ use super::help::keys;
 use crate::browser::{after_next_frame, reveal};
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Action, Selection};
+use crate::source::json::Json;
 use crate::source::{self, server};
 use crate::widgets::dialog::Modal;
 
@@ -152,7 +153,7 @@ fn open(model: &ModelHandle, item: &Item) {
 /// Returns the newest jobs of the server; none if it does not answer.
 async fn server_jobs() -> Vec<Job> {
     let Ok(answer) = server::get("sessions?limit=200").await else { return Vec::new() };
-    let job = |job: server::Json| Job {
+    let job = |job: Json| Job {
         session: job.text("id"),
         name: Some(job.text("name")).filter(|name| !name.is_empty()).unwrap_or_else(|| job.text("id")),
         note: format!("{} {}", job.text("state"), job.text("host")),

@@ -1,14 +1,14 @@
 //! Who can open a link.
 
 use crate::browser::window;
-use crate::source::server;
+use crate::source::http;
 
 /// Said of addresses that only this machine knows, after who can open them.
 const ONLY_HERE: &str = "For others, run the server where they can reach it, or save the trace as a file.";
 
 /// Returns who can open a link to the page's server.
 pub fn who(is_public: bool) -> &'static str {
-    match (is_public, server::token().is_empty()) {
+    match (is_public, http::token().is_empty()) {
         // Whatever the server allows, the address means another machine elsewhere.
         (true, _) | (false, true) if is_here() => "The link only opens on this machine.",
         (false, false) if is_here() => {

@@ -16,7 +16,7 @@ use yew::prelude::*;
 use super::moved_view::Start;
 use crate::hooks::ModelHandle;
 use crate::model::{FileKey, Live, Model, Selection, Shared, View, extent};
-use crate::source::server;
+use crate::source::http;
 use crate::worker::client::Workers;
 use crate::worker::message::{Detail, DetailState, FromWorker, Stage, ToWorker};
 
@@ -188,7 +188,7 @@ async fn shown(model: &Model, asker: &Asker) -> Option<(bool, Range<u32>)> {
 
 /// Reads a session's recording from the server.
 fn read(model: &ModelHandle, shown: FileKey, (own, turn): (FileKey, u32), session: &str, set: &UseStateSetter<Source>) {
-    let url = server::href(&format!("sessions/{session}/trace?format=vramscope"));
+    let url = http::href(&format!("sessions/{session}/trace?format=vramscope"));
     let report = {
         let (model, set) = (model.clone(), set.clone());
         Callback::from(move |message| match message {
@@ -207,7 +207,7 @@ fn read(model: &ModelHandle, shown: FileKey, (own, turn): (FileKey, u32), sessio
             _ => {}
         })
     };
-    let first = ToWorker::Fetch { url, token: server::token() };
+    let first = ToWorker::Fetch { url, token: http::token() };
     if let Err(message) = model.workers().open_by(own, &first, report) {
         set.set(Source::Failed(message));
     }

@@ -79,7 +79,7 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
             <div class="failed" role="alert">
                 <h1>{ "Can't watch " }<span class="file-name">{ file.name.clone() }</span></h1>
                 if wants_token {
-                    <TokenForm reason={if source::server::token().is_empty() { "" } else { "The server refused the token. Enter one with the read role." }} {on_token} />
+                    <TokenForm reason={if source::http::token().is_empty() { "" } else { "The server refused the token. Enter one with the read role." }} {on_token} />
                 } else {
                     <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
                 }

@@ -12,6 +12,7 @@ use super::token_form::TokenForm;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::Action;
 use crate::source;
+use crate::source::http;
 use crate::source::server::{self, Failure};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
@@ -101,7 +102,7 @@ pub fn SessionList(props: &SessionListProps) -> Html {
     });
     let on_download = {
         let model = model.clone();
-        (!server::token().is_empty()).then(|| {
+        (!http::token().is_empty()).then(|| {
             Callback::from(move |id: String| {
                 let model = model.clone();
                 spawn_local(async move {
@@ -124,7 +125,7 @@ pub fn SessionList(props: &SessionListProps) -> Html {
     let on_leave = {
         let on_token = on_token.clone();
         Callback::from(move |_| {
-            server::set_token("");
+            http::set_token("");
             on_token.emit(());
         })
     };
@@ -160,7 +161,7 @@ pub fn SessionList(props: &SessionListProps) -> Html {
                         <span class="session-bad" role="status" data-testid="sessions-away">{ "The server is not responding. Showing its last answer." }</span>
                     }
                     <span class="sessions-acts">
-                        if !server::token().is_empty() {
+                        if !http::token().is_empty() {
                             <button type="button" class="button" onclick={on_leave} title="Forgets the token and asks for another one" data-testid="token-leave">{ "Change token" }</button>
                         }
                         if listing.may("ingest") {

@@ -12,6 +12,8 @@ use yew::functional::UseStateSetter;
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
 use crate::browser::{Listener, Timeout, clock_ms, document, window};
+use crate::source::http;
+use crate::source::json::Json;
 use crate::source::server::{self, Failure};
 
 /// Milliseconds between an answer and the next request, after each number of answers that said the same. The last holds for all
@@ -145,7 +147,7 @@ fn turn(inner: Rc<Inner>) {
                     may_manage: answer.is("may_manage"),
                 })
             }
-            Err(Failure::Token(_)) if server::token().is_empty() => Listing::Token { reason: String::new() },
+            Err(Failure::Token(_)) if http::token().is_empty() => Listing::Token { reason: String::new() },
             Err(Failure::Token(reason)) => Listing::Token { reason },
             Err(_) => match &*inner.last.borrow() {
                 Listing::Shown(page) | Listing::Away(page) => Listing::Away(page.clone()),
@@ -188,10 +190,10 @@ fn rest_ms(same: usize) -> i32 {
 }
 
 /// Returns the sparkline of the device that reserved most.
-fn fullest(stats: &server::Json) -> Option<Sparkline> {
+fn fullest(stats: &Json) -> Option<Sparkline> {
     let devices = stats.list("devices");
     let sparks = devices.iter().filter_map(|device| {
-        let points: Vec<Vec<f64>> = device.list("points").iter().map(server::Json::numbers).collect();
+        let points: Vec<Vec<f64>> = device.list("points").iter().map(Json::numbers).collect();
         Sparkline::of(&points, device.is("peaks_are_exact"))
     });
     sparks.max_by(|a, b| a.peak.total_cmp(&b.peak))

@@ -4,7 +4,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::sparkline::Sparkline;
-use crate::source::server::{self, Json};
+use crate::source::http::href;
+use crate::source::json::Json;
 use crate::widgets::format::{ago_text, counted, moment_text, span_text, wall_clock};
 use crate::widgets::icon::{Symbol, icon};
 
@@ -242,7 +243,7 @@ fn download(props: &RowProps, title: &str) -> Html {
     let label = format!("Download the recording of {title}");
     match &props.on_download {
         None => html! {
-            <a class="icon-button" href={server::href(&trace_path(id))} download="" aria-label={label} title="Download recording" data-testid="session-download">{ icon(Symbol::Download) }</a>
+            <a class="icon-button" href={href(&trace_path(id))} download="" aria-label={label} title="Download recording" data-testid="session-download">{ icon(Symbol::Download) }</a>
         },
         Some(on_download) => {
             let onclick = with_id(on_download, id);

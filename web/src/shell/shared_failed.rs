@@ -40,7 +40,7 @@ pub fn shared_failed(model: &ModelHandle, file: &FileEntry, link: &SharedLink, m
             (title, reason(&said, COPY_ALL), false)
         }
         Some(Trouble::Token) => {
-            let reason = if source::server::token().is_empty() { "" } else { WRONG_TOKEN };
+            let reason = if source::http::token().is_empty() { "" } else { WRONG_TOKEN };
             ("This trace is on a server that requires a token", html! { <TokenForm {reason} {on_token} /> }, false)
         }
         // The server says what to do next.

@@ -3,7 +3,7 @@
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use crate::source::server;
+use crate::source::http;
 
 /// Said before a token was entered.
 const NEEDED: &str = "This server requires a token. If it printed a link when it started, open that; otherwise ask the person \
@@ -33,7 +33,7 @@ pub fn TokenForm(props: &TokenProps) -> Html {
         Callback::from(move |event: SubmitEvent| {
             event.prevent_default();
             if let Some(input) = input.cast::<HtmlInputElement>() {
-                server::set_token(pasted_token(&input.value()));
+                http::set_token(pasted_token(&input.value()));
                 on_token.emit(());
             }
         })

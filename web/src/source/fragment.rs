@@ -13,7 +13,7 @@ use query::link::Encoded;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{Url, UrlSearchParams};
 
-use super::{server, url, watch};
+use super::{http, server, url, watch};
 use crate::browser::{Timeout, window};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, FileKey, Place};
@@ -48,7 +48,7 @@ pub fn take_token(place: Place) {
     let is_token = |part: &&str| part.split_once('=').is_some_and(|(name, _)| name == TOKEN);
     let (tokens, rest): (Vec<_>, Vec<_>) = fragment.trim_start_matches('#').split('&').partition(is_token);
     let Some((_, token)) = tokens.last().and_then(|part| part.split_once('=')) else { return };
-    server::set_token(token);
+    http::set_token(token);
     let (path, search) = (location.pathname().unwrap_or_default(), location.search().unwrap_or_default());
     let rest = rest.join("&");
     let mark = if rest.is_empty() { "" } else { "#" };

@@ -4,6 +4,8 @@
 mod drop;
 mod embedded;
 mod fragment;
+pub mod http;
+pub mod json;
 mod message;
 mod picker;
 mod place;

@@ -1,15 +1,13 @@
 //! Traces that are shared by a link of the page's server: `…/s-TOKEN`.
 
-use js_sys::JSON;
-use protocol::server::{AWAY, KEY_HEADER, refusal, request_with};
+use protocol::server::KEY_HEADER;
 use trace::order::Within;
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::Response;
+use wasm_bindgen_futures::spawn_local;
 use wire::is_link_token;
 use yew::Callback;
 
-use super::server::{self, Json};
+use super::http::{Refusal, Request, href, token};
+use super::json::{Fields, Json};
 use super::{close, receive};
 use crate::browser::window;
 use crate::hooks::ModelHandle;
@@ -60,15 +58,18 @@ pub fn unlock(model: &ModelHandle, key: FileKey, link: &SharedLink, password: &s
         Some(Trouble::Password { tried, .. }) => tried,
         _ => 0,
     };
-    let body = js_sys::Object::new();
-    let _ = js_sys::Reflect::set(&body, &"password".into(), &password.into());
-    let body = JSON::stringify(&body).map(String::from).unwrap_or_default();
+    let fields = Fields::default().with("password", password);
     spawn_local(async move {
         let path = format!("traces/{}/open", link.token);
-        match send("POST", &path, "", Some(&body)).await {
+        match Request::with_fields("POST", &path, &fields, ("", "")).json().await {
             Ok(answer) => open_again(&model, key, &SharedLink { key: answer.text("key"), ..link }),
-            Err(trouble) => {
-                let trouble = match trouble {
+            Err(refusal) => {
+                let trouble = match trouble(&refusal) {
+                    // Too many passwords.
+                    _ if refusal.status == 429 => {
+                        let wait_seconds = refusal.wait_seconds.unwrap_or(WAIT_SECONDS).within(1, MOST_WAIT_SECONDS);
+                        Trouble::Password { tried: tried + 1, wait_seconds }
+                    }
                     Trouble::Password { wait_seconds, .. } => Trouble::Password { tried: tried + 1, wait_seconds },
                     other => other,
                 };
@@ -83,9 +84,10 @@ fn begin(model: &ModelHandle, link: SharedLink) {
     model.dispatch(Action::SharedAdded { key, link: link.clone() });
     let model = model.clone();
     spawn_local(async move {
-        match send("GET", &format!("traces/{}", link.token), &link.key, None).await {
+        let headers = [(KEY_HEADER, &*link.key)];
+        match Request::with_headers("GET", &format!("traces/{}", link.token), &headers).json().await {
             Ok(trace) => download(&model, key, &link, &trace),
-            Err(trouble) => model.dispatch(Action::SharedRefused { key, trouble }),
+            Err(refusal) => model.dispatch(Action::SharedRefused { key, trouble: trouble(&refusal) }),
         }
     });
 }
@@ -103,48 +105,21 @@ fn download(model: &ModelHandle, key: FileKey, link: &SharedLink, trace: &Json) 
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    let url = server::href(&format!("traces/{}/trace", link.token));
-    let first = ToWorker::OpenShared { url, token: server::token(), key: link.key.clone() };
+    let url = href(&format!("traces/{}/trace", link.token));
+    let first = ToWorker::OpenShared { url, token: token(), key: link.key.clone() };
     if let Err(message) = model.workers().open_by(key, &first, report) {
         model.dispatch(Action::FileFailed { key, message });
     }
 }
 
-/// Sends a request about a shared trace. Returns the response's JSON.
-async fn send(method: &str, path: &str, key: &str, body: Option<&str>) -> Result<Json, Trouble> {
-    let kind = if body.is_some() { "application/json" } else { "" };
-    let request = request_with(method, &server::token(), &[(KEY_HEADER, key), ("Content-Type", kind)]);
-    if let Some(body) = body {
-        request.set_body(&body.into());
-    }
-    let away = |_: JsValue| Trouble::Other(AWAY.to_owned());
-    let response = window().fetch_with_str_and_init(&server::href(path), &request);
-    let response: Response = JsFuture::from(response).await.map_err(away)?.unchecked_into();
-    let status = response.status();
-    // Of a server in front of this one it may be a date.
-    let wait = response.headers().get("retry-after").ok().flatten().and_then(|seconds| seconds.trim().parse().ok());
-    let answer = server::json(&response).await;
-    if response.ok() {
-        return answer.ok_or(Trouble::Unknown);
-    }
-    let error = answer.map(|answer| answer.object("error"));
-    let text = |key: &str| error.as_ref().map(|error| error.text(key)).unwrap_or_default();
-    if status == 429 && body.is_some() {
-        // Only passwords have a body.
-        let wait_seconds = wait.unwrap_or(WAIT_SECONDS).within(1, MOST_WAIT_SECONDS);
-        return Err(Trouble::Password { tried: 0, wait_seconds });
-    }
-    Err(trouble(status, &text("code"), &text("message")))
-}
-
-/// Returns what stands in the way, from a response that reports no success.
-fn trouble(status: u16, code: &str, message: &str) -> Trouble {
-    match (status, code) {
+/// Returns what stands in the way.
+fn trouble(refusal: &Refusal) -> Trouble {
+    match (refusal.status, refusal.code.as_str()) {
         (401, "password") => Trouble::Password { tried: 0, wait_seconds: 0 },
         (401 | 403, _) => Trouble::Token,
         (404, _) => Trouble::Unknown,
-        (410, _) => Trouble::Gone(message.to_owned()),
-        _ => Trouble::Other(refusal(status, code, message)),
+        (410, _) => Trouble::Gone(refusal.message.clone()),
+        _ => Trouble::Other(refusal.sentence()),
     }
 }
 
@@ -182,7 +157,8 @@ mod tests {
             (410, "gone", Trouble::Gone(gone.to_owned())),
             (429, "rate", Trouble::Other(gone.to_owned())),
         ] {
-            assert_eq!(trouble(status, code, gone), want, "{status} {code}");
+            let refusal = Refusal { status, code: code.to_owned(), message: gone.to_owned(), wait_seconds: None };
+            assert_eq!(trouble(&refusal), want, "{status} {code}");
         }
     }
 }

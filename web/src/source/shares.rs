@@ -1,13 +1,11 @@
 //! The part of the server's API that shares traces by link. Nothing is sent before the user asks for it.
 
-use js_sys::{JSON, Object, Reflect};
-use protocol::server::{AWAY, code_and_message, request};
+use protocol::server::AWAY;
 use query::link::Link;
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortSignal, Blob, RequestInit, Response};
+use web_sys::{AbortSignal, Blob};
 
-use super::server::{Json, add_header, href, json, token};
+use super::http::{Refusal, Request, text, token};
+use super::json::{Fields, Json, number_or_null};
 use crate::browser::window;
 
 /// The header with the token that deletes a link.
@@ -100,16 +98,18 @@ const NO_TOKEN: &str = "This server requires a token with the share role. Ask th
 const NO_ROLE: &str = "Your token may not share. Ask the person who runs the server for one with the role share.";
 
 impl Trouble {
-    /// Returns the trouble that a response reports. `code` and `message` are the server's own; empty if it sent none.
-    fn of(status: u16, code: &str, message: &str, has_token: bool) -> Self {
+    /// Returns the trouble that a refusal reports.
+    fn of(refusal: &Refusal, has_token: bool) -> Self {
+        let Refusal { status, code, message, .. } = refusal;
         let or = |sentence: &str| if message.is_empty() { sentence.to_owned() } else { message.to_owned() };
-        match (status, code) {
+        match (*status, code.as_str()) {
+            (0, _) => Self::Away,
             (401, "password") => Self::Password,
             (401, _) => Self::Token(if has_token { or(NO_TOKEN) } else { NO_TOKEN.to_owned() }),
             (403, "role" | "") if message.is_empty() || message.contains("role share") => {
                 Self::Token(NO_ROLE.to_owned())
             }
-            (403, "role") => Self::Token(message.to_owned()),
+            (403, "role") => Self::Token(message.clone()),
             (404, _) => Self::Absent,
             (409, "offset") => Self::Offset,
             (410, _) => Self::Gone(or("This link was deleted or has expired.")),
@@ -139,56 +139,20 @@ impl Trouble {
     }
 }
 
-/// A JSON object to send.
-struct Fields(Object);
-
-impl Fields {
-    fn new() -> Self {
-        Self(Object::new())
-    }
-
-    fn with(self, key: &str, value: impl Into<JsValue>) -> Self {
-        // An object that was just made accepts every field.
-        let _ = Reflect::set(&self.0, &key.into(), &value.into());
-        self
-    }
-
-    fn text(&self) -> String {
-        JSON::stringify(&self.0).map(String::from).unwrap_or_default()
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        Self::of(&refusal, !token().is_empty())
     }
 }
 
 /// Returns a number of seconds as JSON: `null` for never.
-fn seconds_or_null(seconds: Option<u64>) -> JsValue {
-    seconds.map_or(JsValue::NULL, |seconds| JsValue::from_f64(seconds as f64))
-}
-
-async fn send(request: &RequestInit, path: &str) -> Result<Response, Trouble> {
-    let response = window().fetch_with_str_and_init(&href(path), request);
-    let response: Response = JsFuture::from(response).await.map_err(|_| Trouble::Away)?.unchecked_into();
-    if response.ok() {
-        return Ok(response);
-    }
-    let (code, message) = code_and_message(&response).await;
-    Err(Trouble::of(response.status(), &code, &message, !token().is_empty()))
-}
-
-async fn send_fields(method: &str, path: &str, fields: &Fields, delete_token: &str) -> Result<Json, Trouble> {
-    let request = request(method, &token());
-    add_header(&request, "Content-Type", "application/json");
-    if !delete_token.is_empty() {
-        add_header(&request, DELETE_TOKEN, delete_token);
-    }
-    request.set_body(&fields.text().into());
-    let response = send(&request, path).await?;
-    json(&response).await.ok_or(Trouble::Away)
+fn seconds_or_null(seconds: Option<u64>) -> wasm_bindgen::JsValue {
+    number_or_null(seconds.map(|seconds| seconds as f64))
 }
 
 /// Asks what the server offers.
 pub async fn sharing() -> Result<Sharing, Trouble> {
-    let response = send(&request("GET", &token()), "traces/sharing").await?;
-    // Some static hosts answer every request with a page.
-    let found = json(&response).await.ok_or(Trouble::Absent)?;
+    let found = Request::new("GET", "traces/sharing").json().await?;
     let number = |key| found.number(key).map(|number| number as u64);
     Ok(Sharing {
         most_bytes: number("most_bytes").ok_or(Trouble::Absent)?,
@@ -201,7 +165,7 @@ pub async fn sharing() -> Result<Sharing, Trouble> {
 
 /// Begins an upload of a number of bytes.
 pub async fn begin(bytes: u64, terms: &Terms) -> Result<Begun, Trouble> {
-    let mut fields = Fields::new()
+    let mut fields = Fields::default()
         .with("bytes", bytes as f64)
         .with("name", terms.name.as_str())
         .with("expires_seconds", seconds_or_null(terms.seconds))
@@ -209,7 +173,7 @@ pub async fn begin(bytes: u64, terms: &Terms) -> Result<Begun, Trouble> {
     if !terms.password.is_empty() {
         fields = fields.with("password", terms.password.as_str());
     }
-    let begun = send_fields("POST", "traces/uploads", &fields, "").await?;
+    let begun = Request::with_fields("POST", "traces/uploads", &fields, ("", "")).json().await?;
     Ok(Begun {
         id: begun.text("id"),
         token: begun.text("token"),
@@ -220,52 +184,49 @@ pub async fn begin(bytes: u64, terms: &Terms) -> Result<Begun, Trouble> {
 
 /// Sends a part. Returns the number of bytes that the server has now.
 pub async fn put(id: &str, from: u64, part: &Blob, abort: &AbortSignal) -> Result<u64, Trouble> {
-    let request = request("PUT", &token());
-    request.set_body(part);
-    request.set_signal(Some(abort));
-    received(&send(&request, &format!("traces/uploads/{id}?from={from}")).await?).await
+    let request = Request::new("PUT", &format!("traces/uploads/{id}?from={from}"));
+    received(&request.with_bytes(part, abort).json().await?)
 }
 
 /// Asks how many bytes of an upload the server has.
 pub async fn stands_at(id: &str) -> Result<u64, Trouble> {
-    received(&send(&request("GET", &token()), &format!("traces/uploads/{id}")).await?).await
+    received(&Request::new("GET", &format!("traces/uploads/{id}")).json().await?)
 }
 
-async fn received(response: &Response) -> Result<u64, Trouble> {
-    let state = json(response).await.ok_or(Trouble::Away)?;
+fn received(state: &Json) -> Result<u64, Trouble> {
     Ok(state.number("received").ok_or(Trouble::Away)? as u64)
 }
 
 /// Ends an upload: its link exists from now on.
 pub async fn finish(begun: &Begun) -> Result<Shared, Trouble> {
-    let response = send(&request("POST", &token()), &format!("traces/uploads/{}/finish", begun.id)).await?;
+    let made = Request::new("POST", &format!("traces/uploads/{}/finish", begun.id)).json().await?;
     // The server keeps the token's hash only.
-    Ok(shared(&json(&response).await.ok_or(Trouble::Away)?, &begun.token))
+    Ok(shared(&made, &begun.token))
 }
 
 /// Cancels an upload.
 pub async fn cancel(id: &str) -> Result<(), Trouble> {
-    send(&request("DELETE", &token()), &format!("traces/uploads/{id}")).await.map(|_| ())
+    Request::new("DELETE", &format!("traces/uploads/{id}")).send().await?;
+    Ok(())
 }
 
 /// Asks the server about a link.
 pub async fn describe(link: &str) -> Result<Shared, Trouble> {
-    let response = send(&request("GET", &token()), &format!("traces/{link}")).await?;
-    Ok(shared(&json(&response).await.ok_or(Trouble::Absent)?, link))
+    Ok(shared(&Request::new("GET", &format!("traces/{link}")).json().await?, link))
 }
 
 /// Lets a link expire at another time: after a number of seconds, or never.
 pub async fn set_expiry(link: &str, delete_token: &str, seconds: Option<u64>) -> Result<Shared, Trouble> {
-    let fields = Fields::new().with("expires_seconds", seconds_or_null(seconds));
-    let changed = send_fields("PUT", &format!("traces/{link}/expiry"), &fields, delete_token).await?;
+    let fields = Fields::default().with("expires_seconds", seconds_or_null(seconds));
+    let header = (DELETE_TOKEN, delete_token);
+    let changed = Request::with_fields("PUT", &format!("traces/{link}/expiry"), &fields, header).json().await?;
     Ok(shared(&changed, link))
 }
 
 /// Deletes a link.
 pub async fn delete(link: &str, delete_token: &str) -> Result<(), Trouble> {
-    let request = request("DELETE", &token());
-    add_header(&request, DELETE_TOKEN, delete_token);
-    send(&request, &format!("traces/{link}")).await.map(|_| ())
+    Request::with_headers("DELETE", &format!("traces/{link}"), &[(DELETE_TOKEN, delete_token)]).send().await?;
+    Ok(())
 }
 
 /// Reads the description of the link with this token.
@@ -305,24 +266,21 @@ const OFFLINE_PAGE: &str = "./offline.html";
 
 /// Returns whether the server has the page as a single file.
 pub async fn has_offline_page() -> bool {
-    let response = window().fetch_with_str_and_init(OFFLINE_PAGE, &request("HEAD", &token()));
-    JsFuture::from(response).await.is_ok_and(|response| response.unchecked_into::<Response>().ok())
+    Request::of_file("HEAD", OFFLINE_PAGE).send().await.is_ok()
 }
 
 /// Fetches the page as a single file in which a trace can be put. `None` if the server has none.
 pub async fn offline_page() -> Option<String> {
-    let request = request("GET", &token());
-    let response: Response =
-        JsFuture::from(window().fetch_with_str_and_init(OFFLINE_PAGE, &request)).await.ok()?.unchecked_into();
-    if !response.ok() {
-        return None;
-    }
-    JsFuture::from(response.text().ok()?).await.ok()?.as_string()
+    text(&Request::of_file("GET", OFFLINE_PAGE).send().await.ok()?).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refusal(status: u16, code: &str, message: &str) -> Refusal {
+        Refusal { status, code: code.to_owned(), message: message.to_owned(), wait_seconds: None }
+    }
 
     #[test]
     fn each_refusal_says_what_to_do() {
@@ -346,12 +304,12 @@ mod tests {
             (429, "rate", "Wait.", Trouble::Busy("Wait.".to_owned())),
             (507, "full", "The disk is full.", refused("The disk is full.")),
         ] {
-            assert_eq!(Trouble::of(status, code, message, false), want, "{status} {code}");
+            assert_eq!(Trouble::of(&refusal(status, code, message), false), want, "{status} {code}");
         }
         let wrong = "This server doesn't know the token.";
-        assert_eq!(Trouble::of(401, "token", wrong, true), Trouble::Token(wrong.to_owned()));
+        assert_eq!(Trouble::of(&refusal(401, "token", wrong), true), Trouble::Token(wrong.to_owned()));
         for status in [410, 413, 429, 503, 507, 500] {
-            assert!(Trouble::of(status, "", "", true).sentence().ends_with('.'), "{status}");
+            assert!(Trouble::of(&refusal(status, "", ""), true).sentence().ends_with('.'), "{status}");
         }
     }
 }

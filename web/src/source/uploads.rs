@@ -1,10 +1,10 @@
 //! The links that this browser has made, so that the user can extend and delete them later. Kept in local storage.
 
-use js_sys::{Array, JSON, Object, Reflect};
+use js_sys::{Array, JSON};
 use trace::order::SortFew;
 use wasm_bindgen::JsValue;
 
-use super::server::Json;
+use super::json::{Fields, Json, number_or_null};
 use super::shares::Shared;
 use crate::browser::window;
 
@@ -84,26 +84,19 @@ pub fn forget(token: &str) {
 }
 
 fn write(uploads: &[Upload]) -> bool {
-    let list: Array = uploads.iter().take(MOST).map(entry).collect();
+    let list: Array = uploads.iter().take(MOST).map(|upload| JsValue::from(entry(upload))).collect();
     let Ok(Some(storage)) = window().local_storage() else { return false };
     JSON::stringify(&list).is_ok_and(|text| storage.set_item(KEY, &String::from(text)).is_ok())
 }
 
-fn entry(upload: &Upload) -> JsValue {
-    let fields: [(&str, JsValue); 8] = [
-        ("token", upload.token.as_str().into()),
-        ("delete_token", upload.delete_token.as_str().into()),
-        ("name", upload.name.as_str().into()),
-        ("bytes", (upload.bytes as f64).into()),
-        ("created_us", (upload.created_us as f64).into()),
-        ("expires_us", upload.expires_us.map_or(JsValue::NULL, |us| (us as f64).into())),
-        ("has_password", upload.has_password.into()),
-        ("view", upload.view.as_str().into()),
-    ];
-    let entry = Object::new();
-    for (key, value) in fields {
-        // An object that was just made accepts every field.
-        let _ = Reflect::set(&entry, &key.into(), &value);
-    }
-    entry.into()
+fn entry(upload: &Upload) -> Fields {
+    Fields::default()
+        .with("token", upload.token.as_str())
+        .with("delete_token", upload.delete_token.as_str())
+        .with("name", upload.name.as_str())
+        .with("bytes", upload.bytes as f64)
+        .with("created_us", upload.created_us as f64)
+        .with("expires_us", number_or_null(upload.expires_us.map(|us| us as f64)))
+        .with("has_password", upload.has_password)
+        .with("view", upload.view.as_str())
 }

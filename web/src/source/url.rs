@@ -10,7 +10,7 @@ use yew::Callback;
 
 use super::fragment::FILES;
 use super::place::parameters;
-use super::{receive, server};
+use super::{http, receive};
 use crate::browser::window;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, Offer, OfferedBy, Place};
@@ -121,7 +121,7 @@ pub(super) fn fetch(model: &ModelHandle, name: String, origin: String, url: Stri
     };
     // The page's own server says why it refuses.
     let first = match is_own(&url) {
-        true => ToWorker::Fetch { url, token: server::token() },
+        true => ToWorker::Fetch { url, token: http::token() },
         false => ToWorker::FetchElsewhere { url },
     };
     if let Err(message) = model.workers().open_by(key, &first, report) {

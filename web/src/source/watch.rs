@@ -3,7 +3,7 @@
 use wasm_bindgen_futures::spawn_local;
 use yew::Callback;
 
-use super::{receive, server};
+use super::{http, receive, server};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Again};
 use crate::worker::message::ToWorker;
@@ -28,7 +28,7 @@ pub fn watch(model: &ModelHandle, session: &str) {
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    let first = ToWorker::Watch { url: server::socket_url(session), token: server::token() };
+    let first = ToWorker::Watch { url: server::socket_url(session), token: http::token() };
     if let Err(message) = model.workers().open_by(key, &first, report) {
         return model.dispatch(Action::FileFailed { key, message });
     }
@@ -84,7 +84,7 @@ pub fn ask_history(model: &ModelHandle) {
 /// since the epoch; without `from_us`, the span begins with the session.
 pub fn fetch_older(model: &ModelHandle, session: &str, name: &str, from_us: Option<i64>, to_us: i64) {
     let from = from_us.map_or_else(String::new, |from| format!("&from_us={from}"));
-    let url = server::href(&format!("sessions/{session}/trace?format=vramscope{from}&to_us={to_us}"));
+    let url = http::href(&format!("sessions/{session}/trace?format=vramscope{from}&to_us={to_us}"));
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name: name.to_owned(), size: 0 });
     model.dispatch(Action::FileKept { key, again: Again::Here });
@@ -93,7 +93,7 @@ pub fn fetch_older(model: &ModelHandle, session: &str, name: &str, from_us: Opti
         let model = model.clone();
         Callback::from(move |message| receive(&model, key, message))
     };
-    if let Err(message) = model.workers().open_by(key, &ToWorker::Fetch { url, token: server::token() }, report) {
+    if let Err(message) = model.workers().open_by(key, &ToWorker::Fetch { url, token: http::token() }, report) {
         model.dispatch(Action::FileFailed { key, message });
     }
 }
