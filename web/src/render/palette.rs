@@ -117,6 +117,11 @@ impl Palette {
         }
     }
 
+    /// Returns whether a paint is that of the line with the culprit's colour.
+    pub fn is_culprit(&self, paint: Paint) -> bool {
+        Some(paint.unmarked()) == self.culprit_line
+    }
+
     /// Returns the palette in which the line with a code has the culprit's colour.
     #[must_use]
     pub fn accusing(self, culprit_line: Option<Paint>) -> Self {
@@ -126,7 +131,7 @@ impl Palette {
     /// Returns the fill colour of a paint, faintness included.
     pub fn fill(&self, paint: Paint) -> Rgb {
         let color = match paint.base() {
-            _ if Some(paint.unmarked()) == self.culprit_line => self.culprit,
+            _ if self.is_culprit(paint) => self.culprit,
             Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
             Paint(i) if i < Paint::SLOTS + Paint::RAMP => self.ramp[usize::from(i - Paint::SLOTS)],
             Paint::ALLOCATED => self.allocated,

@@ -1,5 +1,5 @@
-//! The overview: reserved, active and allocated bytes of the whole run, out-of-memory marks, and the shared window as a
-//! brush.
+//! The overview: reserved, active and allocated bytes of the whole run with the lines that hold most, out-of-memory marks, and
+//! the shared window as a brush.
 
 mod brush;
 mod landmark;
@@ -9,7 +9,7 @@ mod picture;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query};
+use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query, TimelineQuery, Window};
 use trace::order::Within;
 use web_sys::HtmlElement;
 use yew::prelude::*;
@@ -43,6 +43,21 @@ pub fn Overview() -> Html {
     let axis = model.view.axis;
     let columns = (plot(size).width * size.ratio).round() as u32;
     let answer = use_answer((columns > 0).then_some(Query::Overview(OverviewQuery { axis, columns })));
+    // Asked for once the totals are there: they are the first thing to see.
+    let stack = match answer.as_deref() {
+        Some(Answer::Overview(overview)) => Some(Query::Timeline(TimelineQuery {
+            axis,
+            window: model.extent(),
+            columns,
+            bytes: Window { start: 0.0, end: overview.reserved.iter().copied().max().unwrap_or(0).max(1) as f64 },
+            rows: (plot(size).height * size.ratio).round() as u32,
+            color_by: model.view.settings.color_by,
+            filter: Vec::new(),
+            highlight: None,
+        })),
+        _ => None,
+    };
+    let stack = use_answer(stack);
     let runs = use_lines_over(&model, CurvesFor::Overview, model.extent(), columns);
     let cursor = use_cursor_x(&model);
     let range = use_range(&model);
@@ -60,7 +75,7 @@ pub fn Overview() -> Html {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
             let is_cut_off = model.is_cut_off();
-            Scene { answer, palette, axis, extent, newest, window, cursor, range, is_cut_off, pins, runs }
+            Scene { answer, stack, palette, axis, extent, newest, window, cursor, range, is_cut_off, pins, runs }
         });
     });
     let ask = use_ask();

@@ -1,10 +1,10 @@
-//! The overview's picture: three totals over the whole run, its events, and the brush.
+//! The overview's picture: three totals over the whole run, the classes that hold most, its events, and the brush.
 
 use std::rc::Rc;
 
-use query::{Answer, Axis, Overview, Paint, Window};
+use query::{Answer, Axis, Class, Overview, Paint, Timeline, Window};
 use raster::{Pixels, Shape, Style, Transform};
-use trace::order::Within;
+use trace::order::{SortFew, Within};
 use trace::units::Bytes;
 
 use crate::hooks::PinFlag;
@@ -14,6 +14,7 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
+use crate::render::shape::iter;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::chart::cut;
@@ -31,6 +32,8 @@ const FOOT: f64 = 17.0;
 pub struct Scene {
     /// The answer to draw.
     pub answer: Rc<Answer>,
+    /// The whole run as a timeline, once it is known: an [`Answer::Timeline`].
+    pub stack: Option<Rc<Answer>>,
     /// The theme's colours.
     pub palette: Rc<Palette>,
     /// The x axis.
@@ -61,8 +64,22 @@ pub struct OverviewPicture {
     /// The range that is being selected.
     pub preview: Option<Window>,
     shapes: Rc<Vec<Shape>>,
-    made_of: Option<(Rc<Answer>, Rc<Palette>)>,
+    made_of: Option<Made>,
     revision: u64,
+}
+
+/// What shapes were made of: the totals, the stack and the palette.
+#[derive(Clone)]
+struct Made(Rc<Answer>, Option<Rc<Answer>>, Rc<Palette>);
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_stack = match (&self.1, &other.1) {
+            (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same_stack && Rc::ptr_eq(&self.0, &other.0) && Rc::ptr_eq(&self.2, &other.2)
+    }
 }
 
 /// Returns the area of the plot, on whole device pixels.
@@ -93,10 +110,36 @@ fn closed(values: &[u64]) -> Vec<u64> {
     around(&around(&padded, u64::max), u64::min)
 }
 
+/// The number of classes that have their own colours. More could not be told apart at this height.
+const STACKED: usize = 5;
+
+/// Appends the allocations of the whole run as a stack: the classes that hold most at the peak, and the line that the verdict
+/// blames, have the timeline's colours, and everything else that of allocated memory.
+fn stacked(timeline: &Timeline, overview: &Overview, palette: &Palette, into: &mut Vec<Shape>) {
+    let (from, to) = (timeline.query.window, overview.window);
+    if from.length() <= 0.0 || to.length() <= 0.0 {
+        return;
+    }
+    let mut classes: Vec<&Class> = timeline.classes.iter().collect();
+    classes.sort_few_by_key(|class| std::cmp::Reverse(class.peak_bytes));
+    let stands_out = |paint: Paint| {
+        palette.is_culprit(paint)
+            || classes.iter().take(STACKED).any(|class| class.paint.unmarked() == paint.unmarked())
+    };
+    // The answer may be of a session that has grown since.
+    let columns = overview.reserved.len() as f64;
+    let unit = from.length() / f64::from(timeline.query.columns.max(1));
+    let column = |x: f32| ((from.start + f64::from(x) * unit - to.start) / to.length() * columns) as f32;
+    into.extend(iter(&timeline.quads).map(|quad| {
+        let paint = if stands_out(quad.paint) { quad.paint } else { Paint::ALLOCATED };
+        Shape::plain((column(quad.x.0), column(quad.x.1)), quad.y, palette.fill(paint).pixel())
+    }));
+}
+
 /// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is grey, as on the
 /// timeline, so that what is allocated stands out: up to the least of a column in full, from there to the largest in a lighter
-/// colour.
-fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
+/// colour, and over both the stack, if it is known.
+fn shapes(overview: &Overview, stack: Option<&Timeline>, palette: &Palette) -> Vec<Shape> {
     let mut shapes = Vec::new();
     let at_times = palette.background.blend(palette.fill(Paint::ALLOCATED), AT_TIMES);
     let raised = closed(&overview.allocated);
@@ -114,8 +157,7 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
             shapes.push(palette.shape(x, (below as f32, to as f32), Paint::CACHED, Style::PLAIN));
         }
     }
-    let mut before: Option<u64> = None;
-    for (i, (reserved, active, allocated)) in columns.into_iter().enumerate() {
+    for (i, (reserved, active, allocated)) in columns.iter().copied().enumerate() {
         let x = (i as f32, i as f32 + 1.0);
         let mut area = |from: u64, to: u64, color: Rgb| {
             if to > from {
@@ -127,6 +169,12 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         area(least, most, at_times);
         area(allocated, active, palette.fill(Paint::PENDING));
         area(0, least, palette.fill(Paint::ALLOCATED));
+    }
+    if let Some(timeline) = stack {
+        stacked(timeline, overview, palette, &mut shapes);
+    }
+    let mut before: Option<u64> = None;
+    for (i, (reserved, active, _)) in columns.into_iter().enumerate() {
         if reserved < active {
             // Less than what is active, as in a damaged file: the reserved total is unknown.
             before = None;
@@ -134,8 +182,8 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         }
         // The line, with a step wherever it changes.
         let from = before.unwrap_or(reserved);
-        let mut line =
-            Shape::plain((x.0, x.0), (from.min(reserved) as f32, from.max(reserved) as f32), palette.reserved.pixel());
+        let y = (from.min(reserved) as f32, from.max(reserved) as f32);
+        let mut line = Shape::plain((i as f32, i as f32), y, palette.reserved.pixel());
         line.style = Style::VISIBLE;
         shapes.push(line);
         before = Some(reserved);
@@ -154,13 +202,14 @@ impl Picture for OverviewPicture {
             let nowhere = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
             return painter.paint(scene.palette.background, nowhere, Pixels::default());
         };
-        let is_made = self
-            .made_of
-            .as_ref()
-            .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
-        if !is_made {
-            self.shapes = Rc::new(shapes(overview, &scene.palette));
-            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
+        let made = Some(Made(Rc::clone(&scene.answer), scene.stack.clone(), Rc::clone(&scene.palette)));
+        if self.made_of != made {
+            let stack = match scene.stack.as_deref() {
+                Some(Answer::Timeline(timeline)) if timeline.query.axis == scene.axis => Some(timeline),
+                _ => None,
+            };
+            self.shapes = Rc::new(shapes(overview, stack, &scene.palette));
+            self.made_of = made;
             self.revision += 1;
         }
         if painter.revision() != self.revision {
@@ -312,6 +361,8 @@ fn brush(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
 
 #[cfg(test)]
 mod tests {
+    use query::{ColorBy, Detail, Packed, Quads, TimelineQuery};
+
     use super::*;
     use crate::render::surface::log::SurfaceLog;
 
@@ -332,7 +383,7 @@ mod tests {
     #[test]
     fn sums_lie_over_each_other() {
         let palette = Palette::dark();
-        let shapes = shapes(&overview(), &palette);
+        let shapes = shapes(&overview(), None, &palette);
         let heights =
             |color: Rgb| -> Vec<[f32; 2]> { shapes.iter().filter(|s| s.color == color.pixel()).map(|s| s.y).collect() };
         assert_eq!(heights(palette.allocated), [[0.0, 4.0], [0.0, 3.0], [0.0, 6.0]]);
@@ -340,6 +391,46 @@ mod tests {
         assert_eq!(heights(at_times), [[3.0, 5.0]], "from the least to the largest of the column");
         assert_eq!(heights(palette.pending), [[5.0, 6.0]]);
         assert_eq!(heights(palette.reserved), [[8.0, 8.0], [8.0, 8.0], [8.0, 10.0]]);
+    }
+
+    #[test]
+    fn only_the_classes_that_hold_most_and_the_culprit_have_their_colours() {
+        let paint = |i: u16| Paint::slot(i);
+        let class =
+            |i: u16| Class { label: String::new(), paint: paint(i), stack: None, peak_bytes: 100 - u64::from(i) };
+        let mut quads = Quads::default();
+        for i in 0..9 {
+            quads.push((0.0, 1.0), (f32::from(i), f32::from(i) + 1.0), paint(i), u32::from(i));
+        }
+        let timeline = Timeline {
+            query: TimelineQuery {
+                axis: Axis::Event,
+                window: Window { start: 10.0, end: 20.0 },
+                columns: 2,
+                bytes: Window { start: 0.0, end: 9.0 },
+                rows: 9,
+                color_by: ColorBy::Site,
+                filter: Vec::new(),
+                highlight: None,
+            },
+            detail: Detail::Classes,
+            quads,
+            classes: (0..9).map(class).collect(),
+            top: Packed::default(),
+            position: Packed::default(),
+            active: Packed::default(),
+            reserved: Packed::default(),
+            allocations: 9,
+            newest_us: None,
+        };
+        let palette = Palette::dark().accusing(Some(paint(7)));
+        let mut found = Vec::new();
+        stacked(&timeline, &overview(), &palette, &mut found);
+        let allocated = palette.fill(Paint::ALLOCATED).pixel();
+        let own: Vec<usize> = (0..9).filter(|i| found[*i].color != allocated).collect();
+        assert_eq!(own, [0, 1, 2, 3, 4, 7]);
+        // Half of the window from 10 to 20 is half of a column of three from 0 to 30.
+        assert_eq!(found[0].x, [1.0, 1.5]);
     }
 
     #[test]
@@ -363,6 +454,7 @@ mod tests {
     /// A scene of 30 events.
     fn scene() -> Scene {
         Scene {
+            stack: None,
             answer: Rc::new(Answer::Overview(overview())),
             palette: Rc::new(Palette::light()),
             axis: Axis::Event,
