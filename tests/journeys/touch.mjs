@@ -58,7 +58,7 @@ export function tooSmall(page) {
 export function unreachable(page) {
   return page.tab.evaluate(() => {
     const found = [];
-    const root = document.querySelector('[role=dialog][aria-modal=true]') ?? document.body;
+    const root = document.querySelector('dialog:modal') ?? document.body;
     const FOCUSED = 'button:enabled, a[href]:not(.skip-link), input:enabled:not([hidden]), select:enabled, textarea:enabled, [tabindex="0"]';
     for (const element of root.querySelectorAll(FOCUSED)) {
       if (!element.checkVisibility({ visibilityProperty: true })) continue;

@@ -248,7 +248,7 @@ impl View {
         if !device.has_times {
             self.axis = Axis::Event;
         }
-        if device.events == 0 && !device.has_times && self.tab == Tab::Timeline {
+        if device.events < 2 && !device.has_times && self.tab == Tab::Timeline {
             self.show(Tab::Segments);
         }
         self.window = extent(device, self.axis);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
-use web_sys::DragEvent;
+use web_sys::{DragEvent, HtmlElement};
 use yew::prelude::*;
 
 use crate::browser::{Listener, window};
@@ -15,6 +15,14 @@ use crate::hooks::use_model;
 pub fn DropZone() -> Html {
     let model = use_model();
     let is_over = use_state_eq(|| false);
+    let overlay = use_node_ref();
+    {
+        let overlay = overlay.clone();
+        use_effect_with(*is_over, move |_| {
+            // A popover stands above an open dialog, too. A browser without popovers shows it below.
+            let _ = overlay.cast::<HtmlElement>().map(|overlay| overlay.show_popover());
+        });
+    }
     {
         let is_over = is_over.clone();
         use_effect_with((), move |()| {
@@ -59,7 +67,7 @@ pub fn DropZone() -> Html {
         return Html::default();
     }
     html! {
-        <div class="drop-overlay" data-testid="drop-overlay">
+        <div ref={overlay} class="drop-overlay" popover="manual" data-testid="drop-overlay">
             <p>{ "Drop to open" }<span>{ "The file stays in this browser" }</span></p>
         </div>
     }

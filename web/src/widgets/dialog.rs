@@ -1,7 +1,7 @@
 //! A modal dialog that keeps the focus inside.
 
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement};
+use web_sys::{Element, HtmlDialogElement, HtmlElement};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
@@ -28,8 +28,8 @@ pub struct ModalProps {
     pub children: Html,
 }
 
-/// A modal dialog. Tab cycles inside it, a click on the backdrop closes it, and Esc closes it through its command. The
-/// focus then returns to where it was.
+/// A modal dialog, over the whole page: the browser makes what is behind it inert. Tab cycles inside it, which browsers leave to the
+/// page, a click on the backdrop closes it, and Esc closes it through its command. The focus then returns to where it was.
 #[component]
 pub fn Modal(props: &ModalProps) -> Html {
     let node = use_node_ref();
@@ -44,18 +44,20 @@ pub fn Modal(props: &ModalProps) -> Html {
                     event.prevent_default();
                 }
             });
-            let before = document().active_element().and_then(|e| e.dyn_into::<HtmlElement>().ok());
-            if let Some(dialog) = node.cast::<Element>() {
+            let dialog = node.cast::<HtmlDialogElement>();
+            if let Some(dialog) = &dialog {
+                // Fails for a dialog that is open, and this one was just made.
+                let _ = dialog.show_modal();
                 let first = dialog.query_selector("[data-autofocus]").ok().flatten();
-                let first = first.unwrap_or(dialog).dyn_into::<HtmlElement>().ok();
-                if let Some(first) = first {
+                if let Some(first) = first.and_then(|first| first.dyn_into::<HtmlElement>().ok()) {
                     let _ = first.focus();
                 }
             }
             move || {
                 drop(keys);
-                if let Some(before) = before {
-                    let _ = before.focus();
+                // The focus returns to where it was.
+                if let Some(dialog) = dialog {
+                    dialog.close();
                 }
             }
         });
@@ -72,10 +74,17 @@ pub fn Modal(props: &ModalProps) -> Html {
             }
         })
     };
+    // The browser's own ways to close a dialog, such as the gesture for Back: the model decides whether it is open.
+    let oncancel = {
+        let on_close = props.on_close.clone();
+        Callback::from(move |event: Event| {
+            event.prevent_default();
+            on_close.emit(());
+        })
+    };
     html! {
-        <div class="backdrop" onmousedown={on_backdrop}>
-            <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
-                aria-label={props.title.clone()} tabindex="-1" data-testid={props.test_id.clone()}>
+        <dialog ref={node} class="backdrop" role="dialog" aria-label={props.title.clone()} onmousedown={on_backdrop} {oncancel}>
+            <div class={classes!("modal", props.class.to_string())} data-testid={props.test_id.clone()}>
                 // A dialog without a title shows the button only where it covers the whole page.
                 <div class={if props.is_title_hidden { "modal-corner" } else { "modal-head" }}>
                     if !props.is_title_hidden {
@@ -87,7 +96,7 @@ pub fn Modal(props: &ModalProps) -> Html {
                 </div>
                 { props.children.clone() }
             </div>
-        </div>
+        </dialog>
     }
 }
 

@@ -49,7 +49,10 @@ pub fn Overview() -> Html {
             axis,
             window: model.extent(),
             columns,
-            bytes: Window { start: 0.0, end: overview.reserved.iter().copied().max().unwrap_or(0).max(1) as f64 },
+            bytes: Window {
+                start: 0.0,
+                end: overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0).max(1) as f64,
+            },
             rows: (plot(size).height * size.ratio).round() as u32,
             color_by: model.view.settings.color_by,
             filter: Vec::new(),

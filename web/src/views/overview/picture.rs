@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use query::{Answer, Axis, Class, Overview, Paint, Timeline, Window};
+use query::{Answer, Axis, Overview, Paint, Timeline, Window};
 use raster::{Pixels, Shape, Style, Transform};
 use trace::order::{SortFew, Within};
 use trace::units::Bytes;
@@ -113,26 +113,30 @@ fn closed(values: &[u64]) -> Vec<u64> {
 /// The number of classes that have their own colours. More could not be told apart at this height.
 const STACKED: usize = 5;
 
-/// Appends the allocations of the whole run as a stack: the classes that hold most at the peak, and the line that the verdict
-/// blames, have the timeline's colours, and everything else that of allocated memory.
+/// Appends the allocations of the whole run as a stack: the classes that hold most over the run, and the line that the verdict
+/// blames, have the timeline's colours, and everything else a pale form of that of allocated memory.
 fn stacked(timeline: &Timeline, overview: &Overview, palette: &Palette, into: &mut Vec<Shape>) {
     let (from, to) = (timeline.query.window, overview.window);
     if from.length() <= 0.0 || to.length() <= 0.0 {
         return;
     }
-    let mut classes: Vec<&Class> = timeline.classes.iter().collect();
-    classes.sort_few_by_key(|class| std::cmp::Reverse(class.peak_bytes));
-    let stands_out = |paint: Paint| {
-        palette.is_culprit(paint)
-            || classes.iter().take(STACKED).any(|class| class.paint.unmarked() == paint.unmarked())
-    };
+    let mut areas = vec![0.0; 1 << 16];
+    for quad in iter(&timeline.quads).filter(|quad| quad.paint.unmarked() != Paint::OTHER) {
+        areas[usize::from(quad.paint.unmarked().0)] += (quad.x.1 - quad.x.0) * (quad.y.1 - quad.y.0);
+    }
+    let mut largest: Vec<(u16, f32)> = (0..=u16::MAX).zip(areas).filter(|(_, area)| *area > 0.0).collect();
+    largest.sort_few_by(|a, b| b.1.total_cmp(&a.1));
+    largest.truncate(STACKED);
+    let stands_out =
+        |paint: Paint| palette.is_culprit(paint) || largest.iter().any(|(code, _)| *code == paint.unmarked().0);
     // The answer may be of a session that has grown since.
     let columns = overview.reserved.len() as f64;
     let unit = from.length() / f64::from(timeline.query.columns.max(1));
+    let rest = palette.background.blend(palette.fill(Paint::ALLOCATED), AT_TIMES);
     let column = |x: f32| ((from.start + f64::from(x) * unit - to.start) / to.length() * columns) as f32;
     into.extend(iter(&timeline.quads).map(|quad| {
-        let paint = if stands_out(quad.paint) { quad.paint } else { Paint::ALLOCATED };
-        Shape::plain((column(quad.x.0), column(quad.x.1)), quad.y, palette.fill(paint).pixel())
+        let color = if stands_out(quad.paint) { palette.fill(quad.paint) } else { rest };
+        Shape::plain((column(quad.x.0), column(quad.x.1)), quad.y, color.pixel())
     }));
 }
 
@@ -396,11 +400,9 @@ mod tests {
     #[test]
     fn only_the_classes_that_hold_most_and_the_culprit_have_their_colours() {
         let paint = |i: u16| Paint::slot(i);
-        let class =
-            |i: u16| Class { label: String::new(), paint: paint(i), stack: None, peak_bytes: 100 - u64::from(i) };
         let mut quads = Quads::default();
         for i in 0..9 {
-            quads.push((0.0, 1.0), (f32::from(i), f32::from(i) + 1.0), paint(i), u32::from(i));
+            quads.push((0.0, 1.0), (f32::from(i), f32::from(i) + f32::from(10 - i)), paint(i), u32::from(i));
         }
         let timeline = Timeline {
             query: TimelineQuery {
@@ -415,7 +417,7 @@ mod tests {
             },
             detail: Detail::Classes,
             quads,
-            classes: (0..9).map(class).collect(),
+            classes: Vec::new(),
             top: Packed::default(),
             position: Packed::default(),
             active: Packed::default(),
@@ -426,8 +428,7 @@ mod tests {
         let palette = Palette::dark().accusing(Some(paint(7)));
         let mut found = Vec::new();
         stacked(&timeline, &overview(), &palette, &mut found);
-        let allocated = palette.fill(Paint::ALLOCATED).pixel();
-        let own: Vec<usize> = (0..9).filter(|i| found[*i].color != allocated).collect();
+        let own: Vec<usize> = (0..9).filter(|i| found[*i].color == palette.fill(paint(*i as u16)).pixel()).collect();
         assert_eq!(own, [0, 1, 2, 3, 4, 7]);
         // Half of the window from 10 to 20 is half of a column of three from 0 to 30.
         assert_eq!(found[0].x, [1.0, 1.5]);
