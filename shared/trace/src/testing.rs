@@ -6,7 +6,7 @@
 //! free 0x1000000
 //! ```
 //! Numbers are bytes; frames are given innermost first, and `lost` is a stack whose names were lost. `free` is both
-//! `free_requested` and `free_completed`. Blocks that are not freed are in the segments at the end, and each event
+//! `free_requested` and `free_completed`. A `segment_map` is an expandable segment of its own. Blocks that are not freed are in the segments at the end, and each event
 //! comes 10 µs after the one before.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that is written wrongly fails")]
 
@@ -108,12 +108,12 @@ impl Builder {
                 (block.state, size) = (BlockState::Pending, block.requested);
             }
             Action::FreeCompleted => size = self.blocks.remove(&address).expect("a live block").requested,
-            Action::SegmentAlloc => self.trace.segments.push(Segment {
+            Action::SegmentAlloc | Action::SegmentMap => self.trace.segments.push(Segment {
                 address: Address(address),
                 size,
                 stream: tag.stream,
                 is_small: size == 2 << 20,
-                is_expandable: false,
+                is_expandable: action == Action::SegmentMap,
                 pool: tag.pool.unwrap_or_default(),
                 stack,
                 blocks: Vec::new(),

@@ -28,8 +28,13 @@ pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
         (_, Some(line)) if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
         (_, Some(line)) => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
+    // The verdict counts it: the two must not seem to disagree.
+    let besides = match gaps.at_end {
+        0 => String::new(),
+        bytes => format!(", besides the end of an expandable segment ({}), which can grow", Bytes(bytes)),
+    };
     let message = format!(
-        "{}, {} was free in {} that this request could use: {percent} % of the {} reserved. The largest was {}, {request}.",
+        "{}, {} was free in {} that this request could use{besides}: {percent} % of the {} reserved. The largest was {}, {request}.",
         moment.description(),
         Bytes(gaps.bytes),
         counted(gaps.count, "gap"),
@@ -150,6 +155,22 @@ mod tests {
             [
                 "When the request of 4.00 MiB failed (event 14), 6.00 MiB was free in 3 gaps that this request could use: \
               50 % of the 12.0 MiB reserved. The largest was 2.00 MiB, too small for m/a.py:2 (cat)."
+            ]
+        );
+    }
+
+    #[test]
+    fn the_end_of_an_expandable_segment_is_told_apart_from_the_gaps() {
+        let segment = blocks(6, 2, |i| i % 2 == 0)
+            .replace("segment_alloc 0x10000000 12582912", "segment_map 0x10000000 18874368");
+        let lines = segment + "oom 100 10485760 cat@/m/a.py:2";
+        let settings = trace::Settings { expandable_segments: true, ..Default::default() };
+        assert_eq!(
+            trace(&lines).with_settings(settings).messages(FindingCode::Fragmentation),
+            [
+                "When the request of 10.0 MiB failed (event 14), 6.00 MiB was free in 3 gaps that this request could use, \
+                 besides the end of an expandable segment (6.00 MiB), which can grow: 33 % of the 18.0 MiB reserved. The largest \
+                 was 2.00 MiB, too small for m/a.py:2 (cat)."
             ]
         );
     }

@@ -44,6 +44,8 @@ pub(super) struct SplitGaps {
     pub(super) bytes: u64,
     pub(super) count: u64,
     pub(super) largest: Option<Gap>,
+    /// The bytes of the largest gap at the end of an expandable segment, which is none of the gaps above; 0 if there is none.
+    pub(super) at_end: u64,
 }
 
 impl MissMoment {
@@ -119,7 +121,11 @@ impl MissMoment {
         let ranges = self.state.ranges.iter().enumerate();
         for (i, range) in ranges.filter(|(i, range)| self.can_use(range) && !self.state.active_in(*i).is_empty()) {
             let gaps = self.state.gaps_in(i, &case.replay.allocations);
-            for gap in gaps.filter(|gap| !range.is_expandable || gap.end() != range.end()) {
+            for gap in gaps {
+                if range.is_expandable && gap.end() == range.end() {
+                    found.at_end = found.at_end.max(gap.size);
+                    continue;
+                }
                 found.bytes = found.bytes.saturating_add(gap.size);
                 found.count += 1;
                 if found.largest.is_none_or(|largest| largest.size < gap.size) {
