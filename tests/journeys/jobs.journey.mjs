@@ -42,6 +42,27 @@ test('a recording is pinned and unpinned, also over a reload', async (t) => {
   assert.equal((await sessions(server))[0].pinned, false);
 });
 
+test('nothing of a row is cut off on a desktop, however wide', async (t) => {
+  const server = await startServer(t);
+  await startJob(t, server.url, 'transformer', '--steps', '3').ended;
+  const page = await openPage(t);
+  await at(page, 'session-pin').waitFor();
+  for (const width of [1200, 1366, 1440, 1920]) {
+    await page.tab.setViewportSize({ width, height: 800 });
+    const cut = await page.tab.evaluate(() => {
+      const list = document.querySelector('.sessions').getBoundingClientRect();
+      const parts = document.querySelectorAll('.session :is(button, a, b), .session-numbers > *, .session-devices');
+      return [...parts]
+        .filter((part) => {
+          const { left, right } = part.getBoundingClientRect();
+          return left < list.left - 1 || right > list.right + 1 || part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).overflowX !== 'visible';
+        })
+        .map((part) => part.textContent || part.className);
+    });
+    assert.deepEqual(cut, [], `${width}`);
+  }
+});
+
 test('a row shows the damage to its recording, and the rest of the recording opens', async (t) => {
   const folder = emptyFolder(t);
   const server = await startServer(t, folder);

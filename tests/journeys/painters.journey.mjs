@@ -91,7 +91,7 @@ test('a context lives as long as its picture, only where there are shapes, and t
   await openSample(page);
   const living = () => page.tab.evaluate(() => [...window.contexts].filter((context) => !context.isContextLost()).map(({ canvas }) => canvas.isConnected));
   // The overview has one in every view.
-  for (const [name, wanted] of [['Segments', 2], ['Timeline', 2], ['What-if', 1], ['Segments', 2], ['Flame', 1], ['Timeline', 2]]) {
+  for (const [name, wanted] of [['Segments', 2], ['Timeline', 2], ['What-if', 1], ['Segments', 2], ['Flame', 2], ['Timeline', 2]]) {
     await goTo(page, name);
     await answered(page);
     await until(`${wanted} contexts in ${name}`, living, (all) => all.length === wanted && all.every(Boolean));

@@ -159,7 +159,7 @@ impl Asker {
         self.handle.workers().ask(to.0, to.1, query, reply);
     }
 
-    fn receive(&self, generation: u32, answer: Answer) {
+    fn receive(&self, generation: u32, answer: Rc<Answer>) {
         {
             let mut slot = self.slot.borrow_mut();
             if slot.generation != generation {
@@ -169,7 +169,7 @@ impl Asker {
             // If events were dropped in between, the positions of this answer are out of date. The question is already
             // being sent again.
             if asked.2.epoch == Age::of(&self.handle.now()).epoch {
-                slot.answered = Some((asked, Rc::new(answer)));
+                slot.answered = Some((asked, answer));
             }
         }
         self.send();
@@ -192,7 +192,7 @@ pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
     let model = handle.clone();
     let reply = Callback::from(move |answer| {
         if subject(&model.now()) == Some(asked) {
-            reply.emit(answer);
+            reply.emit(Rc::unwrap_or_clone(answer));
         }
     });
     handle.workers().ask(key, device, query, reply);

@@ -89,7 +89,7 @@ pub fn use_diagnosis() {
             }
             let live = handle.now();
             let epoch = live.entry(subject.key).and_then(|file| file.live.as_ref()).map_or(0, |live| live.epoch);
-            let Answer::Diagnosis(diagnosis) = answer else { return };
+            let Answer::Diagnosis(diagnosis) = Rc::unwrap_or_clone(answer) else { return };
             if epoch == subject.epoch {
                 let Subject { key, device, .. } = subject;
                 handle.dispatch(Action::Diagnosed { key, device, diagnosis: Shared::new(*diagnosis) });

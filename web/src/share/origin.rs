@@ -281,7 +281,7 @@ impl Asker {
         let promise = Promise::new(&mut |resolve: Function, _| {
             let found = Rc::clone(&found);
             let reply = Callback::from(move |answer| {
-                *found.borrow_mut() = Some(answer);
+                *found.borrow_mut() = Some(Rc::unwrap_or_clone(answer));
                 // A promise's own function never throws.
                 let _ = resolve.call0(&JsValue::NULL);
             });

@@ -7,7 +7,7 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::{ModelHandle, use_model};
+use crate::hooks::ModelHandle;
 use crate::model::{Action, Setting};
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
@@ -22,35 +22,33 @@ const COLORS: [(ColorBy, &str); 6] = [
     (ColorBy::Category, "category"),
 ];
 
-/// Properties of [`ColorMenu`].
-#[derive(PartialEq, Properties)]
-pub struct ColorMenuProps {
-    /// The control's `data-testid`.
-    pub testid: &'static str,
+/// Renders the menu that chooses what colours stand for.
+pub fn color_menu(testid: &'static str, model: &ModelHandle) -> Html {
+    let handle = model.clone();
+    let choose = Callback::from(move |color| handle.dispatch(Action::Set(Setting::ColorBy(color))));
+    menu(testid, "Colour by", &COLORS, model.view.settings.color_by, choose)
 }
 
-/// The menu that chooses what colours stand for.
-#[component]
-pub fn ColorMenu(props: &ColorMenuProps) -> Html {
-    let model = use_model();
-    let select = use_node_ref();
-    let onchange = {
-        let (model, select) = (model.clone(), select.clone());
-        Callback::from(move |_: Event| {
-            let chosen = select.cast::<HtmlSelectElement>().map(|select| select.selected_index());
-            let color = chosen.and_then(|i| usize::try_from(i).ok()).and_then(|i| COLORS.get(i));
-            if let Some((color, _)) = color {
-                model.dispatch(Action::Set(Setting::ColorBy(*color)));
-            }
-        })
-    };
+/// Renders a menu of exclusive choices.
+pub fn menu<T: Copy + PartialEq + 'static>(
+    testid: &'static str,
+    label: &'static str,
+    names: &'static [(T, &'static str)],
+    now: T,
+    choose: Callback<T>,
+) -> Html {
+    let onchange = Callback::from(move |event: Event| {
+        let select = event.target_dyn_into::<HtmlSelectElement>();
+        let chosen = select.and_then(|select| usize::try_from(select.selected_index()).ok());
+        if let Some((value, _)) = chosen.and_then(|i| names.get(i)) {
+            choose.emit(*value);
+        }
+    });
     html! {
         <label class="toolbar-field">
-            <span>{ "Colour by" }</span>
-            <select ref={select} class="toolbar-select" data-testid={props.testid} {onchange}>
-                { for COLORS.iter().map(|(color, name)| html! {
-                    <option selected={model.view.settings.color_by == *color}>{ *name }</option>
-                }) }
+            <span>{ label }</span>
+            <select class="toolbar-select" data-testid={testid} {onchange}>
+                { for names.iter().map(|(value, name)| html! { <option selected={*value == now}>{ *name }</option> }) }
             </select>
         </label>
     }

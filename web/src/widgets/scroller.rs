@@ -2,18 +2,8 @@
 
 use yew::prelude::*;
 
-/// Properties of [`Scroller`].
-#[derive(PartialEq, Properties)]
-pub struct ScrollerProps {
-    /// The name for screen readers.
-    pub name: &'static str,
-    /// The table.
-    pub children: Html,
-}
-
-/// The scroller of a table. It takes the focus, so that keys scroll it too.
-#[component]
-pub fn Scroller(props: &ScrollerProps) -> Html {
+/// Renders the scroller of a table, with its name for screen readers. It takes the focus, so that keys scroll it too.
+pub fn scroller(name: &'static str, table: Html) -> Html {
     let onkeydown = Callback::from(|event: KeyboardEvent| {
         // Elsewhere in the tab, these keys move the window.
         if matches!(event.key().as_str(), "ArrowLeft" | "ArrowRight") {
@@ -21,6 +11,6 @@ pub fn Scroller(props: &ScrollerProps) -> Html {
         }
     });
     html! {
-        <div class="whatif-scroll" role="group" aria-label={props.name} tabindex="0" {onkeydown}>{ props.children.clone() }</div>
+        <div class="whatif-scroll" role="group" aria-label={name} tabindex="0" {onkeydown}>{ table }</div>
     }
 }

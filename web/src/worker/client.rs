@@ -103,7 +103,7 @@ struct Pending {
     query: Query,
     /// The number of messages that had been received when it was sent.
     messages: u32,
-    replies: Vec<Callback<Answer>>,
+    replies: Vec<Callback<Rc<Answer>>>,
 }
 
 impl Drop for Connection {
@@ -239,7 +239,7 @@ impl Workers {
 
     /// Sends a question. `reply` is called once, or never if the file is closed first. A question that several views ask
     /// at the same time is sent once.
-    pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
+    pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Rc<Answer>>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
         let messages = connection.messages;
@@ -398,19 +398,16 @@ impl Workers {
         match decode(&Uint8Array::new(buffer).to_vec()) {
             Ok(FromWorker::Answer { id, answer }) => {
                 let pending = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
-                let Some(Pending { mut replies, .. }) = pending else { return };
+                let Some(Pending { replies, .. }) = pending else { return };
                 if !self.0.has_answered.replace(true) {
                     mark("first answer");
                 }
                 if matches!(*answer, Answer::Diagnosis(_)) {
                     mark("findings received");
                 }
-                let last = replies.pop();
+                let answer = Rc::<Answer>::from(answer);
                 for reply in replies {
-                    reply.emit((*answer).clone());
-                }
-                if let Some(reply) = last {
-                    reply.emit(*answer);
+                    reply.emit(Rc::clone(&answer));
                 }
                 // Afterwards, so that the questions that an answer leads to leave no moment at 0 before them.
                 self.count_pending();

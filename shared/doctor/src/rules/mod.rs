@@ -41,7 +41,7 @@ use trace::units::Count;
 struct Rule {
     /// What it looks for, as in "Looked for: …".
     subject: &'static str,
-    /// Whether the final state alone shows it.
+    /// Whether it can't be seen in the final state alone.
     needs_history: bool,
     /// Returns what it finds. It returns no finding without evidence.
     check: fn(&RuleContext<'_>) -> Vec<Finding>,

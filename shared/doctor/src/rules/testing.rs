@@ -22,7 +22,7 @@ pub(super) struct RuleCase {
     capacity: Option<u64>,
 }
 
-/// A trace of these events (see [`crate::testing`]).
+/// A trace of these events, written as [`trace::testing`] says.
 pub(super) fn trace(lines: &str) -> RuleCase {
     RuleCase { lines: lines.to_owned(), ..RuleCase::default() }
 }

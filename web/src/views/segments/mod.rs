@@ -16,7 +16,7 @@ use query::{
 use trace::order::Within;
 use trace::units::Bytes;
 use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, HtmlSelectElement, KeyboardEvent, MouseEvent, WheelEvent};
+use web_sys::{Event, HtmlElement, KeyboardEvent, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
@@ -24,7 +24,7 @@ use self::picture::{Hover, MARGIN, Scene, SegmentsPicture, TOP};
 use self::strip::Strip;
 use self::tooltip::Tooltip;
 use self::walk::Toward;
-use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
+use super::controls::{choice, color_menu, menu, place_tip, sends, use_first_picture};
 use super::description::Description;
 use crate::browser::{Listener, place};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
@@ -189,7 +189,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
                 { choice("paint-class", "Timeline colours", "Use the timeline's colours", by_class, paint(true)) }
             </div>
             if by_class {
-                <ColorMenu testid="segments-color" />
+                { color_menu("segments-color", model) }
             } else {
                 { key(model.failure_at_cursor().is_some_and(|failure| failure.nearest_gap.is_some())) }
             }
@@ -216,31 +216,6 @@ const GROUPS: [(SegmentGroup, &str); 4] = [
     (SegmentGroup::Stream, "stream"),
     (SegmentGroup::PoolAndStream, "pool and stream"),
 ];
-
-/// Renders a menu of exclusive choices.
-fn menu<T: Copy + PartialEq + 'static>(
-    testid: &'static str,
-    label: &'static str,
-    names: &'static [(T, &'static str); 4],
-    now: T,
-    choose: Callback<T>,
-) -> Html {
-    let onchange = Callback::from(move |event: Event| {
-        let select = event.target_dyn_into::<HtmlSelectElement>();
-        let chosen = select.and_then(|select| usize::try_from(select.selected_index()).ok());
-        if let Some((value, _)) = chosen.and_then(|i| names.get(i)) {
-            choose.emit(*value);
-        }
-    });
-    html! {
-        <label class="toolbar-field">
-            <span>{ label }</span>
-            <select class="toolbar-select" data-testid={testid} {onchange}>
-                { for names.iter().map(|(value, name)| html! { <option selected={*value == now}>{ *name }</option> }) }
-            </select>
-        </label>
-    }
-}
 
 /// Renders the legend of state colours.
 fn key(has_failure: bool) -> Html {

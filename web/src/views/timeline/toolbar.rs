@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
 use crate::model::{Action, Setting};
-use crate::views::controls::{ColorMenu, choice, sends};
+use crate::views::controls::{choice, color_menu, sends};
 
 /// What [`toolbar`] needs.
 pub struct ToolbarProps {
@@ -36,7 +36,7 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
     let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
-            <ColorMenu testid="timeline-color" />
+            { color_menu("timeline-color", &model) }
             <div class="choices" role="group" aria-label="X axis">
                 if has_times {
                     { choice("axis-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }

@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use crate::model::{Run, WhatIf};
 use crate::widgets::bytes_text::bytes_text;
-use crate::widgets::scroller::Scroller;
+use crate::widgets::scroller::scroller;
 
 /// Renders the cards, with the runs beside them.
 pub fn section(whatif: &WhatIf) -> Html {
@@ -18,7 +18,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <p class="quiet">
                 { format!("No settings need less than {}: live tensors alone needed that at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
-            <Scroller name="Table of capacities">
+            { scroller("Table of capacities", html! {
                 <table class="whatif-table">
                     <thead>
                         <tr>
@@ -42,7 +42,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                         }) }
                     </tbody>
                 </table>
-            </Scroller>
+            }) }
         </section>
     }
 }

@@ -12,6 +12,7 @@ mod tune;
 pub use lines::{RunLines, use_lines_over};
 use query::diagnosis::Cause;
 use query::finding::Integrity;
+use query::line_in_sentence;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, open_whatif, use_model};
@@ -57,7 +58,7 @@ pub fn WhatIfView() -> Html {
     html! {
         <div class="whatif" data-testid="whatif">
             if let Some(line) = leaking_line(&model) {
-                <p class="whatif-check" role="note" data-testid="whatif-leak"><span class="whatif-warning">{ "This run leaks; settings only delay it. " }</span>{ "Look at " }<code>{ line }</code>{ " first." }</p>
+                <p class="whatif-check" role="note" data-testid="whatif-leak"><span class="whatif-warning">{ "This run leaks; settings only delay it. " }</span>{ "Look at " }{ line_in_sentence(&line) }{ " first." }</p>
             }
             { check::check_line(&model, whatif) }
             if whatif.opened.is_some() {

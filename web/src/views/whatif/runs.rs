@@ -13,7 +13,7 @@ use crate::source::open_run;
 use crate::views::controls::sends;
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::icon::{Symbol, icon};
-use crate::widgets::scroller::Scroller;
+use crate::widgets::scroller::scroller;
 
 /// Returns the colour of a run.
 pub fn color(id: u32, palette: &Palette) -> Rgb {
@@ -44,7 +44,7 @@ fn rest_text(conditions: &RunConditions) -> String {
 pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Option<u32>>) -> Html {
     html! {
         <section aria-label="Runs">
-            <Scroller name="Table of runs">
+            { scroller("Table of runs", html! {
                 <table class="whatif-table" data-testid="whatif-runs">
                     <thead><tr>
                         <th>{ "Run" }</th>
@@ -60,7 +60,7 @@ pub fn table(model: &ModelHandle, whatif: &WhatIf, marked: &UseStateHandle<Optio
                     </tr></thead>
                     <tbody>{ for whatif.runs.iter().enumerate().map(|(number, run)| row(model, whatif, number, run, marked)) }</tbody>
                 </table>
-            </Scroller>
+            }) }
         </section>
     }
 }

@@ -13,7 +13,7 @@ use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settin
 use crate::model::{Goal, Group, RunConditions, Tune, Tuned, WhatIfStep};
 use crate::widgets::bytes_text::bytes_like;
 use crate::widgets::copy::CopyButton;
-use crate::widgets::scroller::Scroller;
+use crate::widgets::scroller::scroller;
 
 const GOALS: [(Goal, &str); 3] =
     [(Goal::Reserved, "least reserved memory"), (Goal::Calls, "fewest driver calls"), (Goal::Fit, "no out-of-memory")];
@@ -137,7 +137,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 { plot(groups, advice.conf.as_deref()) }
             }
             if !groups.is_empty() {
-                <Scroller name="Table of settings">
+                { scroller("Table of settings", html! {
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
                             <th>{ "Settings" }</th>
@@ -150,7 +150,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                         </tr></thead>
                         <tbody>{ for groups.iter().take(rows).map(|group| row(model, advice, group, least)) }</tbody>
                     </table>
-                </Scroller>
+                }) }
                 if rows < groups.len() {
                     <button type="button" class="act" onclick={show_all}>{ format!("Show all {} outcomes", Count(groups.len() as u64)) }</button>
                 }
