@@ -13,11 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { atEnd } from './ending.mjs';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { answered, events, goTo, openSession, until } from './workbench.mjs';
+import { answered, events, goTo, openSession, tabs, until } from './workbench.mjs';
 
 export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
-export const VIEWS = ['timeline', 'segments', 'heatmap', 'flame', 'events', 'findings', 'what-if', 'allocations'];
 
 /** The placeholders in a view whose answers have not arrived. */
 const PENDING = '[data-testid="whatif-loading"], [data-testid="whatif-run"][data-state="running"], [aria-busy="true"]';
@@ -89,10 +88,10 @@ export async function pictures(page, subject, open, theme, take) {
     // Which panels are open at first depends on the size.
     await page.open();
     await open(page);
-    for (const view of VIEWS) {
+    for (const view of await tabs(page)) {
       await goTo(page, view);
       await page.tab.mouse.move(0, 0);
-      await take(`${subject}-${view}-${width}-${theme}`, await still(page));
+      await take(`${subject}-${view.toLowerCase()}-${width}-${theme}`, await still(page));
     }
   }
 }
