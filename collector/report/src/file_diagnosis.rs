@@ -32,13 +32,6 @@ const BRIEF_LINES: usize = 3;
 const BRIEF_FINDINGS: usize = 3;
 /// The cells of a bar that stands for all of something.
 const BAR: usize = 10;
-/// Findings for which a verdict with remedies says what to try.
-const CAUSES: [&str; 4] = [
-    FindingCode::Leak.name(),
-    FindingCode::Fragmentation.name(),
-    FindingCode::Retries.name(),
-    FindingCode::Rounding.name(),
-];
 /// Findings about what is known of a history, not about the memory.
 const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
 
@@ -249,9 +242,7 @@ fn write_remedies<'a>(
     written: &mut Vec<&'a Remedy>,
 ) -> fmt::Result {
     for remedy in remedies {
-        let is_same =
-            |other: &&Remedy| other.text == remedy.text || !remedy.copy.is_empty() && other.copy == remedy.copy;
-        if written.iter().any(is_same) {
+        if written.iter().any(|other| other.is_same(remedy)) {
             continue;
         }
         written.push(remedy);
@@ -320,7 +311,8 @@ impl fmt::Display for DiagnosisReport {
         for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
             writeln!(f, "    ! {}", without_device(self.device, &finding.message))?;
             // The verdict has the remedies for its own cause.
-            let is_said = !self.verdict.remedies.is_empty() && CAUSES.contains(&finding.code);
+            let is_said =
+                !self.verdict.remedies.is_empty() && FindingCode::CAUSES.iter().any(|code| code.name() == finding.code);
             let first = finding.remedies.get(..1).filter(|_| !is_said);
             write_remedies(f, first.unwrap_or_default(), &mut written)?;
         }

@@ -67,6 +67,9 @@ pub enum FindingCode {
 }
 
 impl FindingCode {
+    /// Findings of what may be the cause of a failure: a verdict with remedies says what to try.
+    pub const CAUSES: [Self; 5] = [Self::OutOfMemory, Self::Leak, Self::Fragmentation, Self::Retries, Self::Rounding];
+
     /// Returns the code as it appears in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -167,6 +170,11 @@ impl Remedy {
     /// Returns what stands before it in a list.
     pub const fn mark(&self) -> &'static str {
         if self.checked { "help (checked on this trace)" } else { "help" }
+    }
+
+    /// Returns whether it says the same as another one, if in other words.
+    pub fn is_same(&self, other: &Self) -> bool {
+        other.text == self.text || !self.copy.is_empty() && other.copy == self.copy
     }
 
     /// Creates advice that was not checked on the trace.

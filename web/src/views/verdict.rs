@@ -289,8 +289,8 @@ fn tries_list(Tries { remedies, checking }: &Tries, line: Option<&str>) -> Vec<H
 }
 
 /// Renders what to try.
-pub fn remedies(remedies: &[Remedy]) -> Html {
-    list("What to try", remedies.iter().take(REMEDIES).map(|advice| remedy(advice, None)).collect())
+pub fn remedies<'a>(remedies: impl Iterator<Item = &'a Remedy>) -> Html {
+    list("What to try", remedies.take(REMEDIES).map(|advice| remedy(advice, None)).collect())
 }
 
 /// Renders a list of what to try; nothing if it is empty.

@@ -4,7 +4,7 @@ mod facts;
 mod sites;
 
 use facts::{file_facts, settings_table};
-use query::finding::{Evidence, Finding, FindingCode, Severity};
+use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use sites::LineList;
 use trace::order::SortFew;
 use yew::prelude::*;
@@ -46,6 +46,13 @@ pub fn ordered(model: &Model) -> Vec<Finding> {
 /// A brief one ends at a sentence, and a button unfolds it.
 pub fn finding_row(model: &ModelHandle, finding: &Finding, is_brief: bool) -> Html {
     let (class, name, shape) = look(finding.severity);
+    // Each piece of advice is given once, and that on a cause with the verdict.
+    let diagnosis =
+        model.diagnosis().filter(|diagnosis| finding.device.is_none_or(|device| device == diagnosis.device));
+    let verdict = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.verdict.remedies);
+    let is_said = |remedy: &&Remedy| verdict.iter().any(|said| said.is_same(remedy));
+    let is_cause = FindingCode::CAUSES.contains(&finding.code) && !verdict.is_empty();
+    let tries = finding.remedies.iter().filter(|remedy| !is_cause && !is_said(remedy));
     html! {
         <li class={classes!("finding", class)} data-testid="finding" data-code={finding.code.name()}>
             <svg class="finding-glyph" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label={name}>
@@ -57,8 +64,7 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding, is_brief: bool) -> Ht
                 } else {
                     <p>{ unbroken(&finding.message) }</p>
                 }
-                // What to try after a failure stands with the verdict.
-                if finding.code != FindingCode::OutOfMemory { { remedies(&finding.remedies) } }
+                { remedies(tries) }
             </div>
             if finding.position.is_some() || finding.evidence.is_some() {
                 <button type="button" class="act" onclick={show(model, finding)} title="Show the evidence" data-testid="finding-show">{ "Show" }</button>
