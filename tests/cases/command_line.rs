@@ -260,6 +260,7 @@ fn a_report_compares_two_steps_and_sums_up_categories() -> Result<()> {
     assert!(lines[0]["line"].as_str().is_some_and(|line| line.ends_with("metrics.py:33")), "{}", lines[0]);
     let missing = program::run(&["report", &file, "--steps", "2:70"])?;
     assert!(String::from_utf8_lossy(&missing.stdout).contains("There is no step 70"), "{missing:?}");
+    assert_eq!(missing.status.code(), Some(2), "a step that is not there can't be compared");
     Ok(())
 }
 

@@ -92,6 +92,8 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
         (vec![file, "--torch", "old"], "Unknown torch release"),
         (vec![file, "--capacity", "much"], "not an amount of memory"),
         (vec![file, "--card", "Z9000"], "There is no card \"Z9000\" in the list. Known: T4-16GB"),
+        (vec![file, "--card", "a100"], "\"a100\" may be A100-40GB or A100-80GB. Name one of them."),
+        (vec![file, "--capacity", "8"], "\"8\" is a number of bytes. Write it with a unit, like 8GiB."),
         (vec![file, "--fraction", "2"], "a share is more than 0 and at most 1"),
         (vec![file, "--out", "run.pickle"], "End the name run.pickle with .vramscope"),
         (vec![file, "--out", "no/such/folder/run.vramscope"], "can't be written"),

@@ -175,6 +175,16 @@ test('Enter goes to the row that the arrow keys chose, also where no allocation 
   assert.ok(cursors[0] < cursors[1] && cursors[1] < cursors[2], cursors.join());
 });
 
+test('Enter goes to a match of what was just typed', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await press(page, '/');
+  await page.tab.keyboard.type('evaluate.py:33');
+  await press(page, 'Enter');
+  await until('a hit is stood on', () => found(page), (now) => now?.at !== undefined);
+  assert.match(await at(page, 'detail-allocation').innerText(), /evaluate\.py:33/);
+});
+
 test('several words are one search, and an error leaves the words in view', async (t) => {
   const page = await openPage(t, { width: 1024, height: 700 });
   await openSample(page);

@@ -66,6 +66,8 @@ impl Report {
             let reported = match report(path, &rules, self.steps) {
                 Ok(file) => {
                     is_tripped |= trips(self.fail_on, &file);
+                    // The report says which it has.
+                    is_unreadable |= self.steps.is_some() && !compares(&file);
                     Reported::Report(Box::new(file))
                 }
                 Err(sentence) => {
@@ -100,6 +102,12 @@ impl Report {
 fn trips(gate: FailOn, file: &FileReport) -> bool {
     let found = file.findings.iter().map(|finding| finding.severity);
     gate.is_tripped(false, found) || file.devices.iter().any(|device| gate.is_tripped_by(&device.diagnosis))
+}
+
+/// Whether a device of a file has both steps that are to be compared.
+fn compares(file: &FileReport) -> bool {
+    let mut steps = file.devices.iter().filter_map(|device| device.steps.as_ref());
+    steps.any(|steps| steps.earlier.is_some() && steps.later.is_some())
 }
 
 /// Reads one file and reports on it.

@@ -29,10 +29,19 @@ impl std::fmt::Display for Driver {
     }
 }
 
+/// Less than this is a number without its unit: no device has so little memory.
+const LEAST_CAPACITY: u64 = 1 << 20;
+
 /// Reads an amount of a device's memory, such as `80GiB`.
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
-    size::parse(text, MOST_CAPACITY)
-        .ok_or_else(|| format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB."))
+    match size::parse(text, MOST_CAPACITY) {
+        Some(1..LEAST_CAPACITY) if text.trim().bytes().all(|byte| byte.is_ascii_digit()) => {
+            let text = text.trim();
+            Err(format!("{text:?} is a number of bytes. Write it with a unit, like {text}GiB."))
+        }
+        Some(bytes) => Ok(bytes),
+        None => Err(format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB.")),
+    }
 }
 
 /// Reads a share, such as `0.3`.

@@ -144,6 +144,10 @@ fn share(text: &str) -> Result<f64, String> {
 /// Returns the card of a name.
 pub(super) fn card(name: &str) -> Result<&'static Card, String> {
     Card::named(name).ok_or_else(|| {
+        let meant: Vec<_> = Card::meant(name).map(|card| card.name).collect();
+        if !meant.is_empty() {
+            return format!("{:?} may be {}. Name one of them.", one_line(name), meant.join(" or "));
+        }
         let known: Vec<_> = whatif::CARDS.iter().map(|card| card.name).collect();
         let meant = did_you_mean(name, known.iter().copied());
         let (name, known) = (one_line(name), known.join(", "));

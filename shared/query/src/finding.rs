@@ -172,7 +172,7 @@ impl Remedy {
         if self.checked { "help (checked on this trace)" } else { "help" }
     }
 
-    /// Returns whether it says the same as another one, if in other words.
+    /// Returns whether it advises the same as another one, perhaps in other words.
     pub fn is_same(&self, other: &Self) -> bool {
         other.text == self.text || !self.copy.is_empty() && other.copy == self.copy
     }

@@ -6,8 +6,8 @@
 //! free 0x1000000
 //! ```
 //! Numbers are bytes; frames are given innermost first, and `lost` is a stack whose names were lost. `free` is both
-//! `free_requested` and `free_completed`. A `segment_map` is an expandable segment of its own. Blocks that are not freed are in the segments at the end, and each event
-//! comes 10 µs after the one before.
+//! `free_requested` and `free_completed`, and a `segment_map` is an expandable segment of its own. Blocks that are not
+//! freed are in the segments at the end, and each event comes 10 µs after the one before.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that is written wrongly fails")]
 
 use std::collections::BTreeMap;

@@ -47,12 +47,17 @@ impl Card {
     /// Returns the card of a name, in capitals or not, with or without the memory where that is not ambiguous: `h100-80gb`,
     /// `h100`.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let name = name.trim().to_ascii_uppercase().replace([' ', '_'], "-");
-        if let Some(card) = CARDS.iter().find(|card| card.name == name) {
-            return Some(card);
-        }
-        let mut cards = CARDS.iter().filter(|card| card.name.split_once('-').is_some_and(|(model, _)| model == name));
+        let mut cards = Self::meant(name);
         cards.next().filter(|_| cards.next().is_none())
+    }
+
+    /// Returns the cards that a name may mean: the one that has it, or all of a model. `a100` is two cards.
+    pub fn meant(name: &str) -> impl Iterator<Item = &'static Self> {
+        let name = name.trim().to_ascii_uppercase().replace([' ', '_'], "-");
+        let is_whole = CARDS.iter().any(|card| card.name == name);
+        CARDS.iter().filter(move |card| {
+            card.name == name || !is_whole && card.name.split_once('-').is_some_and(|(model, _)| model == name)
+        })
     }
 
     /// Returns the smallest card that a process fits on that needs `bytes`; `None` if none is large enough.
@@ -87,6 +92,13 @@ mod tests {
         for (name, want) in cases {
             assert_eq!(Card::named(name).map(|card| card.name), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_model_of_several_cards_means_all_of_them() {
+        let names = |name| Card::meant(name).map(|card| card.name).collect::<Vec<_>>();
+        assert_eq!(names("a100"), ["A100-40GB", "A100-80GB"]);
+        assert_eq!((names("A100-80GB"), names("Z9000")), (vec!["A100-80GB"], vec![]));
     }
 
     #[test]

@@ -95,9 +95,18 @@ pub fn SearchBox() -> Html {
         });
     }
 
+    let step = {
+        let (model, hit) = (model.clone(), hit.clone());
+        Callback::from(move |forward: bool| {
+            let hit = hit.clone();
+            to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
+        })
+    };
+    // With a direction, the search goes to its first match that way.
     let set_term = {
+        let step = step.clone();
         let (model, timer, unread, wanted) = (model.clone(), timer.clone(), unread.clone(), wanted.clone());
-        Callback::from(move |text: String| {
+        Callback::from(move |(text, toward): (String, Option<bool>)| {
             *timer.borrow_mut() = None;
             let text = text.trim().to_owned();
             wanted.borrow_mut().clone_from(&text);
@@ -107,7 +116,7 @@ pub fn SearchBox() -> Html {
                 return model.dispatch(Action::SetHighlight(None));
             }
             let (unread, sent, wanted) = (unread.clone(), sent.clone(), wanted.clone());
-            let (handle, term) = (model.clone(), text.clone());
+            let (handle, term, step) = (model.clone(), text.clone(), step.clone());
             let reply = Callback::from(move |read: Result<(), String>| {
                 // What was typed since then counts.
                 if *wanted.borrow() == term {
@@ -115,6 +124,9 @@ pub fn SearchBox() -> Html {
                     if read.is_ok() {
                         *sent.borrow_mut() = Some(term.clone());
                         handle.dispatch(Action::SetHighlight(Some(term.clone())));
+                        if let Some(forward) = toward {
+                            step.emit(forward);
+                        }
                     }
                 }
             });
@@ -130,14 +142,7 @@ pub fn SearchBox() -> Html {
             chosen.set(None);
             let (text, set_term) = (input.value(), set_term.clone());
             typed.set(text.clone());
-            *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || set_term.emit(text)));
-        })
-    };
-    let step = {
-        let (model, hit) = (model.clone(), hit.clone());
-        Callback::from(move |forward: bool| {
-            let hit = hit.clone();
-            to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
+            *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || set_term.emit((text, None))));
         })
     };
     let choose = {
@@ -194,14 +199,16 @@ pub fn SearchBox() -> Html {
     };
     let onkeydown = {
         let (walk, filter, set_term, choose) = (walk.clone(), filter.clone(), set_term.clone(), choose.clone());
-        let (typed, term, is_helping) = (typed.clone(), term.clone(), is_helping.clone());
+        let (model, is_helping) = (model.clone(), is_helping.clone());
         let (is_open, chosen, rows) = (is_open.clone(), chosen.clone(), rows.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
             match event.key().as_str() {
                 "Enter" if event.ctrl_key() || event.meta_key() => filter.emit(()),
-                // Enter before the debounce has elapsed starts the search.
-                "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
+                // Before the debounce has elapsed, Enter starts the search as well. Keys may come faster than renders.
+                "Enter" if model.now().view.highlight.as_deref() != Some(input.value().trim()) => {
+                    set_term.emit((input.value(), Some(!event.shift_key())));
+                }
                 "Enter" => match *chosen {
                     Some(row) if *is_pointed.borrow() => choose.emit(row),
                     _ => walk.emit(!event.shift_key()),
@@ -225,7 +232,7 @@ pub fn SearchBox() -> Html {
         let (typed, set_term) = (typed.clone(), set_term.clone());
         Callback::from(move |_: MouseEvent| {
             typed.set(String::new());
-            set_term.emit(String::new());
+            set_term.emit((String::new(), None));
             focus(SEARCH_INPUT_ID);
         })
     };
@@ -237,7 +244,7 @@ pub fn SearchBox() -> Html {
         let (typed, set_term, is_helping) = (typed.clone(), set_term, is_helping.clone());
         Callback::from(move |text: String| {
             typed.set(text.clone());
-            set_term.emit(text);
+            set_term.emit((text, None));
             is_helping.set(false);
         })
     };
