@@ -5,11 +5,12 @@ mod brush;
 mod landmark;
 mod outside;
 mod picture;
+mod stack;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query, TimelineQuery, Window};
+use query::{Answer, Axis, OverviewQuery, PositionAtQuery, Query};
 use trace::order::Within;
 use web_sys::HtmlElement;
 use yew::prelude::*;
@@ -19,6 +20,7 @@ pub use self::outside::OutsideCurves;
 use self::brush::{Drag, Dragged, Fingers, Grip, grip};
 use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
+use self::stack::use_stack;
 use crate::hooks::{
     CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
     use_range,
@@ -44,23 +46,13 @@ pub fn Overview() -> Html {
     let columns = (plot(size).width * size.ratio).round() as u32;
     let answer = use_answer((columns > 0).then_some(Query::Overview(OverviewQuery { axis, columns })));
     // Asked for once the totals are there: they are the first thing to see.
-    let stack = match answer.as_deref() {
-        Some(Answer::Overview(overview)) => Some(Query::Timeline(TimelineQuery {
-            axis,
-            window: model.extent(),
-            columns,
-            bytes: Window {
-                start: 0.0,
-                end: overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0).max(1) as f64,
-            },
-            rows: (plot(size).height * size.ratio).round() as u32,
-            color_by: model.view.settings.color_by,
-            filter: Vec::new(),
-            highlight: None,
-        })),
+    let most = match answer.as_deref() {
+        Some(Answer::Overview(overview)) => {
+            Some(overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0).max(1) as f64)
+        }
         _ => None,
     };
-    let stack = use_answer(stack);
+    let stack = use_stack(&model, columns, (plot(size).height * size.ratio).round() as u32, most);
     let runs = use_lines_over(&model, CurvesFor::Overview, model.extent(), columns);
     let cursor = use_cursor_x(&model);
     let range = use_range(&model);
