@@ -144,7 +144,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// Returns the card of a name.
 pub(super) fn card(name: &str) -> Result<&'static Card, String> {
     Card::named(name).ok_or_else(|| {
-        let meant: Vec<_> = Card::meant(name).map(|card| card.name).collect();
+        let meant = Card::of_model(name);
         if !meant.is_empty() {
             return format!("{:?} may be {}. Name one of them.", one_line(name), meant.join(" or "));
         }

@@ -47,23 +47,34 @@ impl Card {
     /// Returns the card of a name, in capitals or not, with or without the memory where that is not ambiguous: `h100-80gb`,
     /// `h100`.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let mut cards = Self::meant(name);
+        let name = capitals(name);
+        if let Some(card) = CARDS.iter().find(|card| card.name == name) {
+            return Some(card);
+        }
+        let mut cards = CARDS.iter().filter(|card| card.model() == name);
         cards.next().filter(|_| cards.next().is_none())
     }
 
-    /// Returns the cards that a name may mean: the one that has it, or all of a model. `a100` is two cards.
-    pub fn meant(name: &str) -> impl Iterator<Item = &'static Self> {
-        let name = name.trim().to_ascii_uppercase().replace([' ', '_'], "-");
-        let is_whole = CARDS.iter().any(|card| card.name == name);
-        CARDS.iter().filter(move |card| {
-            card.name == name || !is_whole && card.name.split_once('-').is_some_and(|(model, _)| model == name)
-        })
+    /// Returns the names of the cards of a model: `a100` is two cards.
+    pub fn of_model(name: &str) -> Vec<&'static str> {
+        let name = capitals(name);
+        CARDS.iter().filter(|card| card.model() == name).map(|card| card.name).collect()
+    }
+
+    /// Returns the name without the memory.
+    fn model(&self) -> &'static str {
+        self.name.split_once('-').map_or(self.name, |(model, _)| model)
     }
 
     /// Returns the smallest card that a process fits on that needs `bytes`; `None` if none is large enough.
     pub fn smallest_for(bytes: u64) -> Option<&'static Self> {
         CARDS.iter().find(|card| card.usable() >= bytes)
     }
+}
+
+/// Returns a name as cards have it.
+fn capitals(name: &str) -> String {
+    name.trim().to_ascii_uppercase().replace([' ', '_'], "-")
 }
 
 #[cfg(test)]
@@ -96,9 +107,8 @@ mod tests {
 
     #[test]
     fn a_model_of_several_cards_means_all_of_them() {
-        let names = |name| Card::meant(name).map(|card| card.name).collect::<Vec<_>>();
-        assert_eq!(names("a100"), ["A100-40GB", "A100-80GB"]);
-        assert_eq!((names("A100-80GB"), names("Z9000")), (vec!["A100-80GB"], vec![]));
+        assert_eq!(Card::of_model("a100"), ["A100-40GB", "A100-80GB"]);
+        assert_eq!((Card::of_model("h100"), Card::of_model("Z9000")), (vec!["H100-80GB"], vec![]));
     }
 
     #[test]
