@@ -52,6 +52,7 @@ test('nothing of a row is cut off on a desktop, however wide', async (t) => {
     const cut = await page.tab.evaluate(() => {
       const list = document.querySelector('.sessions').getBoundingClientRect();
       const parts = document.querySelectorAll('.session :is(button, a, b), .session-numbers > *, .session-devices');
+      if (parts.length < 5) return [`only ${parts.length} parts`];
       return [...parts]
         .filter((part) => {
           const { left, right } = part.getBoundingClientRect();

@@ -42,7 +42,7 @@ pub struct Refusal {
     pub code: String,
     /// The server's own message, as one line of limited length; empty if it sent none.
     pub message: String,
-    /// How many seconds the server asks to wait, if it said so in a number.
+    /// The number of seconds to wait before the next request, from `Retry-After`; `None` without it, and where it is a date.
     pub wait_seconds: Option<u32>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use query::{Answer, Query, TimelineQuery, Window};
+use query::{Answer, Query, Timeline, TimelineQuery, Window};
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_answer};
@@ -39,7 +39,12 @@ pub fn use_stack(model: &ModelHandle, columns: u32, rows: u32, most: Option<f64>
         })
     });
     let found = use_answer(question);
-    if let Some(found) = &found {
+    // The answer to an earlier question stays until the next one is there.
+    let is_of = |answer: &&Rc<Answer>| match answer.as_ref() {
+        Answer::Timeline(Timeline { query, .. }) => (query.axis, query.color_by) == (view.axis, view.settings.color_by),
+        _ => false,
+    };
+    if let Some(found) = found.as_ref().filter(is_of) {
         *kept.borrow_mut() = Some((of, Rc::clone(found)));
     }
     found.or(last)
