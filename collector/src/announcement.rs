@@ -54,6 +54,9 @@ pub struct Announcement {
     /// [`Keys::token`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Whether a program started it, so that no person waits before a terminal that could stop it.
+    #[serde(default)]
+    pub is_background: bool,
 }
 
 /// Leaves out the secret and the token.
@@ -101,7 +104,12 @@ pub fn token_at(address: &str) -> Option<String> {
 
 impl Announcement {
     /// Announces the server of this process in the user's state folder `state`. Returns a sentence for people on failure.
-    pub fn publish(state: &Path, address: SocketAddr, keys: Option<&Keys>) -> Result<Announced, String> {
+    pub fn publish(
+        state: &Path,
+        address: SocketAddr,
+        keys: Option<&Keys>,
+        is_background: bool,
+    ) -> Result<Announced, String> {
         let folder = announcements(state);
         create_private_folder(&folder)?;
         let pid = std::process::id();
@@ -112,6 +120,7 @@ impl Announcement {
             started_us: now_us(),
             secret: keys.map(|keys| keys.secret.clone()),
             token: keys.and_then(|keys| keys.token.clone()),
+            is_background,
         };
         for (path, other) in all(&folder) {
             // The process that left it is gone: its port belongs to nobody, to somebody else, or to this one.
@@ -154,23 +163,26 @@ impl Announcement {
 
     /// Whether a server answers at the address.
     pub fn answers(&self) -> bool {
-        self.ask().unwrap_or(false)
+        answers(&self.address)
     }
+}
 
-    fn ask(&self) -> io::Result<bool> {
-        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        let address = self.address.strip_prefix("http://").and_then(|address| address.parse::<SocketAddr>().ok());
-        let address = address.filter(|address| address.ip().is_loopback()).ok_or_else(invalid)?;
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
-        // In one piece: whatever listens there may answer and close after the first.
-        let request = format!("GET /api/v1/health/live HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        stream.take(MOST_BYTES).read_to_end(&mut answer)?;
-        Ok(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok\n"))
-    }
+/// Whether a server of this machine answers at an address: `http://127.0.0.1:7070`.
+pub fn answers(address: &str) -> bool {
+    let address = address.strip_prefix("http://").and_then(|address| address.parse::<SocketAddr>().ok());
+    address.filter(|address| address.ip().is_loopback()).is_some_and(|address| ask(address).unwrap_or(false))
+}
+
+fn ask(address: SocketAddr) -> io::Result<bool> {
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.set_write_timeout(Some(ANSWER))?;
+    // In one piece: whatever listens there may answer and close after the first.
+    let request = format!("GET /api/v1/health/live HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.take(MOST_BYTES).read_to_end(&mut answer)?;
+    Ok(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok\n"))
 }
 
 /// Returns the announcements of this machine, the newest first, whether or not their servers still run.
@@ -218,7 +230,7 @@ mod tests {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n";
 
     fn of(address: String, host: String, started_us: i64) -> Announcement {
-        Announcement { address, pid: 1, host, started_us, secret: None, token: None }
+        Announcement { address, pid: 1, host, started_us, secret: None, token: None, is_background: false }
     }
 
     fn put(state: &Path, name: &str, announcement: &Announcement) {
@@ -249,7 +261,7 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         put(state, "1.json", &of(format!("http://{closed}"), host_name(), 9));
         let keys = Keys { secret: "secret".to_owned(), token: Some("token".to_owned()) };
-        let announced = Announcement::publish(state, address, Some(&keys)).unwrap();
+        let announced = Announcement::publish(state, address, Some(&keys), false).unwrap();
         let found = Announcement::newest(state).unwrap().unwrap();
         assert_eq!((found.secret.as_deref(), found.token.as_deref()), (Some("secret"), Some("token")));
         assert!(!format!("{found:?}").contains("secret"));
@@ -275,7 +287,7 @@ mod tests {
         put(state, "1.json", &of(format!("http://{}", answering(OK)), host_name(), 1));
         assert!(Announcement::newest(state).unwrap().is_some());
         fs::set_permissions(&servers, fs::Permissions::from_mode(0o755)).unwrap();
-        let refused = Announcement::publish(state, answering(OK), None).unwrap_err();
+        let refused = Announcement::publish(state, answering(OK), None, true).unwrap_err();
         assert!(refused.contains("chmod 700 "), "{refused}");
         assert_eq!((Announcement::newest(state), Announcement::all(state)), (Err(refused.clone()), Err(refused)));
         assert_eq!(fs::read_dir(&servers).unwrap().count(), 1);

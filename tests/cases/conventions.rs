@@ -306,6 +306,6 @@ fn a_report_advises_only_what_serves_the_request() -> Result<()> {
     assert_eq!(advised, &doctor["files"][0]["devices"][0]["verdict"]["remedies"]);
     ensure!(advised.as_array().is_some_and(|all| all.iter().any(|remedy| remedy["checked"] == true)), "{advised}");
     let text = String::from_utf8(program::run(&["report", path])?.stdout)?;
-    ensure!(text.contains("    help (checked on this trace): "), "{text}");
+    ensure!(text.contains("  help (checked on this trace): "), "{text}");
     Ok(())
 }

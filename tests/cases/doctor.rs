@@ -124,7 +124,7 @@ fn every_setting_to_copy_keeps_those_of_the_run() -> Result<()> {
     }
     // A search chooses among all settings. What it leaves out, it says.
     let tuned = String::from_utf8(program::run(&["tune", &file, "--goal", "fit"])?.stdout)?;
-    let line = tuned.lines().find(|line| line.starts_with("PYTORCH_CUDA_ALLOC_CONF=")).context("no line")?;
+    let line = tuned.lines().find(|line| line.trim().starts_with("PYTORCH_CUDA_ALLOC_CONF=")).context("no line")?;
     for own in OWN {
         let name = own.split(':').next().context("a name")?;
         let is_said = tuned.lines().any(|line| line.contains("It leaves out ") && line.contains(own));

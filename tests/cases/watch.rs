@@ -311,6 +311,87 @@ fn a_server_is_started_found_again_and_stopped() -> Result<()> {
 }
 
 #[test]
+fn a_job_is_listed_opened_and_shared_by_the_server_that_was_started_for_it() -> Result<()> {
+    let folder = Folder::new("watch-list")?;
+    let run = |arguments: &[&str]| -> Result<Output> { Ok(bare(&folder)?.args(arguments).output()?) };
+    let job = format!("{} run variable-length --steps 2 --rate 0 --to $VRAMSCOPE_TO", program::path()?.display());
+    let tried = || -> Result<()> {
+        let watched = run(&["watch", "sh", "-c", &job])?;
+        let link = own_lines(&watched).swap_remove(0);
+        let name =
+            link.split_once("#job=").and_then(|(_, rest)| rest.split(' ').next()).context(link.clone())?.to_owned();
+        let listed = text(&run(&["ls"])?.stdout);
+        ensure!(listed.starts_with(&name) && listed.contains("  ended  ") && listed.contains(" events, "), "{listed}");
+        let json: serde_json::Value = serde_json::from_slice(&run(&["ls", "--json"])?.stdout)?;
+        let id = json[0]["id"].as_str().context("no id")?;
+        for (given, wanted) in [(name.as_str(), format!("#job={name}")), (id, format!("#session={id}"))] {
+            let opened = text(&run(&["open", given, "--no-browser"])?.stdout);
+            ensure!(opened.starts_with("Opened at http://") && opened.trim().ends_with(&wanted), "{opened}");
+        }
+        let unknown = run(&["open", "nothing-like-it"])?;
+        ensure!(text(&unknown.stderr).contains("nor a job of the running server"), "{}", text(&unknown.stderr));
+        // The same server is found by what shares a trace.
+        let file = folder.join("run.pickle").to_string_lossy().into_owned();
+        let written = run(&["run", "leak", "--steps", "2", "--out", &file])?;
+        ensure!(text(&written.stdout).ends_with(&format!("→ vramscope doctor {file}\n")), "{}", text(&written.stdout));
+        let shared = run(&["push", &file])?;
+        let page = link.split_once("http://").and_then(|(_, rest)| rest.split_once('/')).context(link.clone())?.0;
+        ensure!(text(&shared.stdout).starts_with(&format!("http://{page}/s-")), "{}", text(&shared.stderr));
+        // It draws on terminals only.
+        ensure!(text(&run(&["top"])?.stderr).contains("top draws on a terminal"));
+        Ok(())
+    }();
+    run(&["stop"])?;
+    tried
+}
+
+#[test]
+fn a_server_that_was_started_by_hand_is_stopped_by_name_only() -> Result<()> {
+    let folder = Folder::new("by-hand")?;
+    let mut server = bare(&folder)?.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn()?;
+    wait_for_announcement(&folder);
+    let stop = |arguments: &[&str]| bare(&folder)?.arg("stop").args(arguments).output().context("stopping");
+    let tried = || -> Result<()> {
+        let refused = stop(&[])?;
+        let said = text(&refused.stderr);
+        ensure!(
+            refused.status.code() == Some(2) && said.contains("was started by hand. Stop it there with Ctrl-C"),
+            "{said}"
+        );
+        let stopped = stop(&["--all"])?;
+        ensure!(text(&stopped.stdout).starts_with("Stopped the server at "), "{}", text(&stopped.stderr));
+        Ok(())
+    }();
+    if tried.is_err() {
+        server.kill()?;
+    }
+    server.wait()?;
+    tried
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_of_at_once_and_the_file_is_summed_up() -> Result<()> {
+    let folder = Folder::new("watch-away")?;
+    let file = folder.join("run.vramscope").to_string_lossy().into_owned();
+    let job = format!("{} run variable-length --steps 2 --out {file}", program::path()?.display());
+    let mut command = bare(&folder)?;
+    // Nothing listens at a port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    command.args(["watch", "--to", &format!("http://127.0.0.1:{port}"), "--out", &file, "sh", "-c", &job]);
+    let begun = std::time::Instant::now();
+    let output = command.output()?;
+    let lines = own_lines(&output);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(lines[0].starts_with("No server answers at http://127.0.0.1:"), "{lines:?}");
+    assert!(lines[1].starts_with("Nothing reached http://127.0.0.1:"), "{lines:?}");
+    assert!(lines[2].starts_with("Peak ") && lines[3].starts_with("Largest then: "), "{lines:?}");
+    assert_eq!(lines[4..], [format!("Wrote {file}"), format!("→ vramscope doctor {file}")], "{lines:?}");
+    // Six attempts, with their pauses, would take 15 s.
+    assert!(begun.elapsed().as_secs() < 12, "{:?}", begun.elapsed());
+    Ok(())
+}
+
+#[test]
 fn what_can_not_be_run_is_refused() -> Result<()> {
     let bench = Bench::new()?;
     for (arguments, wanted) in [
@@ -319,6 +400,7 @@ fn what_can_not_be_run_is_refused() -> Result<()> {
         (vec!["--python", "/nowhere/python", "-m", "x"], "/nowhere/python can't be started"),
         (vec!["x.py"], "There is no script x.py."),
         (vec!["--out", "nowhere/x.vramscope", "sh"], "there is no folder nowhere"),
+        (vec!["--out", "x.pickle", "sh"], "End its name with .vramscope"),
         (vec!["--mode", "evnts", "sh"], "auto, events, budget"),
         (vec!["--opne", "sh"], "Did you mean --open?"),
     ] {

@@ -34,11 +34,22 @@ fn a_trace_comes_out_as_recorded_and_other_settings_come_out_otherwise() -> Resu
     let run = &again["runs"][0];
     assert!(run["ooms"].as_u64() > Some(0) && run["stopped_at"].is_null(), "{run}");
     assert!(run["capacity"].as_u64() < run["smallest_capacity"].as_u64(), "{run}");
-    let text = String::from_utf8(program::run(&["whatif", file])?.stdout)?;
+    // The answer comes first, and the measures when they are asked for.
+    let text = |options: &[&str]| -> Result<String> {
+        Ok(String::from_utf8(program::run(&[&["whatif", file], options].concat())?.stdout)?)
+    };
+    let brief = text(&[])?;
+    assert!(
+        brief.starts_with("DOES NOT FIT under default settings: needs ") && !brief.contains("peak reserved"),
+        "{brief}"
+    );
+    let fits = text(&["--capacity", "80GiB"])?;
+    assert!(fits.starts_with("FITS as far as recorded under default settings: needs "), "{fits}");
+    let full = text(&["-v"])?;
     for words in
         ["replayed at their recorded address under the recorded settings", "peak reserved", "smallest capacity"]
     {
-        assert!(text.contains(words), "{text}");
+        assert!(full.contains(words), "{full}");
     }
     Ok(())
 }
@@ -60,7 +71,8 @@ fn a_run_is_written_as_a_recording_that_repeats_itself() -> Result<()> {
         assert_eq!(wanted[key], found[key], "{key}");
     }
     let text = String::from_utf8(program::run(&["whatif", file, "--out", run, "--force"])?.stdout)?;
-    assert!(text.ends_with("run.vramscope: the run under default settings.\n"), "{text}");
+    let end = format!("run.vramscope: the run under default settings.\n→ vramscope open {run}\n");
+    assert!(text.ends_with(&end), "{text}");
     // Under the recorded settings it is the trace again, with its call sites.
     let report = |file: &str| -> Result<Value> {
         let said: Value = serde_json::from_slice(&program::run(&["report", "--json", file])?.stdout)?;
@@ -130,8 +142,13 @@ fn tuning_finds_what_would_have_saved_a_run() -> Result<()> {
     assert!(outcome["peak_reserved"].as_u64() >= answer["bounds"]["exact_fit"].as_u64(), "{answer}");
     // The text has the line to paste and a table, or says that nothing can help.
     let text = String::from_utf8(program::run(&["tune", file, "--card", "h100"])?.stdout)?;
-    assert!(text.contains("PYTORCH_CUDA_ALLOC_CONF=") && text.contains("= as recorded"), "{text}");
+    assert!(text.starts_with("FITS") && text.contains("PYTORCH_CUDA_ALLOC_CONF="), "{text}");
+    assert!(text.contains("= as recorded"), "{text}");
     let text = String::from_utf8(program::run(&["tune", file, "--capacity", "100MiB"])?.stdout)?;
-    assert!(text.contains("No setting helps: ") && text.contains("the run needs "), "{text}");
+    assert!(text.starts_with("DOES NOT FIT") && text.contains("No setting helps: "), "{text}");
+    // What fails is counted, and listed when it is asked for.
+    assert!(text.contains("that fail: add -v") && text.matches("  yes  ").count() <= 1, "{text}");
+    let text = String::from_utf8(program::run(&["tune", file, "--capacity", "100MiB", "-v"])?.stdout)?;
+    assert!(text.matches("  yes  ").count() > 1, "{text}");
     Ok(())
 }

@@ -40,7 +40,7 @@ test('an exported page opens from disk without a network, and every view works',
   writeFileSync(sample, Buffer.from(await (await fetch(`${pageUrl()}sample.pickle`)).arrayBuffer()));
   const file = join(folder, 'sample.html');
   const said = execFileSync(programPath(), ['export', sample, '--out', file], { encoding: 'utf8' });
-  assert.match(said, /Users: none \(was: ada\)/);
+  assert.match(said, /Names left out: users \(1\)/);
 
   const page = await openOffline(t, file);
   await page.reach('ready');

@@ -39,12 +39,24 @@ class ConfigTest(unittest.TestCase):
             ({"budget": 0}, "share"),
             ({"budget": "much"}, "share"),
             ({"history": 3}, "at least 100"),
+            ({"out": "x.txt"}, "must end with .vramscope, not x.txt"),
         ]
         for options, word in cases:
             with self.subTest(options=options), self.assertRaises(_config.ConfigError) as caught:
                 _config.Config(**options)
             self.assertIn(word, str(caught.exception))
             self.assertNotIn("\n", str(caught.exception))
+
+    def test_an_unknown_option_is_named_with_the_function(self):
+        cases = [
+            (lambda: vramscope.attach(foo=1), "attach() has no option foo. Its options: to, out, mode"),
+            (lambda: vramscope.attach(stack="all"), "attach() has no option stack. Did you mean stacks?"),
+            (lambda: vramscope.record("a.vramscope", moed="budget"), "record() has no option moed. Did you mean mode?"),
+        ]
+        for call, wanted in cases:
+            with self.subTest(wanted=wanted), self.assertRaises(TypeError) as caught:
+                call()
+            self.assertIn(wanted, str(caught.exception))
 
     def test_variables_equal_arguments(self):
         self.assertIsNone(_config.from_environment({"VRAMSCOPE_MODE": "budget"}))
@@ -54,7 +66,7 @@ class ConfigTest(unittest.TestCase):
         config = _config.from_environment(state | wanted)
         self.assertEqual((config.to, config.out, config.stacks), ("http://127.0.0.1:7070", None, None))
         self.assertEqual((config.budget, config.mode), (0.02, "auto"))
-        self.assertEqual(_config.Config(out="a").to, None)
+        self.assertEqual(_config.Config(out="a.vramscope").to, None)
         with mock.patch.dict(os.environ, {"VRAMSCOPE_TOKEN": "sesame"}):
             self.assertEqual([_config.Config().token, _config.Config(token="mine").token], ["sesame", "mine"])
         with mock.patch.dict(os.environ, {"VRAMSCOPE_CA_FILE": "/etc/ca.pem"}):

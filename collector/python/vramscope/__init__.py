@@ -36,7 +36,7 @@ def attach(to=None, out=None, **options):
 
     - `to`: a server's address. If `out` is not given either, the default is the variable ``VRAMSCOPE_TO``, or else your newest
       server on this machine, or ``http://127.0.0.1:7070``.
-    - `out`: a file to write. Both may be given.
+    - `out`: a file to write, ending in ``.vramscope``. Both may be given.
     - `mode`: ``"auto"``, ``"events"`` (every event) or ``"budget"`` (within a share of the time).
     - `stacks`: ``"python"``, ``"all"`` (with C++ frames) or None.
     - `context`: ``"alloc"`` (a free has the stack of its allocation), ``"all"`` (its own stack) or ``"state"`` (stacks of
@@ -48,8 +48,7 @@ def attach(to=None, out=None, **options):
     - `warn_at`: prints a line when this share of the cached memory becomes unusable, for example 0.3 (see `Monitor`).
     - `token`: the server's access token. `library`: the native library's path.
     - `ca_file`: a file with the certificates to trust for an ``https://`` address, instead of the system's.
-
-    - `end_seconds`: the time to deliver the rest at the end (10).
+    - `end_seconds`: the time to deliver the rest at the end (10; at most 2 to a server that never answered).
 
     If this process is already recorded, for example by ``vramscope watch``, its agent is returned and the arguments have no
     effect. If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid or the
@@ -57,7 +56,7 @@ def attach(to=None, out=None, **options):
     """
     from . import _agent, _config
 
-    return _agent.attach(_config.Config(to=to, out=out, **options))
+    return _agent.attach(_config.of("attach", to=to, out=out, **options))
 
 
 def use_allocator(to=None, out=None, **options):

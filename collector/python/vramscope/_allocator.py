@@ -169,7 +169,7 @@ def use_allocator(
         )
     is_recorded = to is not None or out is not None
     # Without a recording, a file name is passed only to check the other options.
-    config = _config.Config(to=to, out=out if is_recorded else os.devnull, **options)
+    config = _config.of("use_allocator", to=to, out=out if is_recorded else os.devnull, **options)
     library = _library.Library(_library.find(config.library))
     if config.to is not None:
         config.to = library.address(config.to)

@@ -11,6 +11,7 @@ MODES = ("auto", "events", "budget")
 STACKS = (None, "python", "all")
 CONTEXTS = ("state", "alloc", "all")
 END_SECONDS = 10.0
+SUFFIX = ".vramscope"
 VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "ca_file", "warn_at")
 VARIABLES += ("end_seconds",)
 
@@ -53,6 +54,8 @@ class Config:
         self.stack_share = _share("stack_share", stack_share)
         self.to, self.mode, self.stacks, self.context = to, mode, stacks, context
         self.out = None if out is None else os.path.abspath(os.fspath(out))
+        if self.out not in (None, os.devnull) and not self.out.endswith(SUFFIX):
+            raise ConfigError(f"the recording's name must end with {SUFFIX}, not {os.path.basename(self.out)}")
         self.name, self.job, self.library = name, job, library
         # Read here for every way to start, so that the secret need not be in the program.
         self.token = token if token is not None else _server.token(to)
@@ -69,6 +72,20 @@ class Config:
     def place(self):
         """Returns where the recording goes, to show to people."""
         return " and ".join(str(place) for place in (self.to, self.out) if place is not None)
+
+
+def of(function, **given):
+    """Returns the configuration of a call of `function`. Raises a `TypeError` that names what the function doesn't have."""
+    code = Config.__init__.__code__
+    known = code.co_varnames[1 : code.co_argcount]
+    for name in given:
+        if name not in known:
+            import difflib
+
+            meant = difflib.get_close_matches(name, known, 1)
+            hint = f" Did you mean {meant[0]}?" if meant else f" Its options: {', '.join(known)}."
+            raise TypeError(f"{function}() has no option {name}.{hint}")
+    return Config(**given)
 
 
 def _seconds(name, value):

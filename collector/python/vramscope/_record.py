@@ -26,7 +26,7 @@ class Record(contextlib.ContextDecorator):
         if self._history and options:
             raise TypeError(f"with on_oom there is no recording to set {', '.join(sorted(options))} for")
         if not self._history:
-            _config.Config(out=self._name, **options)  # Raises an error if an option is invalid.
+            _config.of("record", out=self._name, **options)  # Raises an error if an option is invalid.
         self._options, self._uses = options, itertools.count(1)
         self._is_entered, self._agent, self._writes = False, None, 0
         self.path, self.result = None, None

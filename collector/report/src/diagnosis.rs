@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::CategoryReport;
+use super::{CategoryReport, InnerLines};
+use analysis::peak::held_at;
+use doctor::Case;
 use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
 use query::finding::{Finding, Remedy, Severity};
 
@@ -17,6 +19,9 @@ pub struct DiagnosisReport {
     pub failed: u32,
     /// Those requests, in order; at most the first few hundred.
     pub ooms: Vec<OomReport>,
+    /// What the line that held most called, when the request failed that the verdict is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inner_lines: Option<InnerLines>,
     /// What was found, worst first.
     pub findings: Vec<FindingReport>,
     /// What was looked for, as a list for a sentence.
@@ -135,8 +140,10 @@ pub struct FindingReport {
     pub remedies: Vec<Remedy>,
 }
 
-impl From<&Diagnosis> for DiagnosisReport {
-    fn from(diagnosis: &Diagnosis) -> Self {
+impl DiagnosisReport {
+    /// Reports the diagnosis of a case.
+    pub(super) fn of(case: &Case<'_>, diagnosis: &Diagnosis) -> Self {
+        let Case { symbols, best_frames, replay, .. } = *case;
         let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
         Self {
             device: *device,
@@ -150,6 +157,9 @@ impl From<&Diagnosis> for DiagnosisReport {
             },
             failed: *failed,
             ooms: ooms.iter().map(OomReport::from).collect(),
+            inner_lines: verdict
+                .position
+                .and_then(|position| InnerLines::of(symbols, best_frames, &held_at(replay, position))),
             findings: findings.iter().map(FindingReport::from).collect(),
             looked_for: looked_for.clone(),
         }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::CategoryReport;
 use super::diagnosis::{DiagnosisReport, FindingReport, OomReport};
+use super::{CategoryReport, InnerLines};
 use allocator::Profile;
 use analysis::best_frames::BestFrames;
 use analysis::findings::findings;
@@ -21,7 +21,7 @@ use query::own_rules::UserRules;
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::text::Escaped;
-use trace::units::{Bytes, Count, counted, counted_as};
+use trace::units::{Bytes, Count, counted_as};
 use trace::{Marks, Snapshot};
 use whatif::Requests;
 
@@ -31,7 +31,7 @@ const BRIEF_LINES: usize = 3;
 /// The findings that are shown in brief of a device on which no request failed.
 const BRIEF_FINDINGS: usize = 3;
 /// The cells of a bar that stands for all of something.
-const BAR: usize = 10;
+pub(super) const BAR: usize = 10;
 /// Findings about what is known of a history, not about the memory.
 const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
 
@@ -98,7 +98,7 @@ impl FileDiagnosis {
         let torch = header.as_ref().map_or("", |header| header.torch.as_str());
         let mut keep = |snapshot: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
             prove(case, (torch, &snapshot.marks), &mut diagnosis);
-            devices.push((&diagnosis).into());
+            devices.push(DiagnosisReport::of(case, &diagnosis));
         };
         examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut keep);
         // Findings about a device's history are listed with the device.
@@ -166,59 +166,103 @@ fn without_device(device: i64, message: &str) -> String {
 
 /// A diagnosis in brief: what happened, where, what held the memory, and what to do first.
 #[derive(Debug)]
-pub struct Brief<'a, T>(&'a T);
+pub struct Brief<'a>(&'a FileDiagnosis);
 
 impl FileDiagnosis {
     /// Returns the diagnosis in brief, as text.
-    pub fn brief(&self) -> Brief<'_, Self> {
+    pub fn brief(&self) -> Brief<'_> {
         Brief(self)
     }
 }
 
-impl fmt::Display for Brief<'_, FileDiagnosis> {
+impl fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.write_head(f)?;
-        self.0.devices.iter().try_for_each(|device| write!(f, "{}", Brief(device)))
+        for device in &self.0.devices {
+            device.brief().lines().try_for_each(|line| writeln!(f, "  {line}"))?;
+            device.write_left(f)?;
+        }
+        Ok(())
     }
 }
 
-impl fmt::Display for Brief<'_, DiagnosisReport> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DiagnosisReport { device, verdict, .. } = self.0;
-        let failed = self.0.failure();
-        let said = |finding: &&FindingReport| finding.code != FindingCode::OutOfMemory.name();
-        let mut findings = self.0.findings.iter().filter(said);
-        match failed {
+impl DiagnosisReport {
+    /// Returns what happened, where, what held the memory, and what to do first, in a few lines. Without a failed request, the
+    /// worst findings are what happened.
+    pub fn brief(&self) -> String {
+        self.text(BRIEF_LINES)
+    }
+
+    /// Returns the same without the lines that held the memory, for where they follow.
+    pub fn headline(&self) -> String {
+        self.text(0)
+    }
+
+    fn text(&self, lines: usize) -> String {
+        let mut out = String::new();
+        // Writing to a string can't fail.
+        let _ = self.write_brief(&mut out, lines);
+        out
+    }
+
+    fn write_brief(&self, f: &mut dyn fmt::Write, lines: usize) -> fmt::Result {
+        let Self { device, verdict, .. } = self;
+        match self.failure() {
             Some(failed) => {
-                writeln!(f, "  {}", verdict.headline)?;
+                writeln!(f, "{}", verdict.headline)?;
                 let line = if failed.line.is_empty() { "a line that was not recorded" } else { &failed.line };
                 let line = line_in_sentence(line);
                 let event = Count(u64::from(failed.event) + 1);
-                writeln!(f, "    requested at {line}, event {event} of device {device}")?;
-                for held in failed.lines.iter().take(BRIEF_LINES) {
+                writeln!(f, "  requested at {line}, event {event} of device {device}")?;
+                for held in failed.lines.iter().take(lines) {
                     let share = share(held.bytes, failed.allocated);
-                    writeln!(f, "    {:>8}  {:>5}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+                    writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+                    write_inner(
+                        f,
+                        self.inner_lines.as_ref().filter(|inner| inner.line == held.line),
+                        failed.allocated,
+                    )?;
                 }
             }
             None => {
                 let said = if verdict.headline.is_empty() { &verdict.sentence } else { &verdict.headline };
-                writeln!(f, "  Device {device}: {said}")?;
-                for finding in findings.by_ref().take(BRIEF_FINDINGS) {
-                    writeln!(f, "    ! {}", without_device(*device, &finding.message))?;
+                writeln!(f, "Device {device}: {said}")?;
+                let cause = self.cause();
+                if let (Some(line), Some(_)) = (&verdict.line, cause) {
+                    writeln!(f, "  at {}", line_in_sentence(line))?;
+                }
+                for finding in self.said().filter(|finding| Some(*finding) != cause).take(BRIEF_FINDINGS) {
+                    writeln!(f, "  ! {}", without_device(*device, &finding.message))?;
                 }
             }
         }
-        let (first, others) = verdict.remedies.split_at(verdict.remedies.len().min(1));
-        write_remedies(f, first, &mut Vec::new())?;
-        self.0.write_looked_for(f)?;
-        let left: Vec<String> = [(findings.count(), "finding"), (others.len(), "piece of advice")]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| match (count, what) {
-                (count, "finding") => counted(count as u64, what),
-                (count, what) => counted_as(count as u64, what, "pieces of advice"),
-            })
-            .collect();
+        write_remedies(f, "  ", verdict.remedies.get(..1).unwrap_or_default(), &mut Vec::new())
+    }
+
+    /// Returns the finding that the verdict is about, if no request failed.
+    fn cause(&self) -> Option<&FindingReport> {
+        let line = line_in_sentence(self.verdict.line.as_deref()?);
+        let is_cause = |finding: &&FindingReport| FindingCode::CAUSES.iter().any(|code| code.name() == finding.code);
+        self.findings.iter().filter(is_cause).find(|finding| finding.message.contains(&*line))
+    }
+
+    /// Returns the findings that are not told by the verdict.
+    fn said(&self) -> impl Iterator<Item = &FindingReport> {
+        self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name())
+    }
+
+    /// Writes what was looked for if nothing was found, and how much there is beside what is told in brief.
+    fn write_left(&self, f: &mut dyn fmt::Write) -> fmt::Result {
+        self.write_looked_for(f)?;
+        let told = if self.failure().is_some() { 0 } else { BRIEF_FINDINGS + usize::from(self.cause().is_some()) };
+        let left: Vec<String> = [
+            (self.said().skip(told).count(), "finding", "findings"),
+            (self.verdict.remedies.len().saturating_sub(1), "piece of advice", "pieces of advice"),
+        ]
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| counted_as(count as u64, one, many))
+        .collect();
         if !left.is_empty() {
             writeln!(f, "    {} more: add -v", left.join(" and "))?;
         }
@@ -226,8 +270,17 @@ impl fmt::Display for Brief<'_, DiagnosisReport> {
     }
 }
 
+/// Writes what a line called, below it.
+fn write_inner(f: &mut dyn fmt::Write, inner: Option<&InnerLines>, whole: u64) -> fmt::Result {
+    for held in inner.iter().flat_map(|inner| &inner.lines) {
+        let share = share(held.bytes, whole);
+        writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  └ {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+    }
+    Ok(())
+}
+
 /// Returns a share as a number and as a bar.
-fn share(part: u64, whole: u64) -> (String, String) {
+pub(super) fn share(part: u64, whole: u64) -> (String, String) {
     let share = part as f64 / whole.max(1) as f64;
     // Casts of floating point saturate.
     let cells = (share * BAR as f64).round() as usize;
@@ -237,7 +290,8 @@ fn share(part: u64, whole: u64) -> (String, String) {
 
 /// Writes what to try, unless it was written before.
 fn write_remedies<'a>(
-    f: &mut fmt::Formatter<'_>,
+    f: &mut dyn fmt::Write,
+    indent: &str,
     remedies: &'a [Remedy],
     written: &mut Vec<&'a Remedy>,
 ) -> fmt::Result {
@@ -246,9 +300,9 @@ fn write_remedies<'a>(
             continue;
         }
         written.push(remedy);
-        writeln!(f, "    {}: {}", remedy.mark(), remedy.text)?;
+        writeln!(f, "{indent}{}: {}", remedy.mark(), remedy.text)?;
         if !remedy.copy.is_empty() {
-            writeln!(f, "      {}", remedy.copy)?;
+            writeln!(f, "{indent}  {}", remedy.copy)?;
         }
     }
     Ok(())
@@ -282,7 +336,7 @@ impl DiagnosisReport {
     }
 
     /// Writes what was looked for, if no finding is about the memory.
-    fn write_looked_for(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_looked_for(&self, f: &mut dyn fmt::Write) -> fmt::Result {
         if self.findings.iter().any(|finding| !HISTORY.contains(&finding.code)) {
             return Ok(());
         }
@@ -307,14 +361,14 @@ impl fmt::Display for DiagnosisReport {
             }
         }
         let mut written = Vec::new();
-        write_remedies(f, &self.verdict.remedies, &mut written)?;
-        for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
+        write_remedies(f, "    ", &self.verdict.remedies, &mut written)?;
+        for finding in self.said() {
             writeln!(f, "    ! {}", without_device(self.device, &finding.message))?;
             // The verdict has the remedies for its own cause.
             let is_said =
                 !self.verdict.remedies.is_empty() && FindingCode::CAUSES.iter().any(|code| code.name() == finding.code);
             let first = finding.remedies.get(..1).filter(|_| !is_said);
-            write_remedies(f, first.unwrap_or_default(), &mut written)?;
+            write_remedies(f, "    ", first.unwrap_or_default(), &mut written)?;
         }
         self.write_looked_for(f)
     }

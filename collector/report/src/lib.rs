@@ -9,6 +9,7 @@ mod diagnosis;
 mod end;
 mod file_diagnosis;
 mod host_memory;
+mod inner_lines;
 mod outside;
 mod steps;
 mod text;
@@ -18,6 +19,7 @@ pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
+pub use inner_lines::InnerLines;
 pub use outside::OutsideReport;
 pub use steps::{StepLineReport, StepReport, StepsReport};
 
@@ -99,6 +101,9 @@ pub struct DeviceReport {
     /// The verdict.
     #[serde(skip)]
     pub verdict: Verdict,
+    /// What the line that held most of the peak called, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_inner_lines: Option<InnerLines>,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
@@ -239,10 +244,11 @@ impl DeviceReport {
             peak_categories: peak_categories(case),
             missing_stacks: missing_stacks(case, usage.peak_position),
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
-            diagnosis: (&diagnosis).into(),
+            diagnosis: DiagnosisReport::of(case, &diagnosis),
             verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
             steps: steps.map(|steps| StepsReport::of(case, steps)),
+            peak_inner_lines: InnerLines::of(&snapshot.symbols, best_frames, &held),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
     }

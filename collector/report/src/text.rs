@@ -1,18 +1,29 @@
-//! The report of a file as text: what was live at the peak, from which line, and the findings.
+//! The report of a file as text: what was live at the peak, from which line, and the findings; in full, or in brief.
 
 use std::fmt;
 
-use super::file_diagnosis::no_device;
+use super::file_diagnosis::{BAR, no_device, share};
 use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use query::finding::FindingCode;
 use trace::text::Escaped;
 use trace::units::{Bytes, Count, Micros, counted};
 
-/// Number of lines shown for the peak. The JSON has more.
+/// Number of lines shown for the peak, in full and in brief. The JSON has more.
 const LINES: usize = 12;
+const BRIEF_LINES: usize = 6;
 
-impl fmt::Display for FileReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// A report in brief: what went wrong or was found, the peak, and the lines that held it.
+#[derive(Debug)]
+pub struct Brief<'a, T>(&'a T);
+
+impl FileReport {
+    /// Returns the report in brief, as text.
+    pub fn brief(&self) -> Brief<'_, Self> {
+        Brief(self)
+    }
+
+    /// Writes what kind of file it is, and what is wrong with it.
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", Escaped(&self.path), self.format)?;
         if let Some(protocol) = self.protocol {
             write!(f, " (protocol {protocol})")?;
@@ -27,6 +38,24 @@ impl fmt::Display for FileReport {
         if self.devices.is_empty() {
             writeln!(f, "  {}", no_device(self.findings.iter().map(|finding| finding.code.name())))?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Brief<'_, FileReport> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(report) = self;
+        report.write_head(f)?;
+        for device in &report.devices {
+            write!(f, "\n{}  pools, categories, every finding: add -v\n", device.brief())?;
+        }
+        report.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))
+    }
+}
+
+impl fmt::Display for FileReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
         self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
         self.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))
     }
@@ -43,21 +72,7 @@ impl fmt::Display for DeviceReport {
             counted(self.unique_stacks.into(), "distinct stack")
         )?;
         let (start, end) = (&self.start, &self.end);
-        let peak = Bytes(self.peak.requested_bytes);
-        match self.peak.event {
-            None => writeln!(f, "  peak   {peak} requested, at the start")?,
-            Some(event) => {
-                // People count events from 1, as on the page.
-                let event = Count(u64::from(event) + 1);
-                match self.peak.time_us {
-                    Some(_) => {
-                        let time = Micros(self.peak.since_start_us);
-                        writeln!(f, "  peak   {peak} requested, after event {event}, {time} into the trace")?;
-                    }
-                    None => writeln!(f, "  peak   {peak} requested, after event {event}")?,
-                }
-            }
-        }
+        self.write_peak(f)?;
         writeln!(f, "  start  {} allocated of {} reserved", Bytes(start.allocated_bytes), Bytes(start.reserved_bytes))?;
         writeln!(
             f,
@@ -84,6 +99,44 @@ impl fmt::Display for DeviceReport {
         self.held_at_the_peak(f)?;
         self.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         self.outside.iter().try_for_each(|outside| outside.fmt(f))
+    }
+}
+
+impl fmt::Display for Brief<'_, DeviceReport> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(device) = self;
+        f.write_str(&device.diagnosis.headline())?;
+        device.write_peak(f)?;
+        let end = &device.end;
+        writeln!(
+            f,
+            "  end    {} allocated of {} reserved, in {}",
+            Bytes(end.allocated_bytes),
+            Bytes(end.reserved_bytes),
+            counted(end.segments.into(), "segment")
+        )?;
+        if !device.peak_lines.is_empty() {
+            writeln!(f, "  live at the peak, by line:")?;
+        }
+        let whole = device.peak.requested_bytes;
+        let row = |f: &mut fmt::Formatter<'_>, bytes: u64, line: &str| {
+            let share = share(bytes, whole);
+            writeln!(f, "  {:>10}  {:>5}  {:<BAR$}  {line}", Bytes(bytes), share.0, share.1)
+        };
+        for line in device.peak_lines.iter().take(BRIEF_LINES) {
+            row(f, line.bytes, &line.label)?;
+            let inner = device.peak_inner_lines.as_ref().filter(|inner| inner.line == line.label);
+            for held in inner.iter().flat_map(|inner| &inner.lines) {
+                row(f, held.bytes, &format!("└ {}", held.line))?;
+            }
+        }
+        let rest = device.peak_lines.get(BRIEF_LINES..).unwrap_or(&[]);
+        if !rest.is_empty() {
+            let bytes = rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.bytes));
+            row(f, bytes, &counted(rest.len() as u64, "other line"))?;
+        }
+        device.steps.iter().try_for_each(|steps| steps.fmt(f))?;
+        device.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
 
@@ -117,6 +170,25 @@ impl fmt::Display for PoolReport {
 }
 
 impl DeviceReport {
+    fn write_peak(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peak = Bytes(self.peak.requested_bytes);
+        let Some(event) = self.peak.event else { return writeln!(f, "  peak   {peak} requested, at the start") };
+        // People count events from 1, as on the page.
+        let event = Count(u64::from(event) + 1);
+        match self.peak.time_us {
+            Some(_) => {
+                let time = Micros(self.peak.since_start_us);
+                writeln!(f, "  peak   {peak} requested, after event {event}, {time} into the trace")
+            }
+            None => writeln!(f, "  peak   {peak} requested, after event {event}"),
+        }
+    }
+
+    /// Returns the report in brief, as text.
+    pub fn brief(&self) -> Brief<'_, Self> {
+        Brief(self)
+    }
+
     fn held_at_the_peak(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.peak_lines.is_empty() {
             return Ok(());

@@ -1,11 +1,43 @@
 //! A workload and its parameters as they are typed, with a suggestion for a name that is almost one.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Command};
+use whatif::CARDS;
 
 use super::suggestion::did_you_mean;
 use crate::workloads::{ChoiceError, Choices, Values, Workload};
+
+/// Names that a shell offers for an argument. Others are taken as well, and refused later, with a suggestion.
+#[derive(Clone, Debug)]
+pub(super) struct Offered(Vec<&'static str>);
+
+impl Offered {
+    /// Offers the workloads.
+    pub(super) fn workloads() -> Self {
+        Self(Workload::ALL.iter().map(|workload| workload.name).collect())
+    }
+
+    /// Offers the cards.
+    pub(super) fn cards() -> Self {
+        Self(CARDS.iter().map(|card| card.name).collect())
+    }
+}
+
+impl TypedValueParser for Offered {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
 
 /// Returns the workload of a name.
 pub(super) fn workload(name: &str) -> Result<&'static Workload, String> {

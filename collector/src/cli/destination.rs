@@ -4,16 +4,42 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::read::{self, name_of};
-use crate::announcement::token_at;
+use crate::announcement::{Announcement, answers, state_folder, token_at};
 use recorder::publish::Destination;
 
 /// The variable that holds the server's token if no file is named.
 pub(super) const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
+/// The variable that names the server.
+pub(super) const TO_VARIABLE: &str = "VRAMSCOPE_TO";
+/// Where a server listens that was given no address. One with tokens does not announce itself.
+const USUAL: &str = "http://127.0.0.1:7070";
 /// The variable that holds the path of a file with certificates if the option is not given.
-const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
+pub(super) const CA_FILE_VARIABLE: &str = "VRAMSCOPE_CA_FILE";
 
 /// Bytes of a file with a token or a password.
 const SECRET_BYTES: u64 = 64 << 10;
+
+/// Returns the server that the option `to` or the variable names, and which of them did.
+pub(super) fn named_server(to: Option<String>) -> Option<(&'static str, String)> {
+    let is_address = |to: &String| !matches!(to.as_str(), "" | "1" | "default");
+    let variable = || std::env::var(TO_VARIABLE).ok().filter(is_address).map(|url| (TO_VARIABLE, url));
+    to.map(|url| ("--to", url)).or_else(variable)
+}
+
+/// Returns the server that a command talks to, and what named it: the one that was named, this user's newest one on this
+/// machine, or the one at the usual address. The error is a sentence for people: none of them is there.
+pub(super) fn server_to_use(to: Option<String>) -> Result<(&'static str, String), String> {
+    if let Some(named) = named_server(to) {
+        return Ok(named);
+    }
+    let newest = state_folder().map_or(Ok(None), |state| Announcement::newest(&state))?;
+    match newest {
+        Some(found) => Ok(("the running server", found.address)),
+        None if answers(USUAL) => Ok(("the running server", USUAL.to_owned())),
+        None => Err("No server of yours runs on this machine. Start one with vramscope serve, or name one with --to."
+            .to_owned()),
+    }
+}
 
 /// Returns a server, with the token and the certificates for it. `option` is the one that named it. A server of this user
 /// that made its token itself knows no other, so that one comes before the variable. The error is a sentence for people.

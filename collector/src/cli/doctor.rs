@@ -158,7 +158,9 @@ fn contents(path: &Path) -> Result<Contents, String> {
 
 /// Whether a text may have been meant as an error or as statistics: it is neither JSON nor a page.
 fn may_be_message(text: &str) -> bool {
-    !text.trim_start().starts_with(['{', '[', '<'])
+    let text = text.trim_start();
+    !text.starts_with(['{', '<'])
+        && !text.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with(['{', ']']))
 }
 
 /// Returns why something can't be examined. A text may have been meant as an error or as statistics.

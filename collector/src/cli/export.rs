@@ -50,6 +50,9 @@ impl Export {
         if out.extension().is_none_or(|ending| ending != "html") {
             return Err(format!("the copy is a web page. End the name {} with .html.", out.display()));
         }
+        if self.redaction.preview {
+            return Ok(self.redaction.copy_of(&self.file)?.summary());
+        }
         self.overwrite.check(&out)?;
         let template = offline::template().map_err(str::to_owned)?;
         let copy = self.redaction.copy_of(&self.file)?;
@@ -68,7 +71,7 @@ impl Export {
         let read = size(&self.file).map_or_else(|_| String::new(), |read| format!(" from {read}"));
         Ok(format!(
             "{}Wrote {}: {written}{read}. It opens in a browser, without a network.\n",
-            copy.summary(),
+            copy.brief(),
             name_of(&out)
         ))
     }

@@ -93,18 +93,20 @@ pub(super) fn refused(address: SocketAddr, error: &io::Error) -> String {
         ErrorKind::AddrInUse => {
             let free = SocketAddr::new(address.ip(), 0);
             format!(
-                "Port {} is in use. Choose another one, or let the system choose: vramscope --listen {free}",
+                "Port {} is in use. Choose another one, or let the system choose: vramscope serve --listen {free}",
                 address.port()
             )
         }
         ErrorKind::PermissionDenied => {
             format!(
-                "Port {} requires more privileges. Choose one above 1023: vramscope --listen 127.0.0.1:7070",
+                "Port {} requires more privileges. Choose one above 1023: vramscope serve --listen 127.0.0.1:7070",
                 address.port()
             )
         }
         _ => {
-            format!("Listening on {address} failed: {error}. Choose another address: vramscope --listen 127.0.0.1:7070")
+            format!(
+                "Listening on {address} failed: {error}. Choose another address: vramscope serve --listen 127.0.0.1:7070"
+            )
         }
     }
 }

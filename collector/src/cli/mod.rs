@@ -12,9 +12,12 @@ mod destination;
 mod device;
 mod doctor;
 mod export;
+mod fit;
 mod gate;
+mod groups;
 mod help;
 mod listening;
+mod listing;
 mod live;
 mod log;
 mod message;
@@ -42,6 +45,7 @@ mod subject;
 mod suggestion;
 mod sweep;
 mod token;
+mod top;
 mod tune;
 mod tuned_run;
 mod watch;
@@ -50,7 +54,7 @@ mod width;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use trace::text::is_hidden;
 
@@ -66,6 +70,7 @@ use crate::assets::{Asset, set_page};
     bin_name = "vramscope",
     version,
     args_conflicts_with_subcommands = true,
+    help_template = groups::TEMPLATE,
     after_help = gate::EXIT_STATUS
 )]
 struct Arguments {
@@ -73,67 +78,71 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     open: open::Open,
-    /// The options of `serve`, which is the default command.
-    #[command(flatten)]
-    serve: serve::Serve,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the page and the sessions of running jobs; files opened in the page never leave the browser
-    Serve(serve::Serve),
-    /// Run a training job and watch its memory: scripts, modules, and launchers such as torchrun
+    /// Open files in the page, or the recording of a job by its name
+    Open(open::Open),
+    /// Run a training job, a script or a launcher such as torchrun, and watch its memory
     Watch(watch::Watch),
-    /// Stop your servers on this machine
-    Stop(stop::Stop),
-    /// Report on memory snapshots and recordings in the terminal
-    Report(report::Report),
-    /// Tell why memory ran out, what else is wrong with a trace, and what to try
-    Doctor(doctor::Doctor),
-    /// Print the measures of fragmentation of a file at every position, as CSV or JSON
-    Curves(curves::Curves),
-    /// Estimate the memory of a transformer by formula, and compare it with a simulation
-    Budget(Box<budget::BudgetCommand>),
     /// Run a workload on a simulated device or a GPU, and report on its memory
     Run(run::RunCommand),
-    /// Run a workload for each value of a parameter, and find the largest that fits
-    Sweep(sweep::Sweep),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
-    /// Tell what a run would have needed under other allocator settings, or on another device
+    /// Tell why memory ran out, what else is wrong with a trace, and what to try
+    Doctor(doctor::Doctor),
+    /// Report on the memory of a trace: its peak, and the lines that held it
+    Report(report::Report),
+    /// Print the measures of fragmentation at every position, as CSV or JSON
+    Curves(curves::Curves),
+    /// Tell whether a run fits under other settings, or on another device
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
-    /// Run the requests of a trace through PyTorch's allocator and through those of CUDA, and compare them
+    /// Estimate the memory of a transformer
+    Budget(Box<budget::BudgetCommand>),
+    /// Run a workload for each value of a parameter, and find the largest that fits
+    Sweep(sweep::Sweep),
+    /// Compare PyTorch's allocator with those of CUDA, on the requests of a trace
     BenchAllocators(bench::Bench),
-    /// Write a copy of a trace without names of users and hosts, home folders and attached texts
-    Strip(strip::Strip),
-    /// Share a trace by a link, without names of users and hosts, home folders and attached texts
+    /// Share a trace by a link, without names
     Push(push::Push),
     /// Fetch a trace that somebody shared by a link
     Pull(pull::Pull),
     /// Delete a link that `push` made
     Unshare(push::Unshare),
-    /// Write a trace as a web page that opens from disk without a network, without names of users and hosts, home folders and
-    /// attached texts
+    /// Write a trace as a web page that opens without a network, without names
     Export(export::Export),
+    /// Write a copy of a trace without names
+    Strip(strip::Strip),
+    /// Serve the page and the sessions of running jobs
+    Serve(serve::Serve),
+    /// List the recordings that a server keeps
+    Ls(listing::Ls),
+    /// Follow a running job's memory in the terminal
+    Top(top::Top),
+    /// Stop the servers on this machine that `watch` or a job started
+    Stop(stop::Stop),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
     Store(store::Store),
     /// Print the script that completes commands and options in a shell
     Completions(help::Completions),
-    /// Print the manual page of the program or of a command, or write all of them
+    /// Print or write manual pages
     Man(help::Man),
 }
 
 /// Runs the program and returns its exit code.
 pub fn main(page: &'static [Asset]) -> ExitCode {
     set_page(page);
-    let arguments = match Arguments::try_parse() {
+    let parsed = groups::grouped(Arguments::command()).try_get_matches();
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
             let meant = choice::as_option(&error).filter(|_| has_choices());
+            let meant = meant.or_else(|| groups::option_of_serve(&error, std::env::args_os().nth(1)));
             match choice::as_script(std::env::args()).or(meant) {
                 Some(sentence) => return refuse(&sentence),
                 None if !std::env::args().any(|argument| argument.contains(is_hidden)) => error.exit(),
@@ -145,10 +154,13 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
             }
         }
     };
-    let Some(command) = arguments.command else { return arguments.open.run(arguments.serve) };
+    let Some(command) = arguments.command else { return arguments.open.run_or_serve() };
     match command {
+        Command::Open(open) => open.run(),
         Command::Serve(serve) => serve.run(),
         Command::Watch(watch) => watch.run(),
+        Command::Ls(ls) => ls.run(),
+        Command::Top(top) => top.run(),
         Command::Stop(stop) => stop.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),

@@ -1,10 +1,11 @@
-//! `vramscope FILE`: opens files in the page.
+//! `vramscope open FILE`, or `vramscope FILE`: opens files in the page, or a job that the running server keeps.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
+use query::link::Encoded;
 
 use super::destination::destination;
 use super::page_address::page_address;
@@ -15,10 +16,11 @@ use super::{browser, message, print, refuse};
 use crate::announcement::{Announcement, state_folder};
 use crate::remote::Remote;
 
-/// The files to open.
+/// What to open.
 #[derive(Args, Debug)]
 pub(super) struct Open {
-    /// Snapshots and recordings to open in the browser; they are read by the page, and go nowhere else
+    /// Snapshots and recordings to open in the browser: the page reads them, and they go nowhere else; or the name of a job that
+    /// the running server keeps (see `vramscope ls`)
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the address without opening the browser
@@ -27,39 +29,54 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Opens the files; without any, serves. A server of this user that runs shows them. If there is none, or `serve` asks
-    /// for another one, this program serves them until Ctrl-C.
-    pub(super) fn run(self, serve: Serve) -> ExitCode {
-        if self.files.is_empty() {
-            if io::stderr().is_terminal() {
-                message::note("All commands: vramscope --help");
-            }
-            return serve.run();
+    /// Does what the program does without a command: opens what is named, or serves.
+    pub(super) fn run_or_serve(self) -> ExitCode {
+        if !self.files.is_empty() {
+            return self.run();
         }
+        if io::stderr().is_terminal() {
+            message::note("All commands: vramscope --help");
+        }
+        Serve::plain().run()
+    }
+
+    /// Opens the files, or the page alone. A server of this user that runs shows them. If there is none, this program serves
+    /// them until Ctrl-C.
+    pub(super) fn run(self) -> ExitCode {
+        let running = state_folder().map_or(Ok(None), |state| Announcement::newest(&state));
+        // No reason not to open the files.
+        let running = running.inspect_err(|sentence| message::note(sentence)).ok().flatten();
         if let Some(missing) = self.files.iter().find(|path| !path.is_file()) {
-            return refuse(&unknown(missing));
+            return match running.as_ref().and_then(|server| recording_at(server, missing)) {
+                Some(address) => self.show(&address),
+                None => refuse(&unknown(missing, running.is_some())),
+            };
         }
-        if serve.is_default() {
-            let running = state_folder().map_or(Ok(None), |state| Announcement::newest(&state));
-            // No reason not to open the files.
-            let running = running.inspect_err(|sentence| message::note(sentence)).ok().flatten();
-            // Neither is a server that can't open files.
-            if let Some(address) = running.and_then(|server| self.show_at(&server).ok()) {
-                let printed = print(|out| writeln!(out, "Opened at {address}"));
-                self.browse(&address);
-                return printed;
+        // A server that can't open files is no reason either.
+        match running.and_then(|server| self.files_at(&server).ok()) {
+            Some(address) => self.show(&address),
+            None => {
+                let no_browser = self.no_browser;
+                Serve::plain().run_showing(&self.files, move |address| {
+                    if !no_browser {
+                        browser::open(address);
+                    }
+                })
             }
         }
-        let no_browser = self.no_browser;
-        serve.run_showing(&self.files, move |address| {
-            if !no_browser {
-                browser::open(address);
-            }
-        })
+    }
+
+    /// Prints the address of what was opened, and shows it.
+    fn show(&self, address: &str) -> ExitCode {
+        let printed = print(|out| writeln!(out, "Opened at {address}"));
+        if !self.no_browser {
+            browser::open(address);
+        }
+        printed
     }
 
     /// Asks a server to show the files. Returns the address that opens them.
-    fn show_at(&self, server: &Announcement) -> Result<String, String> {
+    fn files_at(&self, server: &Announcement) -> Result<String, String> {
         let destination = destination("the running server", &server.address, None, None)?;
         // Not the token of the variable: it is for another server.
         let destination = destination.token(server.secret.clone());
@@ -71,16 +88,22 @@ impl Open {
         }
         Ok(page_address(&destination.address(), server.token.as_deref(), &parts))
     }
-
-    fn browse(&self, address: &str) {
-        if !self.no_browser {
-            browser::open(address);
-        }
-    }
 }
 
-/// Returns the sentence for an argument that is neither a command nor a file.
-fn unknown(path: &Path) -> String {
+/// Returns the address that opens a job of a server by its name, or a session by its id; `None` if the server keeps none.
+fn recording_at(server: &Announcement, name: &Path) -> Option<String> {
+    let name = name.to_str()?;
+    let destination = destination("the running server", &server.address, None, None).ok()?;
+    let sessions = wait(Remote::new(&destination).ok()?.sessions()).ok()??;
+    let part = match sessions.iter().find(|session| session.id == name) {
+        Some(session) => format!("session={}", session.id),
+        None => format!("job={}", Encoded(&sessions.iter().find(|session| session.job == name)?.job)),
+    };
+    Some(format!("{}#{}{part}", destination.address(), browser::token_part(server.token.as_deref())))
+}
+
+/// Returns the sentence for an argument that is neither a command, a file nor a job of the server, if one is running.
+fn unknown(path: &Path, is_running: bool) -> String {
     let shown = path.display();
     if path.is_dir() {
         return format!("{shown} is a folder. Name the files in it.");
@@ -91,7 +114,13 @@ fn unknown(path: &Path) -> String {
     }
     let program = super::Arguments::command();
     let meant = did_you_mean(&shown.to_string(), program.get_subcommands().map(clap::Command::get_name));
-    format!("{shown} is neither a command nor a file.{meant} vramscope --help lists the commands.")
+    let what = if is_running {
+        "neither a command, a file nor a job of the running server"
+    } else {
+        "neither a command nor a file"
+    };
+    let list = if is_running { ", and vramscope ls the jobs" } else { "" };
+    format!("{shown} is {what}.{meant} vramscope --help lists the commands{list}.")
 }
 
 #[cfg(test)]
@@ -101,9 +130,14 @@ mod tests {
     #[test]
     fn what_is_no_file_is_told() {
         assert_eq!(
-            unknown(Path::new("repotr")),
+            unknown(Path::new("repotr"), false),
             "repotr is neither a command nor a file. Did you mean report? vramscope --help lists the commands."
         );
-        assert_eq!(unknown(Path::new("a/job.pickle")), "a/job.pickle: there is no such file.");
+        assert_eq!(
+            unknown(Path::new("job-1"), true),
+            "job-1 is neither a command, a file nor a job of the running server. vramscope --help lists the commands, and \
+             vramscope ls the jobs."
+        );
+        assert_eq!(unknown(Path::new("a/job.pickle"), true), "a/job.pickle: there is no such file.");
     }
 }

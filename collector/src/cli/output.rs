@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use recorder::disk;
+use trace::text::quoted;
 
 /// Whether an existing file is replaced.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -56,6 +57,11 @@ impl Overwrite {
             let _ = fs::remove_file(&part);
         })
     }
+}
+
+/// Returns the line that says what to do with a file that was written, to be copied.
+pub(super) fn next_step(command: &str, file: &Path) -> String {
+    format!("→ vramscope {command} {}\n", quoted(&file.to_string_lossy()))
 }
 
 /// Returns the name of a file while it is written.

@@ -9,7 +9,7 @@ use format::EXTENSION;
 use trace::units::Bytes;
 
 use super::destination::read_password;
-use super::output::Overwrite;
+use super::output::{Overwrite, next_step};
 use super::progress::Progress;
 use super::push::{ServerOptions, wait};
 use super::read::name_of;
@@ -36,10 +36,10 @@ pub(super) struct Pull {
 }
 
 impl Pull {
-    /// Fetches the trace, and prints the name of its file.
+    /// Fetches the trace, and prints the name of its file and the next step.
     pub(super) fn run(self) -> ExitCode {
         match self.pull() {
-            Ok(line) => show(&format!("{line}\n")),
+            Ok(text) => show(&text),
             Err(sentence) => refuse(&sentence),
         }
     }
@@ -60,7 +60,8 @@ impl Pull {
             let bytes = remote.pull(&token, (&linked, key.as_deref()), &mut report).await?;
             self.overwrite.write(&out, |file| file.write_all(&bytes))?;
             let name = one_line(&linked.name);
-            Ok(format!("Wrote {}: {} of \"{name}\".", name_of(&out), Bytes(linked.bytes)))
+            let next = next_step("doctor", &out);
+            Ok(format!("Wrote {}: {} of \"{name}\".\n{next}", name_of(&out), Bytes(linked.bytes)))
         })
     }
 }

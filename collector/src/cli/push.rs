@@ -1,22 +1,20 @@
 //! `vramscope push` and `vramscope unshare`: share a trace by a link, and take it back.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use recorder::publish::Destination;
 use trace::units::{Bytes, Moment};
 
-use super::destination::{destination, read_password};
+use super::destination::{destination, read_password, server_to_use};
 use super::message::tell;
 use super::progress::Progress;
 use super::read::name_of;
-use super::redaction::RedactionOptions;
-use super::{print, refuse};
+use super::redaction::{RedactedCopy, RedactionOptions};
+use super::{print, refuse, show};
 use crate::remote::{LinkAddress, Offer, Pushed, Remote};
-
-/// The server that is used unless another one is named.
-const HERE: &str = "http://127.0.0.1:7070";
 
 /// The options of `push`.
 #[derive(Args, Debug)]
@@ -24,8 +22,8 @@ pub(super) struct Push {
     /// Memory snapshot (pickle or JSON) or recording (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Server to share it on, at http://HOST:PORT or https://HOST:PORT [default: the variable VRAMSCOPE_TO, or the server on
-    /// this machine]
+    /// Server to share it on, at http://HOST:PORT or https://HOST:PORT [default: the variable VRAMSCOPE_TO, or your newest server
+    /// on this machine]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// Name of the link [default: that of the recording or of the file]
@@ -61,7 +59,17 @@ pub(super) struct ServerOptions {
 impl ServerOptions {
     /// Prepares requests to a server, which an option named.
     pub(super) fn remote(&self, option: &str, url: &str) -> Result<Remote, String> {
-        Remote::new(&destination(option, url, self.token_file.as_deref(), self.ca_file.as_deref())?)
+        Remote::new(&self.destination(option, url)?)
+    }
+
+    /// Returns a server, which an option named.
+    pub(super) fn destination(&self, option: &str, url: &str) -> Result<Destination, String> {
+        destination(option, url, self.token_file.as_deref(), self.ca_file.as_deref())
+    }
+
+    /// Returns the file with the certificates to trust, if the option names one.
+    pub(super) fn ca_file(&self) -> Option<&Path> {
+        self.ca_file.as_deref()
     }
 }
 
@@ -98,6 +106,12 @@ pub(super) fn wait<T>(request: impl Future<Output = Result<T, String>>) -> Resul
 impl Push {
     /// Shares the trace, and prints the link.
     pub(super) fn run(self) -> ExitCode {
+        if self.redaction.preview {
+            return match self.copy() {
+                Ok(copy) => show(&copy.summary()),
+                Err(sentence) => refuse(&sentence),
+            };
+        }
         match self.push() {
             Ok(pushed) => {
                 tell(&self.told(&pushed));
@@ -128,17 +142,15 @@ impl Push {
         )
     }
 
+    fn copy(&self) -> Result<RedactedCopy, String> {
+        self.redaction.copy_of(&self.file).map_err(|sentence| format!("{}: {sentence}", name_of(&self.file)))
+    }
+
     fn push(&self) -> Result<Pushed, String> {
-        let variable = || std::env::var("VRAMSCOPE_TO").ok().filter(|url| !url.is_empty());
-        let (option, url) = match (&self.to, variable()) {
-            (Some(url), _) => ("--to", url.clone()),
-            (None, Some(url)) => ("VRAMSCOPE_TO", url),
-            (None, None) => ("--to", HERE.to_owned()),
-        };
+        let (option, url) = server_to_use(self.to.clone())?;
         let remote = self.server.remote(option, &url)?;
         let password = self.password_file.as_deref().map(read_password).transpose()?;
-        let copy = self.redaction.copy_of(&self.file);
-        let copy = copy.map_err(|sentence| format!("{}: {sentence}", name_of(&self.file)))?;
+        let copy = self.copy()?;
         let recording = copy.shareable();
         let offer = Offer {
             name: self.name.clone().unwrap_or_else(|| copy.name().to_owned()),
@@ -146,7 +158,7 @@ impl Push {
             password,
             is_public: self.public,
         };
-        tell(&copy.summary());
+        tell(&copy.brief());
         let progress = Progress::new("Sharing the trace");
         wait(remote.push(&recording, &offer, &mut |done, all| progress.bytes("Sent", done, all)))
     }

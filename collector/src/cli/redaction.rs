@@ -40,6 +40,9 @@ pub(super) struct RedactionOptions {
     /// Events to keep, of one device: from the state after A events to the state after B events
     #[arg(long, value_name = "A:B", value_parser = window)]
     window: Option<Range<u32>>,
+    /// List the names that the copy would have and those that it would not, and write or send nothing
+    #[arg(long)]
+    pub(super) preview: bool,
 }
 
 /// What becomes of paths.
@@ -138,6 +141,21 @@ impl RedactedCopy {
         &self.header.name
     }
 
+    /// Returns in a line which kinds of names are left out, and which are still there.
+    pub(super) fn brief(&self) -> String {
+        let Self { before, after, .. } = self;
+        let kinds = |count: &dyn Fn(&BTreeSet<String>, &BTreeSet<String>) -> usize| {
+            let lists = before.lists().into_iter().zip(after.lists());
+            let counts = lists.map(|((name, was), (_, is))| (name.to_lowercase(), count(was, is)));
+            let some: Vec<String> =
+                counts.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} ({count})")).collect();
+            if some.is_empty() { "none".to_owned() } else { some.join(", ") }
+        };
+        let (gone, left) = (kinds(&|was, is| was.difference(is).count()), kinds(&|_, is| is.len()));
+        let events = counted(after.events, "event");
+        self.with_notes(format!("{events}. Names left out: {gone}; names kept: {left}. To list them: --preview\n"))
+    }
+
     /// Returns what the trace said, and what the copy says.
     pub(super) fn summary(&self) -> String {
         let Self { before, after, .. } = self;
@@ -154,10 +172,15 @@ impl RedactedCopy {
                 false => format!("{name}: {is} (was: {was})\n"),
             };
         }
+        self.with_notes(text)
+    }
+
+    /// Appends what is wrong with the copy, and what it can't have.
+    fn with_notes(&self, mut text: String) -> String {
         for Fault { message, .. } in &self.header.faults {
             text += &format!("! {}\n", one_line(message));
         }
-        if before.host_events > 0 {
+        if self.before.host_events > 0 {
             text += "Events of pinned host memory are left out: a recording has none.\n";
         }
         text

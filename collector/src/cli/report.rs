@@ -20,6 +20,9 @@ pub(super) struct Report {
     /// Memory snapshots (pickle or JSON) and recordings (.vramscope); plain, .gz or .zst; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Say everything: pools, categories, every finding
+    #[arg(short, long)]
+    verbose: bool,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -80,7 +83,7 @@ impl Report {
                 reported if self.json => files.push(reported),
                 // Printed at once: the next file may take long.
                 Reported::Report(file) => {
-                    let printed = show(&format!("{file}\n"));
+                    let printed = show(&if self.verbose { format!("{file}\n") } else { format!("{}\n", file.brief()) });
                     if printed != ExitCode::SUCCESS {
                         return printed;
                     }

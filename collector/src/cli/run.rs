@@ -14,12 +14,13 @@ use format::export;
 use serde_json::json;
 use trace::units::counted;
 
-use super::choice;
+use super::choice::{self, Offered};
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::live::{self, Delivery, LivePublication, To};
 use super::message::{note, warn};
-use super::output::{Overwrite, cannot_be_written, create, part_of};
+use super::output::{Overwrite, cannot_be_written, create, next_step, part_of};
 use super::progress::Progress;
+use super::read::name_of;
 use super::setting::{self, Driver};
 use super::tune::GoalName;
 use super::tuned_run::TunedRun;
@@ -42,7 +43,7 @@ const JOB_VARIABLE: &str = "VRAMSCOPE_JOB";
 #[command(after_help = GATE_STATUS)]
 pub(super) struct RunCommand {
     /// The workload to run; --list shows all
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = Offered::workloads(), hide_possible_values = true)]
     name: Option<String>,
     /// Its parameters, as --list shows them: checkpoint=4 precision=fp32
     #[arg(value_name = "NAME=VALUE")]
@@ -53,9 +54,9 @@ pub(super) struct RunCommand {
     /// Device to run on
     #[arg(long, value_enum, default_value_t = Driver::Sim)]
     driver: Driver,
-    /// Number of the CUDA device
+    /// Number of the GPU, with --driver cuda
     #[arg(long, value_name = "N", default_value_t = 0)]
-    device: u32,
+    gpu: u32,
     /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
@@ -115,6 +116,9 @@ impl RunCommand {
                     true => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
                     false => report.to_string(),
                 };
+                if let (false, Some(out)) = (self.json, &self.out) {
+                    text += &format!("Wrote {}\n{}", name_of(out), next_step("doctor", out));
+                }
                 if let (true, Some(delivery)) = (self.json, &delivery) {
                     text += &delivery.line();
                 }
@@ -164,7 +168,7 @@ impl RunCommand {
         let (outcome, delivery) = match self.driver {
             Driver::Sim => self.execute_on(ClockedSim::new(capacity), workload, &choices, steps, &setup)?,
             Driver::Cuda => {
-                let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
+                let device = CudaDriver::open(self.gpu).map_err(|error| format!("--driver cuda: {error}."))?;
                 // A device may have less than the workload is used to.
                 setup.capacity = capacity.min(device.total_memory());
                 self.execute_on(device, workload, &choices, steps, &setup)?

@@ -114,9 +114,15 @@ impl Serve {
         self.run_showing(&[], |_| {})
     }
 
-    /// Whether the server has nothing that another one may not have.
-    pub(super) fn is_default(&self) -> bool {
-        self.listen.is_none() && self.data.is_none() && self.store.is_none() && self.tls_cert.is_none()
+    /// Serves without any option, as [`Self::run`] and [`Self::run_showing`] do.
+    pub(super) fn plain() -> Self {
+        #[derive(clap::Parser)]
+        struct Defaults {
+            #[command(flatten)]
+            serve: Serve,
+        }
+        let no_arguments: [&str; 1] = ["vramscope"];
+        <Defaults as clap::Parser>::parse_from(no_arguments).serve
     }
 
     /// Serves until Ctrl-C, and shows files of this machine: `opened` gets the address that opens them.
@@ -197,7 +203,7 @@ impl Serve {
             }
             let is_plain =
                 !is_encrypted && !is_behind_proxy && !access.was_given_tokens() && address.ip().is_loopback();
-            let announced = is_plain.then(|| announce(address, access.keys()));
+            let announced = is_plain.then(|| announce(address, access.keys(), self.background));
             let _announced = match announced.transpose() {
                 // Nobody would ever find it.
                 Err(sentence) if self.background => return Err(sentence),
@@ -291,8 +297,8 @@ async fn end_in_time(mut stopping: watch::Receiver<bool>, limits: ServerLimits) 
 }
 
 /// Lets other programs of this user find the server, for as long as the value lives. Returns a sentence for people on failure.
-fn announce(address: SocketAddr, keys: Option<&Keys>) -> Result<Option<Announced>, String> {
-    state_folder().map(|state| Announcement::publish(&state, address, keys)).transpose()
+fn announce(address: SocketAddr, keys: Option<&Keys>, is_background: bool) -> Result<Option<Announced>, String> {
+    state_folder().map(|state| Announcement::publish(&state, address, keys, is_background)).transpose()
 }
 
 /// Returns the default folder for sessions.

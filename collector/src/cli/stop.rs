@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::message::note;
 use super::{print, refuse};
 use crate::announcement::{Announcement, state_folder};
 
@@ -24,9 +25,12 @@ const NONE: &str =
 /// The options of `stop`.
 #[derive(Args, Debug)]
 pub(super) struct Stop {
-    /// Address or port of the server, such as http://127.0.0.1:7070 or 7070 [default: all]
+    /// Address or port of the server, such as http://127.0.0.1:7070 or 7070 [default: all that `watch` or a job started]
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
+    /// Stop those that were started by hand, too
+    #[arg(long, conflicts_with = "address")]
+    all: bool,
 }
 
 impl Stop {
@@ -50,7 +54,15 @@ impl Stop {
             }
         }
         let mut code = ExitCode::SUCCESS;
-        for server in servers {
+        let (wanted, kept): (Vec<_>, Vec<_>) =
+            servers.into_iter().partition(|server| server.is_background || self.all || self.address.is_some());
+        if let Some(sentence) = by_hand(&kept) {
+            if wanted.is_empty() {
+                return refuse(&sentence);
+            }
+            note(&sentence);
+        }
+        for server in wanted {
             match end(&server, &state) {
                 Ok(()) => code = print(|out| writeln!(out, "Stopped the server at {}", server.address)),
                 Err(sentence) => code = refuse(&sentence),
@@ -58,6 +70,18 @@ impl Stop {
         }
         code
     }
+}
+
+/// Returns what is said of servers that somebody started by hand; `None` if there are none.
+fn by_hand(servers: &[Announcement]) -> Option<String> {
+    let [first, ..] = servers else { return None };
+    let addresses: Vec<_> = servers.iter().map(|server| server.address.as_str()).collect();
+    let was = if servers.len() == 1 { "The server at {} was" } else { "The servers at {} were" };
+    Some(format!(
+        "{} started by hand. Stop it there with Ctrl-C, or type: vramscope stop {}",
+        was.replace("{}", &addresses.join(", ")),
+        host_and_port(&first.address).1
+    ))
 }
 
 /// Returns whether a server is the one at `wanted`, which is its port or its address. The names of this machine's own
@@ -110,6 +134,34 @@ fn signal(_: u32) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_started_by_hand_is_named_and_left() {
+        let server = |port: u16| Announcement {
+            address: format!("http://127.0.0.1:{port}"),
+            pid: 1,
+            host: String::new(),
+            started_us: 0,
+            secret: None,
+            token: None,
+            is_background: false,
+        };
+        assert_eq!(by_hand(&[]), None);
+        for (servers, want) in [
+            (
+                vec![server(7070)],
+                "The server at http://127.0.0.1:7070 was started by hand. Stop it there with Ctrl-C, or type: vramscope stop \
+                 7070",
+            ),
+            (
+                vec![server(1), server(2)],
+                "The servers at http://127.0.0.1:1, http://127.0.0.1:2 were started by hand. Stop it there with Ctrl-C, or \
+                 type: vramscope stop 1",
+            ),
+        ] {
+            assert_eq!(by_hand(&servers).as_deref(), Some(want));
+        }
+    }
 
     #[test]
     fn a_server_is_named_by_its_port_or_its_address_and_no_other_host() {

@@ -9,7 +9,7 @@ use clap::Args;
 use format::EXTENSION;
 use trace::units::Bytes;
 
-use super::output::Overwrite;
+use super::output::{Overwrite, next_step};
 use super::read::name_of;
 use super::redaction::RedactionOptions;
 use super::{refuse, show};
@@ -23,9 +23,6 @@ pub(super) struct Strip {
     /// Recording to write; its name ends in .vramscope
     #[arg(short, long, value_name = "OUT", required_unless_present = "preview")]
     out: Option<PathBuf>,
-    /// Tell what the copy would say, and write nothing
-    #[arg(long, conflicts_with = "out")]
-    preview: bool,
     #[command(flatten)]
     overwrite: Overwrite,
     #[command(flatten)]
@@ -52,7 +49,10 @@ impl Strip {
             self.overwrite.check(out)?;
         }
         let copy = self.redaction.copy_of(&self.file)?;
-        let mut text = copy.summary();
+        if self.redaction.preview {
+            return Ok(copy.summary());
+        }
+        let mut text = copy.brief();
         if let Some(out) = &self.out {
             let bytes = copy.recording();
             self.overwrite.write(out, |file| file.write_all(&bytes))?;
@@ -60,6 +60,7 @@ impl Strip {
             let read =
                 fs::metadata(&self.file).map_or_else(|_| String::new(), |file| format!(" from {}", Bytes(file.len())));
             text += &format!("Wrote {}: {}{read}.\n", name_of(out), Bytes(bytes.len() as u64));
+            text += &next_step("doctor", out);
         }
         Ok(text)
     }

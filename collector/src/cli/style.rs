@@ -12,7 +12,7 @@ const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 
 /// What leads a line, after its indentation, with its color and that of the rest of the line: first the causes that headlines of a
 /// verdict begin with.
-const LEADS: [(&str, Style, Style); 10] = [
+const LEADS: [(&str, Style, Style); 14] = [
     ("Leak:", RED, BOLD),
     ("Full:", RED, BOLD),
     ("Fragmented:", RED, BOLD),
@@ -20,6 +20,10 @@ const LEADS: [(&str, Style, Style); 10] = [
     ("Limit:", RED, BOLD),
     ("Other processes:", RED, BOLD),
     ("Brief spike:", RED, BOLD),
+    ("FITS", GREEN, BOLD),
+    ("DOES NOT FIT", RED, BOLD),
+    ("NEEDS", CYAN, BOLD),
+    ("→ ", CYAN, PLAIN),
     ("help (checked on this trace):", GREEN, PLAIN),
     ("help:", CYAN, PLAIN),
     ("! ", YELLOW, PLAIN),

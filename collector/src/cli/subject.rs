@@ -10,6 +10,7 @@ use replay::Replay;
 use trace::Snapshot;
 use whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
+use super::choice::Offered;
 use super::device::choose;
 use super::progress::Progress;
 use super::read::{read, short_name_of};
@@ -27,7 +28,7 @@ pub(super) struct SubjectOptions {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     capacity: Option<String>,
     /// Device to run on, by name, such as H100-80GB, less 512 MiB for the CUDA context
-    #[arg(long, value_name = "NAME", conflicts_with = "capacity")]
+    #[arg(long, value_name = "NAME", conflicts_with = "capacity", value_parser = Offered::cards(), hide_possible_values = true)]
     card: Option<String>,
     /// Share of the device's memory that the process may take, as by set_per_process_memory_fraction
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]

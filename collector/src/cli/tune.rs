@@ -11,6 +11,7 @@ use trace::units::{Bytes, Count, counted};
 use whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning, tuning};
 use whatif::{Bounds, Outcome, SelfCheck};
 
+use super::fit::Fit;
 use super::parallel;
 use super::progress::Progress;
 use super::read::name_of;
@@ -18,6 +19,8 @@ use super::subject::{Subject, SubjectOptions};
 use super::whatif::{named, on, write_check};
 use super::{refuse, show_as};
 
+/// What leads advice that was checked on the trace.
+const CHECKED: &str = "help (checked on this trace):";
 /// The rows of the table that are printed.
 const ROWS: usize = 10;
 
@@ -29,6 +32,9 @@ pub(super) struct Tune {
     /// What to look for
     #[arg(long, value_enum, default_value = "reserved")]
     goal: GoalName,
+    /// Print all results, those that fail too
+    #[arg(short, long)]
+    verbose: bool,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -68,6 +74,11 @@ pub(super) struct Printed {
     room: Option<u64>,
     selfcheck: SelfCheck,
     bounds: Bounds,
+    /// The smallest device that serves the run under the recommended settings, or else under the recorded ones.
+    smallest_capacity: u64,
+    /// The recorded settings.
+    #[serde(skip)]
+    recorded: String,
     #[serde(flatten)]
     tuning: Tuning,
 }
@@ -76,7 +87,7 @@ impl Tune {
     /// Prints the answer, or why there is none.
     pub(super) fn run(self) -> ExitCode {
         match self.answer() {
-            Ok(printed) => show_as(self.json, &printed.text(self.json)),
+            Ok(printed) => show_as(self.json, &printed.text(self.json, self.verbose)),
             Err(sentence) => refuse(&format!("{}: {sentence}", name_of(&self.subject.file))),
         }
     }
@@ -94,9 +105,11 @@ impl Printed {
         let tuning = tune(&subject, goal.into())?;
         let bounds = subject.requests.bounds();
         let room = subject.room()?;
-        let Subject { device, baseline, capacity, .. } = subject;
-        let torch = baseline.profile.torch;
-        Ok(Self { file, device, torch, capacity, room, selfcheck: baseline.check, bounds, tuning })
+        let terms = subject.terms(tuning.advice.conf.as_deref().unwrap_or(&subject.conf))?;
+        let smallest_capacity = subject.requests.smallest_capacity(&terms).map_err(|error| refused(&error))?;
+        let Subject { device, baseline, capacity, conf: recorded, .. } = subject;
+        let (torch, selfcheck) = (baseline.profile.torch, baseline.check);
+        Ok(Self { file, device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning })
     }
 
     /// Returns the recommended settings, if any help.
@@ -105,18 +118,23 @@ impl Printed {
     }
 
     /// Returns the answer as JSON, or as text for people.
-    pub(super) fn text(&self, is_json: bool) -> String {
+    pub(super) fn text(&self, is_json: bool, is_verbose: bool) -> String {
         match is_json {
             true => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
-            false => text(self),
+            false => text(self, is_verbose),
         }
     }
 }
 
+fn refused(error: &DriverError) -> String {
+    format!("The trace can't be repeated: {error}.")
+}
+
 /// Searches on all cores.
 fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
-    let refused = |error: DriverError| format!("The trace can't be repeated: {error}.");
-    let run = |conf: &str| -> Result<Outcome, String> { subject.requests.run(&subject.terms(conf)?).map_err(refused) };
+    let run = |conf: &str| -> Result<Outcome, String> {
+        subject.requests.run(&subject.terms(conf)?).map_err(|error| refused(&error))
+    };
     let recorded = run(&subject.conf)?;
     let mut search = Search::new(subject.baseline.profile, goal, subject.fraction.is_some());
     let mut tried: Vec<Tried> = Vec::new();
@@ -140,39 +158,42 @@ fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
     Ok(tuning(goal, &tried, (&subject.conf, &recorded), (&bounds, subject.terms(&subject.conf)?.room())))
 }
 
-fn text(printed: &Printed) -> String {
+fn text(printed: &Printed, is_verbose: bool) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
-    let _ = write_text(&mut out, printed);
+    let _ = write_text(&mut out, printed, is_verbose);
     out
 }
 
-fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
-    let Printed { device, torch, capacity, room, selfcheck, bounds, tuning, .. } = printed;
-    write_check(out, *device, selfcheck)?;
-    let on = match capacity {
-        None => on(None, None),
-        Some(_) => format!("a device of {}", on(*capacity, *room)),
-    };
-    let (tried, groups) =
-        (counted(tuning.tried.into(), "setting"), counted(tuning.groups.len() as u64, "different result"));
-    writeln!(out, "Tried {tried} on {on} as torch {torch}: {groups}.\n")?;
+fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Result {
+    let Printed { device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning, .. } = printed;
     let advice = &tuning.advice;
-    if let Some(conf) = &advice.conf {
-        match conf.is_empty() {
-            true => writeln!(out, "Leave PYTORCH_CUDA_ALLOC_CONF unset.")?,
-            false => writeln!(out, "{}", setting::line(conf))?,
-        }
-    }
-    writeln!(out, "{}", advice.text)?;
-    if !advice.cost.is_empty() {
-        writeln!(out, "{}", advice.cost)?;
-    }
-    writeln!(out, "No setting can go below {}, the most that was in live tensors at once.\n", Bytes(bounds.exact_fit))?;
-    writeln!(out, "  {:>12}  {:>12}  {:>8}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
     let is_advised = |group: &Group| advice.conf.as_ref().is_some_and(|conf| group.confs.contains(conf));
-    let is_marked = |group: &&Group| group.is_recorded || is_advised(group);
-    for group in tuning.groups.iter().take(ROWS).chain(tuning.groups.iter().skip(ROWS).filter(is_marked)) {
+    let best = tuning.groups.iter().find(|group| is_advised(group));
+    if let Some(group) = best.or(tuning.groups.iter().find(|group| group.is_recorded)) {
+        let conf = advice.conf.as_deref().unwrap_or(recorded);
+        writeln!(out, "{}", Fit { conf, outcome: &group.outcome, needs: *smallest_capacity, room: *room })?;
+    }
+    match &advice.conf {
+        Some(conf) => {
+            writeln!(out, "{CHECKED} {}", advice.text)?;
+            match conf.is_empty() {
+                true => writeln!(out, "  Leave PYTORCH_CUDA_ALLOC_CONF unset.")?,
+                false => writeln!(out, "  {}", setting::line(conf))?,
+            }
+        }
+        None => writeln!(out, "{}", advice.text)?,
+    }
+    if !advice.cost.is_empty() {
+        writeln!(out, "  {}", advice.cost)?;
+    }
+    writeln!(out)?;
+    let is_shown = |group: &&Group| is_verbose || !group.outcome.fails() || group.is_recorded;
+    let shown: Vec<&Group> = tuning.groups.iter().filter(is_shown).collect();
+    let (first, rest) = shown.split_at(if is_verbose { shown.len() } else { ROWS.min(shown.len()) });
+    let is_marked = |group: &&&Group| group.is_recorded || is_advised(group);
+    writeln!(out, "  {:>10}  {:>12}  {:>7}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
+    for group in first.iter().chain(rest.iter().filter(is_marked)) {
         // Of settings with the same result, the recommended ones stand for the others.
         let advised = advice.conf.as_deref().filter(|_| is_advised(group));
         let first = advised.or(group.confs.first().map(String::as_str)).unwrap_or_default();
@@ -187,7 +208,7 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
         let outcome = &group.outcome;
         writeln!(
             out,
-            "{mark} {:>12}  {:>12}  {:>8}  {:>5}  {}{more}",
+            "{mark} {:>10}  {:>12}  {:>7}  {:>5}  {}{more}",
             Bytes(outcome.peak_reserved).to_string(),
             Count(outcome.driver_calls()).to_string(),
             Count(outcome.retries).to_string(),
@@ -195,8 +216,19 @@ fn write_text(out: &mut String, printed: &Printed) -> fmt::Result {
             named(first),
         )?;
     }
-    writeln!(
-        out,
-        "\n> recommended   = as recorded   * best trade-off: no other is better in both, reserved memory and driver calls"
-    )
+    if first.iter().chain(rest).any(|group| !group.outcome.fails()) {
+        writeln!(out, "> recommended   = as recorded   * no other is better in both, memory and driver calls")?;
+    }
+    let hidden = tuning.groups.len() - shown.len();
+    if hidden > 0 {
+        writeln!(out, "{} that fail: add -v", counted(hidden as u64, "result"))?;
+    }
+    let on = match capacity {
+        None => on(None, None),
+        Some(_) => format!("a device of {}", on(*capacity, *room)),
+    };
+    let tried = counted(tuning.tried.into(), "setting");
+    writeln!(out, "\nTried {tried} on {on} as torch {torch}.")?;
+    writeln!(out, "No setting can go below {}, the most that was in live tensors at once.", Bytes(bounds.exact_fit))?;
+    write_check(out, *device, selfcheck)
 }

@@ -72,7 +72,7 @@ impl TunedRun {
             return serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
         }
         let rerun = self.rerun.as_ref().map(|rerun| format!("\n{rerun}\n")).unwrap_or_default();
-        self.tuning.text(false) + &rerun
+        self.tuning.text(false, false) + &rerun
     }
 }
 

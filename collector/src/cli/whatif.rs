@@ -12,8 +12,9 @@ use session::preview;
 use trace::units::{Bytes, Count, counted, counted_as};
 use whatif::{Bounds, Card, Outcome, SelfCheck, Why};
 
+use super::fit::Fit;
 use super::gate::{self, FailOn, GATE_STATUS};
-use super::output::Overwrite;
+use super::output::{Overwrite, next_step};
 use super::progress::Progress;
 use super::read::name_of;
 use super::subject::{Source, Subject, SubjectOptions};
@@ -36,6 +37,9 @@ pub(super) struct WhatIf {
     /// Exit with 1 if a request of the last run failed (oom), or never
     #[arg(long, value_name = "WHAT", default_value = "never", value_parser = gate::of_a_run())]
     fail_on: FailOn,
+    /// Print all measures of each run
+    #[arg(short, long)]
+    verbose: bool,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -78,7 +82,7 @@ impl WhatIf {
             Ok(printed) => {
                 let text = match self.json {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
-                    false => text(&printed) + &self.written(&printed),
+                    false => text(&printed, self.verbose) + &self.written(&printed),
                 };
                 let code = show_as(self.json, &text);
                 let has_failed = printed.runs.last().is_some_and(|run| run.outcome.fails());
@@ -88,11 +92,11 @@ impl WhatIf {
         }
     }
 
-    /// Returns what was written besides, in a line.
+    /// Returns what was written besides, and what to do with it.
     fn written(&self, printed: &Printed) -> String {
         let run = self.out.as_ref().zip(printed.runs.last());
         run.map_or_else(String::new, |(out, run)| {
-            format!("\nWrote {}: the run under {}.\n", name_of(out), named(&run.conf))
+            format!("\nWrote {}: the run under {}.\n{}", name_of(out), named(&run.conf), next_step("open", out))
         })
     }
 
@@ -158,10 +162,10 @@ fn write_run(
 }
 
 /// Returns the answer as text for people.
-fn text(printed: &Printed) -> String {
+fn text(printed: &Printed, is_verbose: bool) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
-    let _ = write_text(&mut out, printed);
+    let _ = write_text(&mut out, printed, is_verbose);
     out
 }
 
@@ -170,7 +174,7 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
     let SelfCheck { requests, equal, first_difference, lost } = check;
     if *lost > 0 {
         let lost = counted(*lost, "event");
-        writeln!(out, "Missing from this trace: {lost} of the run. The numbers below are of what was read.")?;
+        writeln!(out, "Missing from this trace: {lost} of the run. These numbers are of what was read.")?;
     }
     let all = counted(*requests, "request");
     writeln!(
@@ -185,7 +189,7 @@ pub(super) fn write_check(out: &mut String, device: i64, check: &SelfCheck) -> f
             Count(u64::from(difference.event) + 1),
             difference.why
         )?;
-        writeln!(out, "Trust the numbers below only as far as that.")?;
+        writeln!(out, "Trust these numbers only as far as that.")?;
     }
     Ok(())
 }
@@ -204,39 +208,71 @@ pub(super) fn named(conf: &str) -> String {
     if conf.is_empty() { "default settings".to_owned() } else { one_line(conf) }
 }
 
-fn write_text(out: &mut String, Printed { device, selfcheck, bounds, runs, at_start, .. }: &Printed) -> fmt::Result {
-    write_check(out, *device, selfcheck)?;
+fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Result {
+    let Printed { device, selfcheck, bounds, runs, at_start, .. } = printed;
+    for WhatIfRun { conf, outcome, smallest_capacity, room, .. } in runs {
+        writeln!(out, "{}", Fit { conf, outcome, needs: *smallest_capacity, room: *room })?;
+    }
+    writeln!(out)?;
+    match is_verbose {
+        true => runs.iter().try_for_each(|run| write_run_in_full(out, run))?,
+        false => write_table(out, runs)?,
+    }
     let least = Bytes(bounds.exact_fit);
     writeln!(out, "No setting can go below {least}, the most that was in live tensors at once.")?;
     if *at_start > 0 {
         writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
     }
-    for WhatIfRun { conf, torch, capacity, room, outcome, smallest_capacity, smallest_card } in runs {
-        let on = on(*capacity, *room);
-        writeln!(out, "\n{} (torch {torch}, {on})", named(conf))?;
-        writeln!(out, "  peak reserved      {}", Bytes(outcome.peak_reserved))?;
-        writeln!(out, "  peak allocated     {}", Bytes(outcome.peak_allocated))?;
-        writeln!(out, "  most unused        {}", Bytes(outcome.most_unused))?;
+    write_check(out, *device, selfcheck)
+}
+
+/// Writes the runs as a table, the recorded one first.
+fn write_table(out: &mut String, runs: &[WhatIfRun]) -> fmt::Result {
+    writeln!(out, "{:>10}  {:>12}  {:>7}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
+    for (index, WhatIfRun { conf, outcome, .. }) in runs.iter().enumerate() {
+        let recorded = if index == 0 { " (as recorded)" } else { "" };
         writeln!(
             out,
-            "  driver calls       {} allocate, {} free ({})",
-            Count(outcome.device_allocs),
-            Count(outcome.device_frees),
-            outcome.driver_time()
+            "{:>10}  {:>12}  {:>7}  {:>5}  {}{recorded}",
+            Bytes(outcome.peak_reserved).to_string(),
+            Count(outcome.driver_calls()).to_string(),
+            Count(outcome.retries).to_string(),
+            if outcome.fails() { "yes" } else { "no" },
+            named(conf)
         )?;
-        writeln!(out, "  retries            {}", Count(outcome.retries))?;
-        if outcome.ooms > 0 {
-            writeln!(out, "  out of memory      {}", counted_as(outcome.ooms, "request fails", "requests fail"))?;
-        }
-        let card = smallest_card.unwrap_or("no card in the list is large enough");
-        writeln!(out, "  smallest capacity  {} ({card})", Bytes(*smallest_capacity))?;
-        if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
-            let what = match why {
-                Why::Failed => "it runs out of memory",
-                Why::Served => "it is served where the recording ran out of memory",
-            };
-            writeln!(out, "  at event {} {what}; what would follow can't be told", Count(u64::from(event) + 1))?;
-        }
     }
-    Ok(())
+    writeln!(out)
+}
+
+/// Writes all measures of a run.
+fn write_run_in_full(
+    out: &mut String,
+    WhatIfRun { conf, torch, capacity, room, outcome, smallest_capacity, smallest_card }: &WhatIfRun,
+) -> fmt::Result {
+    let on = on(*capacity, *room);
+    writeln!(out, "{} (torch {torch}, {on})", named(conf))?;
+    writeln!(out, "  peak reserved      {}", Bytes(outcome.peak_reserved))?;
+    writeln!(out, "  peak allocated     {}", Bytes(outcome.peak_allocated))?;
+    writeln!(out, "  most unused        {}", Bytes(outcome.most_unused))?;
+    writeln!(
+        out,
+        "  driver calls       {} allocate, {} free ({})",
+        Count(outcome.device_allocs),
+        Count(outcome.device_frees),
+        outcome.driver_time()
+    )?;
+    writeln!(out, "  retries            {}", Count(outcome.retries))?;
+    if outcome.ooms > 0 {
+        writeln!(out, "  out of memory      {}", counted_as(outcome.ooms, "request fails", "requests fail"))?;
+    }
+    let card = smallest_card.unwrap_or("no card in the list is large enough");
+    writeln!(out, "  smallest capacity  {} ({card})", Bytes(*smallest_capacity))?;
+    if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
+        let what = match why {
+            Why::Failed => "it runs out of memory",
+            Why::Served => "it is served where the recording ran out of memory",
+        };
+        writeln!(out, "  at event {} {what}; what would follow can't be told", Count(u64::from(event) + 1))?;
+    }
+    writeln!(out)
 }

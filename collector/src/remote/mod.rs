@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 pub use address::LinkAddress;
 use request::{ATTEMPTS, Failure, PAUSE};
-pub use sessions::Listed;
+pub use sessions::{DeviceStats, Listed, ListedDevice};
 
 use crate::store::{Hash, Hasher};
 use recorder::publish::Destination;
@@ -123,6 +123,17 @@ impl Remote {
             .build()
             .map_err(|error| format!("Requests can't be sent: {error}."))?;
         Ok(Self { client, address: destination.address(), token: destination.bearer().map(str::to_owned) })
+    }
+
+    /// Returns why the server does not answer, if it doesn't within `time`. It is asked once.
+    pub async fn absence(&self, time: Duration) -> Option<String> {
+        let request = self.request(Method::GET, "health/live");
+        match tokio::time::timeout(time, request.send_once(&self.client)).await {
+            // Whatever it refuses, it is there.
+            Ok(Ok(_) | Err(Failure::Refused(..))) => None,
+            Ok(Err(Failure::Network(what))) => Some(what),
+            Err(_) => Some(format!("no answer within {} s", time.as_secs())),
+        }
     }
 
     /// Uploads a recording and returns its link.

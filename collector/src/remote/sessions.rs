@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use reqwest::Method;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Remote;
 
 /// A session, as the server lists it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Listed {
     /// Its id.
     pub id: String,
@@ -18,12 +18,51 @@ pub struct Listed {
     pub state: String,
     /// The rank of its process, if it is one of several.
     pub rank: Option<u32>,
+    /// The machine of its process.
+    pub host: String,
+    /// When the process began, by its clock, in microseconds since the epoch.
+    pub started_us: i64,
     /// Events that arrived.
     pub events: u64,
     /// Events that were lost.
     pub lost: u64,
     /// Bytes in the store.
     pub bytes: u64,
+    /// Requests that failed for lack of memory.
+    pub oom: u64,
+    /// Events that arrive in a second.
+    pub events_per_second: f64,
+    /// The devices that its process uses.
+    pub devices: Vec<ListedDevice>,
+}
+
+/// A device of a session. Sizes are in bytes.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct ListedDevice {
+    /// Its number.
+    pub number: i64,
+    /// The name of its model; empty if it is not known.
+    pub name: String,
+    /// Its memory; 0 if it is not known.
+    pub capacity: u64,
+    /// What is allocated, as last known.
+    pub allocated: u64,
+    /// What is reserved, as last known.
+    pub reserved: u64,
+}
+
+/// The memory of a session's device over time.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct DeviceStats {
+    /// The device's number.
+    pub number: i64,
+    /// Each point: the start of its time span, in microseconds since the epoch, and the most bytes that were allocated, active and
+    /// reserved in it.
+    pub points: Vec<(i64, u64, u64, u64)>,
+    /// The most bytes that were ever reserved.
+    pub peak_reserved: u64,
+    /// The most bytes that were ever allocated.
+    pub peak_allocated: u64,
 }
 
 impl Listed {
@@ -34,8 +73,8 @@ impl Listed {
 }
 
 impl Remote {
-    /// Returns the sessions of a job, by rank; `None` if the token may not read.
-    pub async fn sessions_of(&self, job: &str) -> Result<Option<Vec<Listed>>, String> {
+    /// Returns the newest sessions, at most 1,000; `None` if the token may not read.
+    pub async fn sessions(&self) -> Result<Option<Vec<Listed>>, String> {
         #[derive(Deserialize)]
         struct Sessions {
             sessions: Vec<Listed>,
@@ -44,10 +83,26 @@ impl Remote {
         if sent.as_ref().is_err_and(|failure| failure.has_code("role")) {
             return Ok(None);
         }
-        let Sessions { mut sessions } = self.read(sent).await?;
+        let Sessions { sessions } = self.read(sent).await?;
+        Ok(Some(sessions))
+    }
+
+    /// Returns the sessions of a job, by rank; `None` if the token may not read.
+    pub async fn sessions_of(&self, job: &str) -> Result<Option<Vec<Listed>>, String> {
+        let Some(mut sessions) = self.sessions().await? else { return Ok(None) };
         sessions.retain(|session| session.job == job);
         sessions.sort_by_key(|session| session.rank);
         Ok(Some(sessions))
+    }
+
+    /// Returns the memory of a session's devices over its whole length.
+    pub async fn stats_of(&self, session: &str) -> Result<Vec<DeviceStats>, String> {
+        #[derive(Deserialize)]
+        struct Stats {
+            devices: Vec<DeviceStats>,
+        }
+        let Stats { devices } = self.json(self.request(Method::GET, &format!("sessions/{session}/stats"))).await?;
+        Ok(devices)
     }
 
     /// Downloads what the server has of a session, as a recording.

@@ -97,6 +97,13 @@ impl BestFrames {
         stack.iter().enumerate().min_by_key(|(_, id)| self.rank(**id)).map(|(index, _)| index)
     }
 
+    /// Returns the frame that describes best what [`Self::frame`] called: the innermost line of a package, or else of PyTorch. `None` if it
+    /// called nothing that has a name.
+    pub fn inner_frame(&self, stack: &[FrameId]) -> Option<FrameId> {
+        let called = self.index(stack).and_then(|index| stack.get(..index))?;
+        called.iter().copied().filter(|id| self.rank(*id) != Rank::Machinery).min_by_key(|id| self.rank(*id))
+    }
+
     /// Returns whether a frame is the user's own code.
     pub fn is_own(&self, frame: FrameId) -> bool {
         self.rank(frame) == Rank::Own

@@ -45,7 +45,7 @@ impl MissingStack {
             Self::BeforeRecording => "allocated before recording began",
             Self::BeforeTrace => "allocated before the trace begins",
             Self::NoContext => "recorded without stacks",
-            Self::StateOnly => "recorded with context=\"state\"",
+            Self::StateOnly => "recorded for live blocks only",
             Self::NoPython => "probably no Python frame on its thread",
             Self::Unknown => "the unwinder returned none",
             Self::Lost => "recorded, and lost to damage",
@@ -66,7 +66,7 @@ impl MissingStack {
             Self::NoContext => "No event of this device has a stack: it was recorded without them.",
             Self::StateOnly => {
                 "No event of this device has a stack, only blocks that existed at the end: it was recorded with \
-                 context=\"state\"."
+                 context=\"state\", or the mode \"budget\" had no time for more."
             }
             Self::NoPython => {
                 "No stack was recorded. Probably the thread ran no Python code, as in the backward pass: only Python \
@@ -93,7 +93,9 @@ impl MissingStack {
                  _record_memory_history (history of vramscope.attach)."
             }
             Self::NoContext => "Record with context=\"all\" and stacks=\"python\".",
-            Self::StateOnly => "Record with context=\"alloc\" or context=\"all\".",
+            Self::StateOnly => {
+                "Record with context=\"alloc\" or context=\"all\"; in the mode \"budget\", raise budget."
+            }
             Self::NoPython => "Record with stacks=\"all\" to get C++ frames, which name the operator.",
             Self::Unknown => {
                 "With vramscope.attach, raise stack_share. Otherwise the annotations around it are the best hint."

@@ -72,7 +72,7 @@ fn a_device_with_less_than_the_workload_is_used_to_is_told_as_it_is() -> Result<
 fn without_a_device_the_program_prints_one_line() -> Result<()> {
     let (none, driver) = (FakeFolder::empty("no_driver")?, FakeFolder::new("no_device")?);
     let cases: [(&FakeFolder, &[&str], &str); 3] = [
-        (&driver, &["leak", "--driver", "cuda", "--device", "7"], "device 7"),
+        (&driver, &["leak", "--driver", "cuda", "--gpu", "7"], "device 7"),
         (&driver, &["leak", "--driver", "cuda", "--out", "/nowhere/at/all.vramscope"], "can't be written"),
         (&none, &["leak", "--driver", "cuda"], "driver"),
     ];

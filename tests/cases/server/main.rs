@@ -177,7 +177,7 @@ fn each_browser_gets_the_coding_it_reads() -> Result<()> {
 fn a_port_in_use_gets_one_clear_line() -> Result<()> {
     let server = Server::start()?;
     let address = server.address().to_string();
-    let output = program::run(&["--listen", &address])?;
+    let output = program::run(&["serve", "--listen", &address])?;
     let line = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
     assert!(line.contains("is in use") && line.contains("--listen 127.0.0.1:"), "{line}");

@@ -12,6 +12,8 @@ use super::stats::PublisherStats;
 
 /// How long after the deadline the sender may take to notice it.
 const GRACE: Duration = Duration::from_millis(500);
+/// The longest time to deliver to a server that was never reached.
+const NEVER_REACHED: Duration = Duration::from_secs(2);
 
 /// Observes and ends a publisher. Dropping it without [`PublisherHandle::finish`] delivers what the short
 /// [`PublishLimits::drop_millis`](trace::limits::PublishLimits::drop_millis) allow. In the child of a fork it does
@@ -62,8 +64,8 @@ impl PublisherHandle {
         self.shared.lock().connection.is_welcome
     }
 
-    /// Ends the session: delivers the rest and the goodbye, at most for `timeout`. Call it after the recorder has ended.
-    /// The result says what could not be delivered.
+    /// Ends the session: delivers the rest and the goodbye, at most for `timeout`, and at most for two seconds where nothing has
+    /// answered since the start. Call it after the recorder has ended. The result says what could not be delivered.
     pub fn finish(mut self, timeout: Duration) -> PublisherStats {
         self.end(timeout)
     }
@@ -74,8 +76,12 @@ impl PublisherHandle {
             // The thread does not exist in this process; waiting for it would never end.
             return PublisherStats::default();
         }
-        let end = Instant::now() + timeout;
-        self.shared.lock().end = Some(end);
+        let mut state = self.shared.lock();
+        // A server that was there may come back.
+        let was_there = state.connections > 0 || state.failures == 0;
+        let end = Instant::now() + if was_there { timeout } else { timeout.min(NEVER_REACHED) };
+        state.end = Some(end);
+        drop(state);
         self.shared.notify();
         if !self.shared.wait_until(end + GRACE, |state| state.is_done) {
             // It is blocked in a system call: in I/O, which this ends, or in a name lookup, which nothing can end.

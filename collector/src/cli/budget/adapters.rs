@@ -21,6 +21,7 @@ enum QuantizeName {
 
 /// The options of adapters and quantised weights.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Adapters and quantization")]
 pub(super) struct Adapters {
     /// Train low-rank adapters (LoRA) of this rank instead of the weights
     #[arg(long, value_name = "R")]

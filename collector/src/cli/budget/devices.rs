@@ -7,6 +7,7 @@ use super::count;
 
 /// The options that divide a model among devices.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Several devices")]
 pub(super) struct Devices {
     /// Devices that train on different data, each on --batch sequences
     #[arg(long, value_name = "N", default_value = "1")]

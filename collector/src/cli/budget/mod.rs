@@ -22,6 +22,7 @@ use self::devices::Devices;
 use self::fit::Fit;
 use self::shape::Shape;
 use self::simulation::Simulation;
+use super::choice::Offered;
 use super::progress::Progress;
 use super::read::name_of;
 use super::subject::card;
@@ -68,47 +69,47 @@ pub(super) struct BudgetCommand {
     #[command(flatten)]
     shape: Shape,
     /// Tokens per sequence
-    #[arg(long, value_name = "N", default_value = "2048")]
+    #[arg(help_heading = "Training and inference", long, value_name = "N", default_value = "2048")]
     seq: String,
     /// Sequences per batch
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(help_heading = "Training and inference", long, value_name = "N", default_value = "1")]
     batch: String,
     /// Number formats
-    #[arg(long, value_enum, default_value_t = PrecisionName::Mixed)]
+    #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = PrecisionName::Mixed)]
     precision: PrecisionName,
     /// Optimizer
-    #[arg(long, value_enum, default_value_t = OptimizerName::Adam)]
+    #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = OptimizerName::Adam)]
     optimizer: OptimizerName,
     /// Attention implementation
-    #[arg(long, value_enum, default_value_t = AttentionName::Flash)]
+    #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = AttentionName::Flash)]
     attention: AttentionName,
     /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer)
-    #[arg(long, value_name = "none|full|every-K", default_value = "none")]
+    #[arg(help_heading = "Training and inference", long, value_name = "none|full|every-K", default_value = "none")]
     checkpoint: String,
     /// Include dropout masks
-    #[arg(long)]
+    #[arg(help_heading = "Training and inference", long)]
     dropout: bool,
     /// Tokens in the KV cache, over all sequences
-    #[arg(long, value_name = "TOKENS", default_value = "0")]
+    #[arg(help_heading = "Training and inference", long, value_name = "TOKENS", default_value = "0")]
     kv: String,
     #[command(flatten)]
     adapters: Adapters,
     #[command(flatten)]
     devices: Devices,
     /// Card that it should fit on, such as H100-80GB: prints whether it does, and the largest batch
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = None, long, value_name = "NAME", value_parser = Offered::cards(), hide_possible_values = true)]
     card: Option<String>,
     /// Train the same model on a simulated device and compare
-    #[arg(long)]
+    #[arg(help_heading = None, long)]
     simulate: bool,
     /// Memory of the simulated device, such as 80GiB [default: 1TiB]
-    #[arg(long, value_name = "SIZE", requires = "simulate")]
+    #[arg(help_heading = None, long, value_name = "SIZE", requires = "simulate")]
     capacity: Option<String>,
     /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
-    #[arg(long, value_name = "SETTINGS", default_value = "")]
+    #[arg(help_heading = None, long, value_name = "SETTINGS", default_value = "")]
     conf: String,
     /// Print JSON for programs
-    #[arg(long)]
+    #[arg(help_heading = None, long)]
     json: bool,
 }
 

@@ -59,6 +59,7 @@ enum EmbeddingsName {
 
 /// The options of a model's shape.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Model")]
 pub(super) struct Shape {
     /// Read the shape from a model's config.json (Hugging Face); options override it
     #[arg(long, value_name = "FILE")]

@@ -19,17 +19,18 @@ pub(super) use self::range::Grid;
 use self::range::Range;
 pub(super) use self::search::largest;
 use self::text::Text;
+use super::choice::{self, Offered};
 use super::output::Overwrite;
 use super::progress::Progress;
 use super::subject::card;
-use super::{choice, one_line, parallel, refuse, setting, show_as};
+use super::{one_line, parallel, refuse, setting, show_as};
 use crate::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
 /// The options of `sweep`.
 #[derive(Args, Debug)]
 pub(super) struct Sweep {
     /// The workload to run; vramscope run --list shows all
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = Offered::workloads(), hide_possible_values = true)]
     name: String,
     /// The parameter and its values: batch=64..512, batch=64..512:32, batch=64..512:x2 or checkpoint=none,full
     #[arg(value_name = "PARAM=FROM..TO[:STEP]")]
@@ -38,7 +39,7 @@ pub(super) struct Sweep {
     #[arg(value_name = "NAME=VALUE")]
     choices: Vec<String>,
     /// Card that it should fit on, such as H100-80GB
-    #[arg(long, value_name = "NAME", conflicts_with = "capacity")]
+    #[arg(long, value_name = "NAME", conflicts_with = "capacity", value_parser = Offered::cards(), hide_possible_values = true)]
     card: Option<String>,
     /// Memory of the simulated device, such as 80GiB [default: set by the workload]
     #[arg(long, value_name = "SIZE")]

@@ -13,13 +13,16 @@ mod server;
 mod signals;
 mod stage;
 mod summary;
+mod written;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use format::EXTENSION;
 use query::link::Encoded;
 
 use self::job::{Program, python_path, run_name};
@@ -28,16 +31,17 @@ use self::probe::Recorder;
 use self::server::Server;
 use self::stage::{Stage, Stages};
 use super::browser;
-use super::destination::{TOKEN_VARIABLE, destination};
+use super::destination::{CA_FILE_VARIABLE, TO_VARIABLE, TOKEN_VARIABLE, named_server};
 use super::message::note;
-use super::push::wait;
+use super::output::next_step;
+use super::push::{ServerOptions, wait};
 use super::setting;
 use super::{one_line, refuse};
 use crate::announcement::token_at;
 use crate::remote::Remote;
 
-/// The variable that names the server to send to.
-const TO_VARIABLE: &str = "VRAMSCOPE_TO";
+/// The longest wait for an answer of a server that was named.
+const ANSWER: Duration = Duration::from_secs(3);
 
 /// What `--help` says about the exit status.
 const STATUS: &str = "\
@@ -83,6 +87,8 @@ pub(super) struct Watch {
     /// Name of the recording [default: the script's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    #[command(flatten)]
+    server: ServerOptions,
     /// Run a module, as python -m does
     #[arg(short = 'm')]
     is_module: bool,
@@ -109,19 +115,29 @@ impl Watch {
         if let Some(missing) = folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
             return Err(format!("--out: there is no folder {}. Create it, or name another.", missing.display()));
         }
+        if let Some(out) = self.out.as_deref().map(Path::new).filter(|out| out.extension() != Some(EXTENSION.as_ref()))
+        {
+            return Err(format!("--out {}: a recording is written. End its name with .{EXTENSION}.", out.display()));
+        }
         let mut command = program.command(self.python.as_deref())?;
         let name = run_name(&program.name())?;
-        let variable = std::env::var(TO_VARIABLE).ok().filter(|to| !matches!(to.as_str(), "" | "1" | "default"));
-        let option = if self.to.is_some() { "--to" } else { TO_VARIABLE };
-        let server = Server::find_or_start(self.to.clone().or(variable))?;
-        let destination = destination(option, &server.address, None, None)?;
-        // A page that is opened anew has no token. One that an operator gave is not passed on.
+        let named = named_server(self.to.clone());
+        let option = named.as_ref().map_or(TO_VARIABLE, |(option, _)| option);
+        let is_named = named.is_some();
+        let server = Server::find_or_start(named.map(|(_, address)| address))?;
+        let destination = self.server.destination(option, &server.address)?;
+        let remote = Remote::new(&destination)?;
+        // A page that is opened anew has no token. One that an operator gave is not part of the link.
         let made = token_at(&server.address);
         let link = format!("{}#{}job={}", destination.address(), browser::token_part(made.as_deref()), Encoded(&name));
         self.tell(&mut command, &server.address, &name);
-        if let Some(token) = made {
+        if let Some(token) = destination.bearer() {
             command.env(TOKEN_VARIABLE, token);
         }
+        if let Some(file) = self.server.ca_file() {
+            command.env(CA_FILE_VARIABLE, file);
+        }
+        let absent = if is_named { wait(async { Ok(remote.absence(ANSWER).await) })? } else { None };
         let recorder = match program.is_python() {
             true => probe::ask_and_mend(&mut command),
             false => Recorder::Unknown,
@@ -138,14 +154,22 @@ impl Watch {
             say(&why);
         }
         if recorder != Recorder::Missing {
-            say(&format!("Watch it at {link}{kept}"));
-            if self.open {
+            match &absent {
+                None => say(&format!("Watch it at {link}{kept}")),
+                Some(why) => say(&format!(
+                    "No server answers at {} ({why}). The job runs all the same, and sends to it as soon as it answers. Watch \
+                     it then at {link}",
+                    server.address
+                )),
+            }
+            if self.open && absent.is_none() {
                 browser::open(&link);
             }
         } else if is_kept {
             // There is nothing to watch, unless the job starts another Python: the end tells.
             say(&format!("The server at {} keeps running; vramscope stop ends it", server.address));
         }
+        let begun = SystemTime::now();
         let mut child = command.spawn().map_err(|error| {
             format!("{} can't be started: {error}.", one_line(&command.get_program().to_string_lossy()))
         })?;
@@ -169,7 +193,15 @@ impl Watch {
             say(&line);
         }
         // The job is over, whatever becomes of the summary.
-        let said = Remote::new(&destination).and_then(|remote| wait(summary::summary(&remote, &name)));
+        let absent = match absent {
+            Some(_) => wait(async { Ok(remote.absence(ANSWER).await) })?,
+            None => None,
+        };
+        let said = match absent {
+            None => wait(summary::summary(&remote, &name)),
+            Some(why) => Err(format!("Nothing reached {}: {why}", server.address)),
+        };
+        let files = self.out.as_deref().map(|out| written::files(Path::new(out), begun)).unwrap_or_default();
         match said {
             Ok(None) => {
                 say(&format!("What was recorded is at {link}. The token may not read it, so there is no summary here"));
@@ -185,7 +217,16 @@ impl Watch {
                 }
                 say(&format!("The recording is at {link}"));
             }
-            Err(sentence) => say(&sentence),
+            Err(sentence) => {
+                say(&sentence);
+                for line in summary::of_files(&files) {
+                    say(&line);
+                }
+            }
+        }
+        if let Some(first) = files.first() {
+            say(&format!("Wrote {}", written::named(&files)));
+            say(next_step("doctor", first).trim_end());
         }
         if self.stop_server {
             server.end();

@@ -1,5 +1,7 @@
 //! The lines at the end of a watched job: the peak and when, the largest lines then, and what was lost.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use format::import::Importer;
@@ -28,34 +30,51 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Option<Vec<Str
     if sessions.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let mut highest: Option<(u64, Option<u32>, DeviceReport)> = None;
+    let mut highest = None;
     for session in sessions.iter().filter(|session| session.bytes <= MOST_BYTES).take(MOST) {
         // A job that was killed may have left nothing to download.
         let Ok(bytes) = remote.trace_of(&session.id).await else { continue };
-        for device in report(&bytes)?.devices {
-            let peak = device.peak.requested_bytes;
-            if highest.as_ref().is_none_or(|(most, ..)| peak > *most) {
-                highest = Some((peak, session.rank.filter(|_| sessions.len() > 1), device));
-            }
-        }
+        highest = higher(highest, session.rank.filter(|_| sessions.len() > 1), report(&bytes)?);
     }
-    let mut lines = Vec::new();
-    match highest {
-        Some((_, rank, device)) => {
-            lines.extend([peak(rank, &device), largest(&device)]);
-            if device.diagnosis.failed > 0 {
-                let verdict = &device.verdict;
-                lines.push(verdict.in_brief().to_owned());
-                lines.extend(verdict.remedies.first().map(|remedy| format!("{}: {}", remedy.mark(), remedy.text)));
-            }
-        }
+    let mut lines = match highest {
+        Some(highest) => told(highest),
         None if sessions.iter().any(|session| session.bytes > MOST_BYTES) => {
-            lines.push(format!("The recording is larger than {}: open the link for its peak", Bytes(MOST_BYTES)));
+            vec![format!("The recording is larger than {}: open the link for its peak", Bytes(MOST_BYTES))]
         }
-        None => lines.push("No event arrived before the job ended".to_owned()),
-    }
+        None => vec!["No event arrived before the job ended".to_owned()],
+    };
     lines.push(delivered(&sessions));
     Ok(Some(lines))
+}
+
+/// Returns the lines about what processes wrote into files of this machine. What can't be read is left out: `doctor` tells why.
+pub(super) fn of_files(files: &[PathBuf]) -> Vec<String> {
+    let is_small = |path: &&PathBuf| fs::metadata(path).is_ok_and(|file| file.len() <= MOST_BYTES);
+    let reports = files.iter().filter(is_small).take(MOST).filter_map(|path| report(&fs::read(path).ok()?).ok());
+    reports.fold(None, |highest, report| higher(highest, None, report)).map(told).unwrap_or_default()
+}
+
+/// The device that needed most, with the rank of its process if there are several.
+type Highest = (Option<u32>, DeviceReport);
+
+fn higher(mut highest: Option<Highest>, rank: Option<u32>, report: FileReport) -> Option<Highest> {
+    for device in report.devices {
+        let peak = device.peak.requested_bytes;
+        if highest.as_ref().is_none_or(|(_, other)| peak > other.peak.requested_bytes) {
+            highest = Some((rank, device));
+        }
+    }
+    highest
+}
+
+/// Returns the lines about a device: why memory ran out and what to do, or else its peak.
+fn told((rank, device): Highest) -> Vec<String> {
+    let mut lines = Vec::new();
+    if device.diagnosis.failed > 0 {
+        lines.extend(device.diagnosis.brief().lines().map(str::to_owned));
+    }
+    lines.extend([peak(rank, &device), largest(&device)]);
+    lines
 }
 
 /// Returns the sessions of a job, once all have ended or the time is up; `None` if the token may not read.

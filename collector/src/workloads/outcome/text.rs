@@ -68,6 +68,6 @@ impl fmt::Display for Report {
         for finding in self.findings() {
             writeln!(f, "  ! {}", finding.message)?;
         }
-        self.trace.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+        self.trace.devices.iter().try_for_each(|device| write!(f, "\n{}", device.brief()))
     }
 }

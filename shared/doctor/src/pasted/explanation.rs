@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use query::diagnosis::Cause;
 use query::finding::Remedy;
+use query::line_in_sentence;
 use trace::units::Bytes;
 
 /// The kind of a pasted text.
@@ -40,6 +41,8 @@ pub struct Explanation {
     pub cause: Cause,
     /// One sentence.
     pub sentence: String,
+    /// The line that asked for the memory, if the text has a traceback: `forward  gpt/model.py:54`.
+    pub line: Option<String>,
     /// The sums.
     pub facts: Vec<Fact>,
     /// What to try.
@@ -49,7 +52,7 @@ pub struct Explanation {
 }
 
 /// What to record next.
-pub(super) const NEXT: &str = "The text doesn't show which line holds the memory, or how it lies. To see both, call \
+pub(super) const NEXT: &str = "The text doesn't show which lines hold the memory, or how it lies. To see both, call \
                                torch.cuda.memory._record_memory_history() at the start of the program and \
                                torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, then \
                                run vramscope doctor snapshot.pickle.";
@@ -57,13 +60,16 @@ pub(super) const NEXT: &str = "The text doesn't show which line holds the memory
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.sentence)?;
+        if let Some(line) = &self.line {
+            writeln!(f, "  requested at {}", line_in_sentence(line))?;
+        }
         for fact in &self.facts {
             writeln!(f, "  {:>10}  {}", Bytes(fact.bytes), fact.name)?;
         }
         for remedy in &self.remedies {
             writeln!(f, "  help: {}", remedy.text)?;
             if !remedy.copy.is_empty() {
-                writeln!(f, "       {}", remedy.copy)?;
+                writeln!(f, "    {}", remedy.copy)?;
             }
         }
         writeln!(f, "  next: {}", self.next)

@@ -326,6 +326,7 @@ impl Message {
             is_failure: true,
             cause,
             sentence: self.sentence(cause) + &self.refused(cause),
+            line: None,
             facts,
             remedies: remedies::by_cause(cause, self.is_expandable),
             next: NEXT,

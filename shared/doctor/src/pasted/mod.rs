@@ -9,6 +9,7 @@ mod message;
 mod size;
 mod stats;
 mod summary;
+mod traceback;
 
 pub use explanation::{Explanation, Fact, TextKind};
 
@@ -24,7 +25,7 @@ pub fn explain(text: &str) -> Option<Explanation> {
         return None;
     }
     message::read(text)
-        .map(message::Message::explain)
+        .map(|message| Explanation { line: traceback::line(text), ..message.explain() })
         .or_else(|| summary::read(text).map(|sums| sums.explain(TextKind::MemorySummary)))
         .or_else(|| stats::read(text).map(|sums| sums.explain(TextKind::MemoryStats)))
 }

@@ -125,6 +125,7 @@ impl Sums {
             is_failure: self.ooms > 0,
             cause: Cause::None,
             sentence,
+            line: None,
             facts: known.into_iter().filter_map(|(name, bytes)| Some(Fact { name, bytes: bytes? })).collect(),
             remedies,
             next: NEXT,

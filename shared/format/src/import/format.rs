@@ -74,8 +74,11 @@ pub(super) fn compression(head: &[u8], is_all: bool) -> Option<Option<Compressio
 pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<Option<Encoding>, ImportError> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match head {
-        // Protocols 2 to 5 declare themselves; 0 and 1 begin with a dict or a list.
-        [0x80, 2..=5, ..] | [b'(' | b']' | b'}', _, ..] => return Ok(Some(Encoding::Pickle)),
+        // Protocols 2 to 5 declare themselves; 0 and 1 begin with a dict or a list, which protocol 0 writes in letters.
+        [0x80, 2..=5, ..]
+        | [b']' | b'}', _, ..]
+        | [b'(', b'd' | b'l', b'p', b'0'..=b'9', ..]
+        | [b'(', b'd' | b'l', b'S' | b'V' | b'(' | b'.', ..] => return Ok(Some(Encoding::Pickle)),
         // Later protocols declare themselves in the same way.
         [0x80, protocol @ 6..=9, ..] => return Err(newer_protocol(*protocol).at(PICKLE, 0)),
         // What a copy as text leaves intact: the decoder reports the damage.
@@ -86,7 +89,13 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
             None if !is_all && head.len() < ENOUGH => return Ok(None),
             _ => return Ok(Some(Encoding::Json)),
         },
-        _ if text.starts_with(b"[") => return Ok(Some(Encoding::Json)),
+        // Lines of a log begin with a bracket, too.
+        _ if text
+            .strip_prefix(b"[")
+            .is_some_and(|rest| matches!(rest.trim_ascii_start(), [b'{' | b'[' | b']', ..])) =>
+        {
+            return Ok(Some(Encoding::Json));
+        }
         _ if !is_all && head.len() < ENOUGH => return Ok(None),
         _ => {}
     }
@@ -135,7 +144,11 @@ mod tests {
             (b"  \n{\"s", Some(Encoding::Json)),
             (b"{\"format\": 1", Some(Encoding::Json)),
             (b"{\"form", None),
-            (b"\xef\xbb\xbf[", Some(Encoding::Json)),
+            (b"(dp0", Some(Encoding::Pickle)),
+            (b"(d", None),
+            (b"\xef\xbb\xbf[", None),
+            (b"\xef\xbb\xbf[\n {", Some(Encoding::Json)),
+            (b"[]", Some(Encoding::Json)),
             (b"\x80", None),
             (b" ", None),
         ];
@@ -146,6 +159,11 @@ mod tests {
             [&b"PK\x03\x04aaaa"[..], b"<!doctype html>", b"\x80\x08..", b"hello", b"\x80", b"version https://git-lfs"]
         {
             assert!(encoding(head, true, false).is_err(), "{head:?}");
+        }
+        for text in
+            [&b"(deep in a log)"[..], b"(loss is nan)", b"[rank0]: torch.OutOfMemoryError", b"[2026-11-21 18:00] x"]
+        {
+            assert_eq!(encoding(text, true, false), Err(ImportError::Unknown(text.to_vec())), "{text:?}");
         }
         let sweep = b"{\"format\": \"vramscope sweep 1\"";
         assert_eq!(encoding(sweep, false, false), Err(ImportError::Sweep(sweep.to_vec())));
