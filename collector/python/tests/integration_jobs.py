@@ -74,14 +74,22 @@ def lightning(folder):
 def transformers(folder):
     """Trains a small model with evaluations by step, and evaluates and trains again."""
     import torch
-    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     from vramscope.integrations.scalars import Scalars
     from vramscope.integrations.transformers import VramscopeCallback
 
-    items = [{"input_ids": torch.zeros(6, dtype=torch.long), "labels": torch.zeros(6, dtype=torch.long)} for _ in range(8)]
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=11, n_positions=8, n_embd=8, n_layer=1, n_head=1))
-    steps = []
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1024, 1024)
+
+        def forward(self, inputs, labels=None):
+            outputs = self.layer(inputs)
+            return {"loss": outputs.mean(), "logits": outputs}
+
+    items = [{"inputs": torch.zeros(1024), "labels": torch.zeros(1)} for _ in range(8)]
+    model, steps = Model(), []
     callback = VramscopeCallback(Scalars(lambda _, step: steps.append(step), every=2), out=os.path.join(folder, "run.vramscope"))
     trainer = Trainer(
         model,
@@ -91,10 +99,11 @@ def transformers(folder):
         ),
         train_dataset=items, eval_dataset=items[:4], callbacks=[callback],
     )
+    copied = pickle.loads(pickle.dumps(VramscopeCallback(out="x.vramscope")))._training
     trainer.train()
     trainer.evaluate()
     trainer.train()
-    return {"steps": steps, "files": sorted(of for of in os.listdir(folder) if of.endswith("vramscope"))}
+    return {"steps": steps, "copied": copied._agent, "files": sorted(of for of in os.listdir(folder) if of.endswith("vramscope"))}
 
 
 def wandb(folder):

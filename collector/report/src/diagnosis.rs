@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{CategoryReport, InnerLines};
+use analysis::backward;
 use analysis::peak::held_at;
 use doctor::Case;
 use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
@@ -22,6 +23,9 @@ pub struct DiagnosisReport {
     /// What the line that held most called, when the request failed that the verdict is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_lines: Option<InnerLines>,
+    /// Where what has no stack was called, most likely the backward pass, as far as the stacks around it tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded_call: Option<String>,
     /// What was found, worst first.
     pub findings: Vec<FindingReport>,
     /// What was looked for, as a list for a sentence.
@@ -143,7 +147,7 @@ pub struct FindingReport {
 impl DiagnosisReport {
     /// Reports the diagnosis of a case.
     pub(super) fn of(case: &Case<'_>, diagnosis: &Diagnosis) -> Self {
-        let Case { symbols, best_frames, replay, .. } = *case;
+        let Case { trace, symbols, best_frames, replay, .. } = *case;
         let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
         Self {
             device: *device,
@@ -160,6 +164,7 @@ impl DiagnosisReport {
             inner_lines: verdict
                 .position
                 .and_then(|position| InnerLines::of(symbols, best_frames, &held_at(replay, position))),
+            unrecorded_call: backward::call(trace, symbols),
             findings: findings.iter().map(FindingReport::from).collect(),
             looked_for: looked_for.clone(),
         }

@@ -1,5 +1,6 @@
 //! The diagnosis of a file: of each of its devices, and what is wrong with the file itself.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::diagnosis::{DiagnosisReport, FindingReport, OomReport};
@@ -15,9 +16,9 @@ use format::import::Imported;
 use query::category::Category;
 use query::diagnosis::Diagnosis;
 use query::finding::{Finding, FindingCode, Integrity, Remedy};
-use query::line_in_sentence;
 use query::own_rules::OwnRules;
 use query::own_rules::UserRules;
+use query::{NO_STACK, line_in_sentence};
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::text::Escaped;
@@ -210,13 +211,17 @@ impl DiagnosisReport {
         match self.failure() {
             Some(failed) => {
                 writeln!(f, "{}", verdict.headline)?;
-                let line = if failed.line.is_empty() { "a line that was not recorded" } else { &failed.line };
-                let line = line_in_sentence(line);
+                let line = if failed.line.is_empty() {
+                    self.unrecorded()
+                } else {
+                    line_in_sentence(&failed.line).into_owned()
+                };
                 let event = Count(u64::from(failed.event) + 1);
                 writeln!(f, "  requested at {line}, event {event} of device {device}")?;
                 for held in failed.lines.iter().take(lines) {
                     let share = share(held.bytes, failed.allocated);
-                    writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+                    let line = self.with_call(&held.line);
+                    writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  {line}", Bytes(held.bytes), share.0, share.1)?;
                     write_inner(
                         f,
                         self.inner_lines.as_ref().filter(|inner| inner.line == held.line),
@@ -237,6 +242,24 @@ impl DiagnosisReport {
             }
         }
         write_remedies(f, "  ", verdict.remedies.get(..1).unwrap_or_default(), &mut Vec::new())
+    }
+
+    /// Returns what is known of a line without a stack, for a sentence.
+    fn unrecorded(&self) -> String {
+        match &self.unrecorded_call {
+            Some(call) => {
+                format!("a line that was not recorded, most likely of the backward pass of {}", line_in_sentence(call))
+            }
+            None => "a line that was not recorded".to_owned(),
+        }
+    }
+
+    /// Returns the label of a line, for a table; that of what has no stack with where it was called, as far as that is known.
+    pub(super) fn with_call<'a>(&self, label: &'a str) -> Cow<'a, str> {
+        match self.unrecorded_call.as_ref().filter(|_| label == NO_STACK) {
+            Some(call) => format!("{label}, most likely the backward pass of {}", line_in_sentence(call)).into(),
+            None => label.into(),
+        }
     }
 
     /// Returns the finding that the verdict is about, if no request failed.

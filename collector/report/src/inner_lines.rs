@@ -24,7 +24,7 @@ pub struct InnerLines {
 }
 
 impl InnerLines {
-    /// Unfolds the line that holds most, if it holds more than 60 % of the memory, and called several lines that have names.
+    /// Unfolds the line that holds most, if it holds more than 60 % of the memory, and called lines that have names.
     pub(super) fn of(symbols: &Symbols, best: &BestFrames, held: &[Held]) -> Option<Self> {
         let mut bytes_of: FxHashMap<String, u64> = FxHashMap::default();
         let mut whole = 0_u64;
@@ -54,9 +54,8 @@ impl InnerLines {
             }
         }
         lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.line.cmp(&b.line)));
-        let has_several = lines.len() > 1;
         lines.truncate(LINES);
-        has_several.then_some(Self { line, lines })
+        lines.iter().any(|inner| inner.line != line).then_some(Self { line, lines })
     }
 }
 
@@ -97,7 +96,7 @@ mod tests {
         );
         // Less than that, or nothing to unfold.
         assert_eq!(unfolded([30, 20, 10, 40]), None);
-        assert_eq!(unfolded([0, 0, 0, 40]), None);
+        assert_eq!(unfolded([0, 0, 40, 0]), None);
         assert_eq!(InnerLines::of(&symbols, &best, &[]), None);
     }
 }

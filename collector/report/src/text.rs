@@ -124,7 +124,7 @@ impl fmt::Display for Brief<'_, DeviceReport> {
             writeln!(f, "  {:>10}  {:>5}  {:<BAR$}  {line}", Bytes(bytes), share.0, share.1)
         };
         for line in device.peak_lines.iter().take(BRIEF_LINES) {
-            row(f, line.bytes, &line.label)?;
+            row(f, line.bytes, &device.diagnosis.with_call(&line.label))?;
             let inner = device.peak_inner_lines.as_ref().filter(|inner| inner.line == line.label);
             for held in inner.iter().flat_map(|inner| &inner.lines) {
                 row(f, held.bytes, &format!("└ {}", held.line))?;
@@ -197,7 +197,8 @@ impl DeviceReport {
         let share = |bytes: u64| bytes as f64 * 100.0 / self.peak.requested_bytes.max(1) as f64;
         for line in self.peak_lines.iter().take(LINES) {
             let (bytes, count) = (Bytes(line.bytes), Count(u64::from(line.count)));
-            writeln!(f, "  {bytes:>10} {:5.1} % {count:>9} ×  {}", share(line.bytes), line.label)?;
+            let label = self.diagnosis.with_call(&line.label);
+            writeln!(f, "  {bytes:>10} {:5.1} % {count:>9} ×  {label}", share(line.bytes))?;
         }
         let rest = self.peak_lines.get(LINES..).unwrap_or(&[]);
         if !rest.is_empty() {

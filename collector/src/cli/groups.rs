@@ -24,7 +24,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 /// Returns a command whose `--help` is as short as its `-h`, and those below it likewise. The manual pages explain every value.
 fn short(command: Command) -> Command {
-    let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help").help_heading(Resettable::Reset);
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::HelpShort)
+        .help("Print help")
+        .help_heading(Resettable::Reset);
     command.disable_help_flag(true).arg(help).mut_subcommands(short)
 }
 

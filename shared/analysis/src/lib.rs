@@ -4,6 +4,7 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod actions;
+pub mod backward;
 pub mod best_frames;
 pub mod category;
 pub mod findings;

@@ -20,6 +20,23 @@ class Training:
     def __init__(self, options, scalars):
         self._options, self._scalars = options, scalars
         self._agent, self._spans, self._step, self._runs = None, {}, None, 0
+        self._is_early = False
+
+    def __getstate__(self):
+        # A copy in another process has no recording yet.
+        return {**self.__dict__, "_agent": None, "_spans": {}, "_is_early": False}
+
+    def begin_early(self):
+        """Begins before the run does, so that memory which the trainer takes while it is made has its lines."""
+        self.begin()
+        self._is_early = self._agent is not None
+
+    def restart(self):
+        """Begins a run, and ends what an error in the one before has left open. A recording that began early goes on."""
+        is_early, self._is_early = self._is_early, False
+        if not is_early or _agent.current() is not self._agent:
+            self.end()
+            self.begin()
 
     def begin(self):
         """Attaches, unless this process is recorded already."""

@@ -10,6 +10,9 @@ from ._training import Training
 class VramscopeCallback(TrainerCallback):
     """Records a trainer's run: ``global_step`` as steps, epochs and evaluations as spans.
 
+    The recording begins when this is made, before the trainer moves the model to the GPU. A model that is on the GPU already is in
+    the recording's state at the start, without its lines.
+
     `options` are those of `vramscope.attach`. If the process is recorded already, they are not used, and that recording
     goes on after the training. A second one writes `out` as ``NAME.run2.vramscope``. `scalars` is a
     `vramscope.integrations.scalars.Scalars`, which is called at each step.
@@ -21,10 +24,10 @@ class VramscopeCallback(TrainerCallback):
 
     def __init__(self, scalars=None, **options):
         self._training = Training(options, scalars)
+        self._training.begin_early()
 
     def on_train_begin(self, args, state, control, **kwargs):
-        self._training.end()  # What an error has left open.
-        self._training.begin()
+        self._training.restart()
 
     def on_epoch_begin(self, args, state, control, **kwargs):
         self._training.open("epoch", f"epoch {int(state.epoch or 0)}")
