@@ -58,6 +58,8 @@ pub enum Optimizer {
     /// Adam or AdamW: two numbers for each weight.
     #[default]
     Adam,
+    /// Adam or AdamW in one kernel (`fused=True`): two numbers for each weight, and no temporary memory.
+    FusedAdam,
     /// SGD with momentum: one number for each weight.
     Momentum,
     /// Plain SGD: no state.
@@ -70,7 +72,7 @@ impl Optimizer {
     /// Returns how many numbers are kept for each weight between steps.
     pub fn states(self) -> u64 {
         match self {
-            Self::Adam => 2,
+            Self::Adam | Self::FusedAdam => 2,
             Self::Momentum => 1,
             Self::Sgd | Self::Inference => 0,
         }

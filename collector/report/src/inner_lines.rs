@@ -89,8 +89,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                ("forward  transformers/models/llama/modeling_llama.py:240", 50),
-                ("forward  transformers/models/llama/modeling_llama.py:61", 30),
+                ("forward  llama/modeling_llama.py:240", 50),
+                ("forward  llama/modeling_llama.py:61", 30),
                 ("train  me/train.py:33", 5),
             ]
         );

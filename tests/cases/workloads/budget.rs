@@ -38,6 +38,7 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
         .concat(),
         // Devices.
         &["--micro-batches", "3"],
+        &["--optimizer", "adam-fused"],
         &["--tensor", "4"],
         &[&LLAMA[..], &["--tensor", "2", "--kv-heads", "2"]].concat(),
         &["--tensor", "2", "--sequence-parallel", "--dropout", "--attention", "plain", "--checkpoint", "every-2"],
@@ -65,7 +66,7 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
         assert!((0.95..1.3).contains(&ratio), "{more:?} {ratio}");
     }
     // The text names every formula with its source.
-    let text = String::from_utf8(program::run(&["budget", "--params", "7e9", "--kv", "4096"])?.stdout)?;
+    let text = String::from_utf8(program::run(&["budget", "--explain", "--params", "7e9", "--kv", "4096"])?.stdout)?;
     for word in ["P = 7,000,000,000", "ZeRO", "Korthikanti", "KV cache", "<- peak", "16h + 4f"] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
@@ -118,7 +119,7 @@ fn a_config_gives_the_shape_and_options_override_it() -> Result<()> {
     assert_eq!(plan["plan"]["params"], 7_241_732_096_u64);
     assert_eq!(plan["config"]["overridden"], serde_json::json!(["vocab", "experts", "active-experts"]));
 
-    let text = String::from_utf8(program::run(&["budget", "--config", path, "--seq", "8k"])?.stdout)?;
+    let text = String::from_utf8(program::run(&["budget", "--explain", "--config", path, "--seq", "8k"])?.stdout)?;
     for word in [
         "experts 8, active-experts 2",
         "P = 46,702,792,704 weights = L (2h² + 2hkd + 2h + 3Ehf + Eh) + 2vh + h",
@@ -174,10 +175,61 @@ fn a_card_has_a_largest_batch_that_is_proven() -> Result<()> {
     assert_eq!(fit["simulated"]["found"], "below");
     let text = String::from_utf8(program::run(&[&llama[..], &["--optimizer", "none"]].concat())?.stdout)?;
     for part in
-        ["By formula it does not fit on H100-80GB", "not even a batch of 1 fits", "not simulated: A simulation trains"]
+        ["DOES NOT FIT on H100-80GB: needs ", "not even a batch of 1 fits", "not simulated: A simulation trains"]
     {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+    Ok(())
+}
+
+#[test]
+fn the_answer_comes_first_and_then_what_it_assumes() -> Result<()> {
+    let text = |more: &[&str]| -> Result<String> {
+        Ok(String::from_utf8(program::run(&[&["budget"], more].concat())?.stdout)?)
+    };
+    let plain = text(&["--layers", "12", "--hidden", "768", "--heads", "12"])?;
+    assert!(plain.starts_with("NEEDS ") && plain.contains("(end of the forward pass): T4-16GB\n"), "{plain}");
+    assert!(
+        plain.contains("assumes: ") && plain.contains("--optimizer adam-fused") && !plain.contains("ZeRO"),
+        "{plain}"
+    );
+    assert!(plain.ends_with("add --explain\n"), "{plain}");
+    let short = text(&["--layers", "12", "--hidden", "768", "--heads", "12", "--positions", "1024"])?;
+    assert!(short.contains("! --seq is 2,048, and the model has 1,024 positions. Give --seq 1024."), "{short}");
+    let card = text(&["--layers", "2", "--hidden", "512", "--heads", "8", "--card", "H100"])?;
+    assert!(card.starts_with("FITS on H100-80GB: needs "), "{card}");
+    // Llama 8B in 16 bits, trained by PyTorch with AdamW and fused=True: 59.9 GiB at the peak, on PyTorch's own allocator.
+    let llama = [
+        "budget",
+        "--layers",
+        "32",
+        "--hidden",
+        "4096",
+        "--heads",
+        "32",
+        "--kv-heads",
+        "8",
+        "--ffn",
+        "14336",
+        "--vocab",
+        "128256",
+        "--mlp",
+        "gated",
+        "--norm",
+        "rms",
+        "--bias",
+        "none",
+        "--embeddings",
+        "untied",
+        "--seq",
+        "1024",
+        "--precision",
+        "bf16",
+        "--optimizer",
+        "adam-fused",
+    ];
+    let peak = printed(&llama)?["plan"]["peak_bytes"].as_f64().context("no peak")? / f64::from(1 << 30);
+    assert!((peak / 59.9 - 1.0).abs() < 0.03, "{peak} GiB");
     Ok(())
 }
 
@@ -186,6 +238,7 @@ fn a_divided_model_says_what_a_device_has() -> Result<()> {
     let text = String::from_utf8(
         program::run(&[
             "budget",
+            "--explain",
             "--data",
             "2",
             "--tensor",
@@ -209,7 +262,8 @@ fn a_divided_model_says_what_a_device_has() -> Result<()> {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let text = String::from_utf8(program::run(&["budget", "--lora-rank", "8", "--quantize", "nf4"])?.stdout)?;
+    let text =
+        String::from_utf8(program::run(&["budget", "--explain", "--lora-rank", "8", "--quantize", "nf4"])?.stdout)?;
     for part in [
         "T = 4,194,304 weights of adapters = L (4rh), 0.064 % of P",
         "Q = 6,442,450,944 quantised weights",

@@ -81,9 +81,7 @@ fn simulate(model: &Model, planned: u64, capacity: u64, conf: &str) -> Result<Op
 
 impl std::fmt::Display for Fit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { card, usable_bytes, planned, .. } = self;
-        let is_fitting = if self.fits { "fits" } else { "does not fit" };
-        writeln!(f, "\nBy formula it {is_fitting} on {card}, of which a process can use {}.", Bytes(*usable_bytes))?;
+        let planned = &self.planned;
         let peak = Bytes(planned.peak_bytes);
         if planned.batch == 0 {
             writeln!(f, "  not even a batch of 1 fits: it needs {peak}")?;

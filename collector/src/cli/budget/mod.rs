@@ -45,6 +45,9 @@ enum OptimizerName {
     /// Adam or AdamW
     #[value(alias = "adamw")]
     Adam,
+    /// Adam or AdamW with fused=True, as Hugging Face's Trainer has it
+    #[value(alias = "adamw-fused")]
+    AdamFused,
     /// SGD with momentum
     Momentum,
     /// Plain SGD
@@ -108,6 +111,9 @@ pub(super) struct BudgetCommand {
     /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(help_heading = None, long, value_name = "SETTINGS", default_value = "")]
     conf: String,
+    /// Print the formulas with their sources, and the memory at each moment of a step
+    #[arg(help_heading = None, long, conflicts_with = "json")]
+    explain: bool,
     /// Print JSON for programs
     #[arg(help_heading = None, long)]
     json: bool,
@@ -155,7 +161,7 @@ impl BudgetCommand {
             Ok(printed) => {
                 let text = match self.json {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
-                    false => text::of(&printed),
+                    false => text::of(&printed, self.explain),
                 };
                 show_as(self.json, &text)
             }
@@ -214,6 +220,7 @@ impl BudgetCommand {
             },
             optimizer: match self.optimizer {
                 OptimizerName::Adam => Optimizer::Adam,
+                OptimizerName::AdamFused => Optimizer::FusedAdam,
                 OptimizerName::Momentum => Optimizer::Momentum,
                 OptimizerName::Sgd => Optimizer::Sgd,
                 OptimizerName::None => Optimizer::Inference,

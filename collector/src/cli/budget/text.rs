@@ -2,32 +2,115 @@
 
 use std::fmt::Write as _;
 
-use budget::{Letter, Model, Part, Plan};
+use budget::{Attention, Checkpointing, Letter, Model, Optimizer, Part, Plan, Precision};
 use serde_json::Value;
-use trace::units::{Bytes, Count, counted};
+use trace::units::{Bytes, Count, counted, distinguished};
+use whatif::Card;
 
+use super::fit::Fit;
 use super::simulation::{STEPS, Simulation};
 use super::{FromFile, Printed};
 
-/// Returns the plan as text for people.
-pub(super) fn of(printed: &Printed) -> String {
+/// Returns the plan as text for people: first the answer, and where it `explains`, the formulas with their sources.
+pub(super) fn of(printed: &Printed, explains: bool) -> String {
     let mut out = String::new();
     let Printed { model, config, plan, fit, simulation } = printed;
     // Writing to a string can't fail.
-    if let Some(config) = config {
-        let _ = config_text(&mut out, config);
+    let _ = answer_text(&mut out, model, plan, fit.as_ref());
+    if explains {
+        if let Some(config) = config {
+            let _ = config_text(&mut out, config);
+        }
+        let _ = shape_text(&mut out, model, plan);
+        let _ = adapter_text(&mut out, plan);
+        let _ = device_text(&mut out, model, plan);
+        let _ = plan_text(&mut out, plan);
+    } else {
+        let _ = parts_text(&mut out, plan);
     }
-    let _ = shape_text(&mut out, model, plan);
-    let _ = adapter_text(&mut out, plan);
-    let _ = device_text(&mut out, model, plan);
-    let _ = plan_text(&mut out, plan);
+    let _ = assumptions_text(&mut out, model, plan);
     if let Some(fit) = fit {
         let _ = write!(out, "{fit}");
+    }
+    if !explains {
+        let _ = writeln!(out, "formulas and their sources: add --explain");
     }
     if let Some(simulation) = simulation {
         let _ = simulation_text(&mut out, plan, simulation);
     }
     out
+}
+
+/// Writes whether the model fits, or what it needs, and when it needs most.
+fn answer_text(out: &mut String, model: &Model, plan: &Plan, fit: Option<&Fit>) -> std::fmt::Result {
+    let peak = Bytes(plan.peak_bytes);
+    let moment = plan.moments.iter().find(|moment| moment.bytes == plan.peak_bytes).map_or("", |moment| moment.name);
+    match fit {
+        Some(Fit { card, usable_bytes, fits: true, .. }) => {
+            let (usable, spare) = (Bytes(*usable_bytes), Bytes(usable_bytes.saturating_sub(plan.peak_bytes)));
+            writeln!(out, "FITS on {card}: needs {peak} of {usable}, {spare} to spare ({moment})")?;
+        }
+        Some(Fit { card, usable_bytes, .. }) => {
+            let (needs, has) = distinguished(peak, Bytes(*usable_bytes));
+            writeln!(out, "DOES NOT FIT on {card}: needs {needs}, and a process can have {has} ({moment})")?;
+        }
+        None => {
+            let card =
+                Card::smallest_for(plan.peak_bytes).map_or("no card in the list has that much", |card| card.name);
+            writeln!(out, "NEEDS {peak} at its peak ({moment}): {card}")?;
+        }
+    }
+    if model.positions > 0 && model.seq > model.positions {
+        let (seq, positions) = (Count(model.seq), Count(model.positions));
+        writeln!(out, "! --seq is {seq}, and the model has {positions} positions. Give --seq {}.", model.positions)?;
+    }
+    writeln!(out)
+}
+
+/// Writes what takes memory, without formulas.
+fn parts_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
+    let names = plan.parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0);
+    if plan.device.is_some() {
+        writeln!(out, "on the device that needs most:")?;
+    }
+    for part in &plan.parts {
+        writeln!(out, "  {:<names$} {:>10}", part.part.name(), Bytes(part.bytes).to_string())?;
+    }
+    writeln!(out)
+}
+
+/// Writes what the plan assumes, and what it leaves out.
+fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
+    let precision = match model.precision {
+        Precision::Mixed => "16-bit weights with a 32-bit copy",
+        Precision::Fp32 => "32 bits throughout",
+        Precision::Bf16 => "16 bits throughout",
+    };
+    let optimizer = match model.optimizer {
+        Optimizer::Adam => {
+            let temporary = Bytes(plan.bytes(Part::OptimizerStep));
+            &format!("Adam without fused=True, which takes {temporary} for a moment (--optimizer adam-fused does not)")
+        }
+        Optimizer::FusedAdam => "Adam with fused=True",
+        Optimizer::Momentum => "SGD with momentum",
+        Optimizer::Sgd => "SGD",
+        Optimizer::Inference => "no training",
+    };
+    let attention = match model.attention {
+        Attention::Flash => "attention in tiles",
+        Attention::Plain => "attention with all scores",
+    };
+    let checkpointing = match model.checkpointing {
+        Checkpointing::None => "no recomputation",
+        Checkpointing::Every(_) => "recomputation",
+    };
+    let dropout = if model.dropout { "dropout" } else { "no dropout" };
+    let list = match model.optimizer {
+        Optimizer::Inference => format!("{precision}, {optimizer}, {attention}"),
+        _ => format!("{precision}, {optimizer}, {attention}, {checkpointing}, {dropout}"),
+    };
+    writeln!(out, "assumes: {list}")?;
+    writeln!(out, "left out: working memory of kernels, fragmentation")
 }
 
 /// Writes what came from a file.

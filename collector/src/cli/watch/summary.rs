@@ -69,11 +69,11 @@ fn higher(mut highest: Option<Highest>, rank: Option<u32>, report: FileReport) -
 
 /// Returns the lines about a device: why memory ran out and what to do, or else its peak.
 fn told((rank, device): Highest) -> Vec<String> {
-    let mut lines = Vec::new();
-    if device.diagnosis.failed > 0 {
-        lines.extend(device.diagnosis.brief().lines().map(str::to_owned));
+    if device.diagnosis.failed == 0 {
+        return vec![peak(rank, &device), largest(&device)];
     }
-    lines.extend([peak(rank, &device), largest(&device)]);
+    let mut lines: Vec<String> = device.diagnosis.brief().lines().map(str::to_owned).collect();
+    lines.push(peak(rank, &device));
     lines
 }
 

@@ -313,7 +313,7 @@ impl Net {
     fn change_weights<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         let (model, state) = (self.model, self.model.precision.state());
         if self.states.is_empty() {
-            let site = if model.optimizer == Optimizer::Adam { sites::MOMENTUM_OP } else { sites::SGD_STATE_OP };
+            let site = if model.optimizer.states() > 1 { sites::MOMENTUM_OP } else { sites::SGD_STATE_OP };
             for _ in 0..model.optimizer.states() {
                 job.part(Part::OptimizerState, |job| self.each_trained(job, state, site, |net| &mut net.states))?;
             }
