@@ -79,8 +79,8 @@ mod tests {
         let mut best = BestFrames::default();
         best.extend(&symbols);
         let unfolded = |bytes: [u64; 4]| {
-            let held: Vec<Held> =
-                stacks.iter().zip(bytes).map(|(&stack, bytes)| Held { stack, bytes, count: 1 }).collect();
+            let held = stacks.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0);
+            let held: Vec<Held> = held.map(|(&stack, bytes)| Held { stack, bytes, count: 1 }).collect();
             InnerLines::of(&symbols, &best, &held)
         };
         let found = unfolded([50, 30, 5, 15]).expect("most of it is one line's");
