@@ -211,13 +211,12 @@ impl DiagnosisReport {
         match self.failure() {
             Some(failed) => {
                 writeln!(f, "{}", verdict.headline)?;
-                let line = if failed.line.is_empty() {
-                    self.unrecorded()
-                } else {
-                    line_in_sentence(&failed.line).into_owned()
+                let line = match failed.line.as_str() {
+                    "" => self.unrecorded(),
+                    line => format!("at {}", line_in_sentence(line)),
                 };
                 let event = Count(u64::from(failed.event) + 1);
-                writeln!(f, "  requested at {line}, event {event} of device {device}")?;
+                writeln!(f, "  requested {line}, event {event} of device {device}")?;
                 for held in failed.lines.iter().take(lines) {
                     let share = share(held.bytes, failed.allocated);
                     let line = self.with_call(&held.line);
@@ -244,13 +243,11 @@ impl DiagnosisReport {
         write_remedies(f, "  ", verdict.remedies.get(..1).unwrap_or_default(), &mut Vec::new())
     }
 
-    /// Returns what is known of a line without a stack, for a sentence.
+    /// Returns where a request without a stack was made, as far as that is known, for a sentence.
     fn unrecorded(&self) -> String {
         match &self.unrecorded_call {
-            Some(call) => {
-                format!("a line that was not recorded, most likely of the backward pass of {}", line_in_sentence(call))
-            }
-            None => "a line that was not recorded".to_owned(),
+            Some(call) => format!("in the backward pass of {}, most likely", line_in_sentence(call)),
+            None => "at a line that was not recorded".to_owned(),
         }
     }
 

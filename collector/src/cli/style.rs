@@ -1,5 +1,5 @@
-//! The colors of a text for people. They are those of what leads a line, so that a text is written once, for a terminal and for a
-//! file.
+//! The colors of a text for people. They are those of what leads a line, and of bars, so that a text is written once, for a terminal
+//! and for a file.
 
 use anstyle::{AnsiColor, Style};
 
@@ -9,10 +9,13 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 const GREEN: Style = AnsiColor::Green.on_default().bold();
 const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const BLUE: Style = AnsiColor::Blue.on_default();
+/// What bars are made of.
+const CELL: char = '█';
 
 /// What leads a line, after its indentation, with its color and that of the rest of the line: first the causes that headlines of a
 /// verdict begin with.
-const LEADS: [(&str, Style, Style); 14] = [
+const LEADS: [(&str, Style, Style); 15] = [
     ("Leak:", RED, BOLD),
     ("Full:", RED, BOLD),
     ("Fragmented:", RED, BOLD),
@@ -24,6 +27,7 @@ const LEADS: [(&str, Style, Style); 14] = [
     ("DOES NOT FIT", RED, BOLD),
     ("NEEDS", CYAN, BOLD),
     ("→ ", CYAN, PLAIN),
+    ("PYTORCH_CUDA_ALLOC_CONF=", BOLD, BOLD),
     ("help (checked on this trace):", GREEN, PLAIN),
     ("help:", CYAN, PLAIN),
     ("! ", YELLOW, PLAIN),
@@ -39,7 +43,15 @@ pub(super) fn styled(text: &str) -> String {
             Some((lead, style, rest, after)) => {
                 out.push_str(&format!("{indent}{style}{lead}{style:#}{after}{rest}{after:#}{end}"));
             }
-            None => out.extend([line, end]),
+            None => match line.find(CELL) {
+                Some(at) => {
+                    let (before, rest) = line.split_at(at);
+                    let bar = rest.len() - rest.trim_start_matches(CELL).len();
+                    let (bar, after) = rest.split_at(bar);
+                    out.push_str(&format!("{before}{BLUE}{bar}{BLUE:#}{after}{end}"));
+                }
+                None => out.extend([line, end]),
+            },
         }
     }
     out
@@ -51,9 +63,10 @@ mod tests {
 
     #[test]
     fn what_leads_a_line_has_its_color() {
-        let text = "a.pickle\n  Full: 1 GiB asked\n    help: less, not Full: more\n      A=B\n  Fullness";
+        let text =
+            "a.pickle\n  Full: 1 GiB asked\n    help: less, not Full: more\n      A=B\n  Fullness\n  38 %  ██   f";
         let want = "a.pickle\n  \x1b[1m\x1b[31mFull:\x1b[0m\x1b[1m 1 GiB asked\x1b[0m\n    \x1b[1m\x1b[36mhelp:\x1b[0m less, not Full: \
-                    more\n      A=B\n  Fullness";
+                    more\n      A=B\n  Fullness\n  38 %  \x1b[34m██\x1b[0m   f";
         assert_eq!(styled(text), want);
         assert_eq!(anstream::adapter::strip_str(&styled(text)).to_string(), text);
     }

@@ -367,7 +367,7 @@ fn an_upload_whose_description_is_damaged_is_not_deleted() {
 }
 
 /// Where a person is with an upload when the power fails.
-struct Told {
+struct ExpectedUpload {
     begun: Option<Begun>,
     received: u64,
     is_finished: bool,
@@ -380,10 +380,10 @@ fn whenever_the_power_fails_what_was_acknowledged_is_there_and_nothing_half_is()
     let files = MemoryFiles::recording();
     let shares = open(&files);
     // The server's answers so far, each with the number of changes that the disk had seen by then.
-    let mut told = vec![(0, Told { begun: None, received: 0, is_finished: false, is_deleted: false })];
+    let mut told = vec![(0, ExpectedUpload { begun: None, received: 0, is_finished: false, is_deleted: false })];
     let begun = shares.begin(&offer(&recording), OWNER).unwrap();
     let now = |received, is_finished, is_deleted| {
-        (files.changes(), Told { begun: Some(begun.clone()), received, is_finished, is_deleted })
+        (files.changes(), ExpectedUpload { begun: Some(begun.clone()), received, is_finished, is_deleted })
     };
     told.push(now(0, false, false));
     for (part, from) in recording.chunks(PART as usize).zip((0..).step_by(PART as usize)) {

@@ -75,10 +75,10 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match head {
         // Protocols 2 to 5 declare themselves; 0 and 1 begin with a dict or a list, which protocol 0 writes in letters.
-        [0x80, 2..=5, ..]
-        | [b']' | b'}', _, ..]
-        | [b'(', b'd' | b'l', b'p', b'0'..=b'9', ..]
-        | [b'(', b'd' | b'l', b'S' | b'V' | b'(' | b'.', ..] => return Ok(Some(Encoding::Pickle)),
+        [0x80, 2..=5, ..] | [b']' | b'}', _, ..] | [b'(', b'd' | b'l', b'S' | b'V' | b'(' | b'.', ..] => {
+            return Ok(Some(Encoding::Pickle));
+        }
+        _ if is_line_of_pickle(head) => return Ok(Some(Encoding::Pickle)),
         // Later protocols declare themselves in the same way.
         [0x80, protocol @ 6..=9, ..] => return Err(newer_protocol(*protocol).at(PICKLE, 0)),
         // What a copy as text leaves intact: the decoder reports the damage.
@@ -122,6 +122,14 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
     Err(ImportError::NotASnapshot(kind))
 }
 
+/// Returns whether a file begins as a pickle of protocol 0 does: most of its opcodes take the rest of a line, and no name has a
+/// space. Lines of a log in brackets have some.
+fn is_line_of_pickle(head: &[u8]) -> bool {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let is_line = |line: &[u8]| line.starts_with(b"(") && !line.contains(&b' ');
+    lines.next().is_some_and(is_line) && lines.next().is_some()
+}
+
 /// Returns whether a file begins with the mark of a recording but for two bytes at most.
 fn is_nearly_recording(head: &[u8]) -> bool {
     head.len() >= MAGIC.len() && head.iter().zip(&MAGIC).filter(|(byte, known)| byte != known).count() <= 2
@@ -144,8 +152,8 @@ mod tests {
             (b"  \n{\"s", Some(Encoding::Json)),
             (b"{\"format\": 1", Some(Encoding::Json)),
             (b"{\"form", None),
-            (b"(dp0", Some(Encoding::Pickle)),
-            (b"(d", None),
+            (b"(ios\nsystem", Some(Encoding::Pickle)),
+            (b"(dp0", None),
             (b"\xef\xbb\xbf[", None),
             (b"\xef\xbb\xbf[\n {", Some(Encoding::Json)),
             (b"[]", Some(Encoding::Json)),
