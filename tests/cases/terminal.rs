@@ -199,7 +199,7 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
 /// Returns a text without the sequences by which the program colors words and rewrites its line of progress.
 fn without_own(shown: &str) -> String {
     let colors = [31, 32, 33, 36].map(|color| format!("\x1b[1m\x1b[{color}m"));
-    let own = colors.iter().map(String::as_str).chain(["\x1b[1m", "\x1b[0m", "\r\x1b[K"]);
+    let own = colors.iter().map(String::as_str).chain(["\x1b[34m", "\x1b[1m", "\x1b[0m", "\r\x1b[K"]);
     own.fold(shown.to_owned(), |text, own| text.replace(own, "")).replace("\r\n", "\n")
 }
 

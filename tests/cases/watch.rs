@@ -41,7 +41,7 @@ impl Bench {
 /// Returns the program, without what the person who runs the tests has set.
 fn bare(folder: &Path) -> Result<Command> {
     let mut command = Command::new(program::path()?);
-    for variable in ["VRAMSCOPE_TO", "VRAMSCOPE_OUT", "VRAMSCOPE_JOB", "PYTHONPATH"] {
+    for variable in ["VRAMSCOPE_TO", "VRAMSCOPE_OUT", "VRAMSCOPE_JOB", "PYTHONPATH", "SSH_CONNECTION"] {
         command.env_remove(variable);
     }
     command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state")).env("XDG_DATA_HOME", folder.join("data"));

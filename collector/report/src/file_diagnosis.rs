@@ -216,7 +216,12 @@ impl DiagnosisReport {
                     line => format!("at {}", line_in_sentence(line)),
                 };
                 let event = Count(u64::from(failed.event) + 1);
-                writeln!(f, "  requested {line}, event {event} of device {device}")?;
+                let others = if self.failed > 1 {
+                    format!(", one of {} that failed", Count(self.failed.into()))
+                } else {
+                    String::new()
+                };
+                writeln!(f, "  requested {line}, event {event} of device {device}{others}")?;
                 for held in failed.lines.iter().take(lines) {
                     let share = share(held.bytes, failed.allocated);
                     let line = self.with_call(&held.line);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::access::{create_private_folder, write_private};
 use crate::announcement::{DOOR, announcements, state_folder};
+use crate::host_name::host_name;
 
 /// The part of a page's fragment with the token that the page shows to its server.
 const TOKEN: &str = "token=";
@@ -20,6 +21,20 @@ pub(super) fn open(address: &str) {
         // Every user of the machine can read the arguments of the browser.
         true => door(address).and_then(open::that_detached),
     };
+}
+
+/// Returns how to reach a page of this machine from the one that a person came from through SSH; `None` without SSH, and for a
+/// page that other machines reach.
+pub(super) fn tunnel(address: &str) -> Option<String> {
+    std::env::var_os("SSH_CONNECTION").filter(|value| !value.is_empty())?;
+    let port = tunnelled_port(address)?;
+    Some(format!("From your own machine: ssh -L {port}:127.0.0.1:{port} {}", host_name()))
+}
+
+/// Returns the port of a page that only its own machine reaches.
+fn tunnelled_port(address: &str) -> Option<u16> {
+    let rest = address.strip_prefix("http://127.0.0.1:").or_else(|| address.strip_prefix("http://localhost:"))?;
+    rest.split(['/', '#']).next()?.parse().ok()
 }
 
 /// Returns the part of a page's fragment with a token, to be followed by others; nothing without a token.
@@ -55,6 +70,18 @@ fn is_wanted() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_this_machine_is_reached_through_a_tunnel() {
+        for (address, want) in [
+            ("http://127.0.0.1:7070/#job=a", Some(7070)),
+            ("http://localhost:80", Some(80)),
+            ("https://box.example:7070/", None),
+            ("http://127.0.0.1/", None),
+        ] {
+            assert_eq!(tunnelled_port(address), want, "{address}");
+        }
+    }
 
     #[test]
     fn the_page_that_leads_to_an_address_can_not_be_left_by_it() {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use query::whatif::{Card, Outcome, Why};
-use trace::units::{Bytes, distinguished};
+use trace::units::{Bytes, Count, distinguished};
 
 use super::whatif::named;
 
@@ -37,7 +37,8 @@ impl fmt::Display for Fit<'_> {
             };
         }
         // What the program would have done after a request that was served for once is not known.
-        let far = if outcome.stopped_why == Some(Why::Served) { " as far as recorded" } else { "" };
+        let stop = outcome.stopped_at.filter(|_| outcome.stopped_why == Some(Why::Served));
+        let far = stop.map(|event| format!(" up to event {}", Count(u64::from(event) + 1))).unwrap_or_default();
         let spare = Bytes(room.saturating_sub(*needs));
         write!(f, "FITS{far} under {conf}: needs {} of {}, {spare} to spare", Bytes(*needs), Bytes(*room))
     }
@@ -65,7 +66,7 @@ mod tests {
                 &served,
                 8 * GIB,
                 Some(8 * GIB),
-                "FITS as far as recorded under default settings: needs 8.00 GiB of 8.00 GiB, 0 B to spare",
+                "FITS up to event 8 under default settings: needs 8.00 GiB of 8.00 GiB, 0 B to spare",
             ),
             (
                 &fails,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use trace::text::Escaped;
+use trace::text::{Escaped, quoted};
 use trace::units::{Bytes, Count, Moment, counted};
 
 use super::destination::server_to_use;
@@ -72,7 +72,8 @@ fn text(sessions: &[Listed]) -> String {
             let _ = writeln!(out, "{:<widest$}  {} lost", "", Count(lost));
         }
     }
-    out + "\n→ vramscope open NAME\n"
+    let newest = sessions.first().map(|session| quoted(&session.job)).unwrap_or_default();
+    out + &format!("\n→ vramscope open {newest}\n")
 }
 
 #[cfg(test)]
@@ -105,7 +106,7 @@ mod tests {
         ];
         let want = "train.py-2  live   2026-11-18 11:06 UTC  2,000 events, 4.00 MiB, 2 processes\n\
                     old\\u{1b}   lost   2026-11-18 11:06 UTC  1,000 events, 2.00 MiB, out of memory\n            7 lost\n\n\
-                    → vramscope open NAME\n";
+                    → vramscope open train.py-2\n";
         assert_eq!(text(&sessions), want);
         assert!(text(&[]).contains("vramscope watch"));
     }

@@ -82,39 +82,39 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Open files in the page, or the recording of a job by its name
+    /// Open files in the page, or a job by its name
     Open(open::Open),
-    /// Run a training job, a script or a launcher such as torchrun, and watch its memory
+    /// Run a training job and watch its memory
     Watch(watch::Watch),
-    /// Run a workload on a simulated device or a GPU, and report on its memory
+    /// Run a workload on a simulated device or a GPU
     Run(run::RunCommand),
-    /// Run a script of allocations on a simulated device, as a PyTorch release would
+    /// Run a script of allocations as a PyTorch release would
     Replay(replay::Replay),
-    /// Tell why memory ran out, what else is wrong with a trace, and what to try
+    /// Tell why memory ran out, and what to try
     Doctor(doctor::Doctor),
-    /// Report on the memory of a trace: its peak, and the lines that held it
+    /// Report the peak of a trace, and the lines that held it
     Report(report::Report),
-    /// Print the measures of fragmentation at every position, as CSV or JSON
+    /// Print fragmentation after every event, as CSV or JSON
     Curves(curves::Curves),
-    /// Tell whether a run fits under other settings, or on another device
+    /// Tell whether a run fits other settings, or another device
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
     /// Estimate the memory of a transformer
     Budget(Box<budget::BudgetCommand>),
-    /// Run a workload for each value of a parameter, and find the largest that fits
+    /// Find the largest value of a parameter that fits
     Sweep(sweep::Sweep),
-    /// Compare PyTorch's allocator with those of CUDA, on the requests of a trace
+    /// Compare PyTorch's allocator with those of CUDA
     BenchAllocators(bench::Bench),
-    /// Share a trace by a link, without names
+    /// Share a trace by a link
     Push(push::Push),
     /// Fetch a trace that somebody shared by a link
     Pull(pull::Pull),
     /// Delete a link that `push` made
     Unshare(push::Unshare),
-    /// Write a trace as a web page that opens without a network, without names
+    /// Write a trace as a web page that opens from disk
     Export(export::Export),
-    /// Write a copy of a trace without names
+    /// Write a copy of a trace without users, hosts and homes
     Strip(strip::Strip),
     /// Serve the page and the sessions of running jobs
     Serve(serve::Serve),
@@ -122,13 +122,13 @@ enum Command {
     Ls(listing::Ls),
     /// Follow a running job's memory in the terminal
     Top(top::Top),
-    /// Stop the servers on this machine that `watch` or a job started
+    /// Stop the servers that `watch` or a job started
     Stop(stop::Stop),
     /// Make a token for a server's file of tokens
     Token(token::Token),
     /// Check, repair and rebuild the stored sessions
     Store(store::Store),
-    /// Print the script that completes commands and options in a shell
+    /// Print the script that completes commands in a shell
     Completions(help::Completions),
     /// Print or write manual pages
     Man(help::Man),

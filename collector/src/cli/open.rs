@@ -69,6 +69,9 @@ impl Open {
     /// Prints the address of what was opened, and shows it.
     fn show(&self, address: &str) -> ExitCode {
         let printed = print(|out| writeln!(out, "Opened at {address}"));
+        if let Some(tunnel) = browser::tunnel(address) {
+            message::note(&tunnel);
+        }
         if !self.no_browser {
             browser::open(address);
         }

@@ -16,8 +16,8 @@ use super::one_line;
 use super::progress::Progress;
 use super::read::{is_standard_input, read, short_name_of};
 
-/// Examples of names that are printed.
-const EXAMPLES: usize = 5;
+/// The most names of a kind that are printed.
+const EXAMPLES: usize = 100;
 
 /// What a copy of a trace leaves out.
 #[derive(Args, Debug)]

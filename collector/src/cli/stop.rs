@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::destination::destination;
 use super::message::note;
+use super::push::wait;
 use super::{print, refuse};
 use crate::announcement::{Announcement, state_folder};
+use crate::remote::Remote;
 
 /// The longest time in which a server has to end: it stores what jobs have sent.
 const END: Duration = Duration::from_secs(30);
@@ -63,13 +66,28 @@ impl Stop {
             note(&sentence);
         }
         for server in wanted {
+            let live = live_sessions(&server);
+            let sending = match live {
+                0 => String::new(),
+                1 => ", to which 1 process was sending".to_owned(),
+                live => format!(", to which {live} processes were sending"),
+            };
             match end(&server, &state) {
-                Ok(()) => code = print(|out| writeln!(out, "Stopped the server at {}", server.address)),
+                Ok(()) => code = print(|out| writeln!(out, "Stopped the server at {}{sending}", server.address)),
                 Err(sentence) => code = refuse(&sentence),
             }
         }
         code
     }
+}
+
+/// Returns the number of processes that send to a server, as far as it tells.
+fn live_sessions(server: &Announcement) -> usize {
+    let listed = || {
+        let destination = destination("the running server", &server.address, None, None).ok()?;
+        wait(Remote::new(&destination).ok()?.sessions()).ok()?
+    };
+    listed().unwrap_or_default().iter().filter(|session| session.is_live()).count()
 }
 
 /// Returns what is said of servers that somebody started by hand; `None` if there are none.

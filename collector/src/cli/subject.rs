@@ -105,7 +105,11 @@ impl Subject {
         let replay = Replay::build(trace, tags, settings);
         let requests = Requests::of(trace, (symbols, tags), &replay, settings);
         if requests.is_empty() {
-            return Err("The trace has no request for memory, so there is nothing to repeat.".to_owned());
+            return Err(
+                "The trace has no request for memory, so there is nothing to repeat. Record its history: call \
+                        torch.cuda.memory._record_memory_history() before the model is made."
+                    .to_owned(),
+            );
         }
         let device = header.devices.iter().find(|known| known.number == trace.device);
         let whole = device.map(|known| known.capacity).filter(|bytes| *bytes > 0);

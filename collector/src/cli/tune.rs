@@ -16,7 +16,7 @@ use super::parallel;
 use super::progress::Progress;
 use super::read::name_of;
 use super::subject::{Subject, SubjectOptions};
-use super::whatif::{named, on, write_check};
+use super::whatif::{NEEDS, named, on, write_check};
 use super::{refuse, show_as};
 
 /// What leads advice that was checked on the trace.
@@ -228,7 +228,7 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
         Some(_) => format!("a device of {}", on(*capacity, *room)),
     };
     let tried = counted(tuning.tried.into(), "setting");
-    writeln!(out, "\nTried {tried} on {on} as torch {torch}.")?;
+    writeln!(out, "{NEEDS}\n\nTried {tried} on {on} as torch {torch}.")?;
     writeln!(out, "No setting can go below {}, the most that was in live tensors at once.", Bytes(bounds.exact_fit))?;
     write_check(out, *device, selfcheck)
 }

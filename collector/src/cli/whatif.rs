@@ -228,12 +228,17 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
 
 /// Writes the runs as a table, the recorded one first.
 fn write_table(out: &mut String, runs: &[WhatIfRun]) -> fmt::Result {
-    writeln!(out, "{:>10}  {:>12}  {:>7}  {:>5}  settings", "reserved", "driver calls", "retries", "fails")?;
-    for (index, WhatIfRun { conf, outcome, .. }) in runs.iter().enumerate() {
-        let recorded = if index == 0 { " (as recorded)" } else { "" };
+    writeln!(
+        out,
+        "{:>10}  {:>10}  {:>12}  {:>7}  {:>5}  settings",
+        "needs", "reserved", "driver calls", "retries", "fails"
+    )?;
+    for (index, WhatIfRun { conf, outcome, smallest_capacity, .. }) in runs.iter().enumerate() {
+        let recorded = if index == 0 { " (the recorded ones)" } else { "" };
         writeln!(
             out,
-            "{:>10}  {:>12}  {:>7}  {:>5}  {}{recorded}",
+            "{:>10}  {:>10}  {:>12}  {:>7}  {:>5}  {}{recorded}",
+            Bytes(*smallest_capacity).to_string(),
             Bytes(outcome.peak_reserved).to_string(),
             Count(outcome.driver_calls()).to_string(),
             Count(outcome.retries).to_string(),
@@ -241,8 +246,11 @@ fn write_table(out: &mut String, runs: &[WhatIfRun]) -> fmt::Result {
             named(conf)
         )?;
     }
-    writeln!(out)
+    writeln!(out, "{NEEDS}")
 }
+
+/// What the sizes of a run mean.
+pub(super) const NEEDS: &str = "needs: the least memory that serves it; reserved: what it takes where there is room";
 
 /// Writes all measures of a run.
 fn write_run_in_full(

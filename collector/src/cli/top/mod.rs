@@ -10,8 +10,6 @@ mod view;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -55,25 +53,38 @@ impl Top {
     fn follow(self) -> Result<(), String> {
         let (option, url) = server_to_use(self.to)?;
         let remote = self.server.remote(option, &url)?;
-        let ended = Arc::new(AtomicBool::new(false));
-        #[cfg(unix)]
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-            // Without it, the terminal would stay as it is drawn on.
-            let _ = signal_hook::flag::register(signal, Arc::clone(&ended));
-        }
         let feed = Feed::start(remote, url, self.job)?;
+        #[cfg(unix)]
+        end_at_signals();
         let mut terminal = ratatui::try_init().map_err(|error| format!("The terminal can't be drawn on: {error}."))?;
-        let drawn = draw_until_ended(&mut terminal, &feed, &ended);
+        let drawn = draw_until_ended(&mut terminal, &feed);
         ratatui::restore();
         drawn.map_err(|error| format!("The terminal can't be drawn on: {error}."))
     }
 }
 
-/// Draws what arrives, until a key or a signal ends it.
-fn draw_until_ended(terminal: &mut DefaultTerminal, feed: &Feed, ended: &AtomicBool) -> io::Result<()> {
+/// Ends the program at the signals that ask for it, with the terminal as it was. In a thread of its own: reading keys from a terminal
+/// that is gone does not end.
+#[cfg(unix)]
+fn end_at_signals() {
+    use signal_hook::consts::{SIGHUP, SIGTERM};
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP]) else { return };
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            // Fails if the terminal is gone.
+            let _ = ratatui::try_restore();
+            std::process::exit(128 + signal);
+        }
+    };
+    // Without the thread, the signals would do nothing at all.
+    let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+}
+
+/// Draws what arrives, until a key ends it.
+fn draw_until_ended(terminal: &mut DefaultTerminal, feed: &Feed) -> io::Result<()> {
     let mut scene = Scene::default();
     let mut is_new = true;
-    while !ended.load(Ordering::Relaxed) {
+    loop {
         if let Some(newest) = feed.newest() {
             (scene, is_new) = (newest, true);
         }
@@ -95,5 +106,4 @@ fn draw_until_ended(terminal: &mut DefaultTerminal, feed: &Feed, ended: &AtomicB
             _ => {}
         }
     }
-    Ok(())
 }

@@ -14,6 +14,10 @@ use crate::remote::{DeviceStats, Listed, ListedDevice};
 
 /// The least height of a plot. Devices that have no room are left out, and counted.
 const PLOT: u16 = 8;
+/// Below this height, nothing can be read in a plot.
+const LEAST_PLOT: u16 = 10;
+/// Below this width, a device's model is not named.
+const NARROW: u16 = 80;
 /// The cells of a bar that stands for all of something.
 const BAR: usize = 10;
 
@@ -37,13 +41,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene) {
     };
     // Half of the terminal is for words, at most.
     let held = scene.held.iter().max_by_key(|held| held.peak);
-    let words = held.map(words).unwrap_or_default();
-    let height = (words.len() as u16).min(area.height.saturating_sub(2) / 2);
+    let words = Paragraph::new(held.map(words).unwrap_or_default()).wrap(Wrap { trim: false });
+    let wanted = held.map_or(0, |held| wrapped_lines(held, area.width));
+    // A plot that is too low to be read leaves its room to the words.
+    let room = area.height.saturating_sub(2);
+    let height = wanted.min(if room < LEAST_PLOT { room } else { room / 2 });
     let rows = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(height), Constraint::Length(1)];
     let [title, plots, below, keys] = Layout::vertical(rows).areas(area);
     frame.render_widget(Paragraph::new(heading(session)), title);
     draw_devices(frame, plots, session, &scene.stats);
-    frame.render_widget(Paragraph::new(words), below);
+    frame.render_widget(words, below);
     let (number, count) = scene.place;
     let place = if count > 1 { format!("   {number} of {count}") } else { String::new() };
     let last =
@@ -77,6 +84,9 @@ fn heading(session: &Listed) -> Line<'static> {
 
 /// Draws the devices below each other, as many as there is room for.
 fn draw_devices(frame: &mut Frame<'_>, area: Rect, session: &Listed, stats: &[DeviceStats]) {
+    if area.height < PLOT / 2 {
+        return;
+    }
     let room = usize::from(area.height / PLOT).max(1);
     let shown = session.devices.iter().take(room).collect::<Vec<_>>();
     let left = session.devices.len() - shown.len();
@@ -91,12 +101,14 @@ fn draw_devices(frame: &mut Frame<'_>, area: Rect, session: &Listed, stats: &[De
 /// Draws the memory of a device over time, below the device's capacity.
 fn draw_device(frame: &mut Frame<'_>, area: Rect, (device, more): (&ListedDevice, &str), stats: Option<&DeviceStats>) {
     let ListedDevice { number, name, capacity, allocated, reserved } = device;
-    let of = if *capacity > 0 {
-        format!(" of {} ({:.0} %)", Bytes(*capacity), *reserved as f64 * 100.0 / *capacity as f64)
-    } else {
-        String::new()
+    let is_narrow = area.width < NARROW;
+    let share = *reserved as f64 * 100.0 / (*capacity).max(1) as f64;
+    let of = match (*capacity, is_narrow) {
+        (0, _) => String::new(),
+        (capacity, true) => format!(" of {}", Bytes(capacity)),
+        (capacity, false) => format!(" of {} ({share:.0} %)", Bytes(capacity)),
     };
-    let name = if name.is_empty() { String::new() } else { format!(" {}", Escaped(name)) };
+    let name = if name.is_empty() || is_narrow { String::new() } else { format!(" {}", Escaped(name)) };
     let title = Line::from(vec![
         Span::styled(format!(" GPU {number}{name}  "), BOLD),
         Span::styled(format!("reserved {}{of}", Bytes(*reserved)), RESERVED),
@@ -121,6 +133,12 @@ fn draw_device(frame: &mut Frame<'_>, area: Rect, (device, more): (&ListedDevice
         .x_axis(Axis::default().bounds([0.0, span.max(f64::MIN_POSITIVE)]).labels(labels).style(DIM))
         .y_axis(Axis::default().bounds([0.0, top as f64]).labels(["0".to_owned(), Bytes(top).to_string()]).style(DIM));
     frame.render_widget(chart, area);
+}
+
+/// Returns how many lines the words about a device take when they are folded.
+fn wrapped_lines(held: &Held, width: u16) -> u16 {
+    let lines = words(held).iter().map(|line| line.width().div_ceil(usize::from(width).max(1)).max(1)).sum::<usize>();
+    u16::try_from(lines).unwrap_or(u16::MAX)
 }
 
 /// Returns what the trace of a device says: the verdict, and the lines that held its peak.
@@ -206,8 +224,14 @@ mod tests {
 
     #[test]
     fn a_small_terminal_has_the_first_device_and_any_size_is_drawn() {
-        let text = drawn(&scene(), 60, 12);
-        assert!(text.contains("GPU 0") && !text.contains("GPU 1"), "{text}");
+        let text = drawn(&scene(), 60, 18);
+        assert!(text.contains("GPU 0  reserved 20.0 GiB of 80.0 GiB  allocated 8.00 GiB"), "{text}");
+        assert!(!text.contains("GPU 1"), "{text}");
+        let low = drawn(&scene(), 60, 8);
+        assert!(
+            !low.contains("GPU 0") && low.contains("Full: 1 GiB asked") && low.contains("models/gpt.py:24"),
+            "{low}"
+        );
         for (width, height) in [(1, 1), (3, 40), (300, 2), (20, 5)] {
             drawn(&scene(), width, height);
         }

@@ -162,6 +162,9 @@ impl Watch {
                     server.address
                 )),
             }
+            if let Some(tunnel) = browser::tunnel(&link).filter(|_| absent.is_none()) {
+                say(&tunnel);
+            }
             if self.open && absent.is_none() {
                 browser::open(&link);
             }
