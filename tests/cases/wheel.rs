@@ -266,7 +266,7 @@ fn a_wheel_is_all_that_is_needed() -> Result<()> {
     assert!(nothing.join("x.vramscope").is_file(), "{}", String::from_utf8_lossy(&run.stderr));
     let report = program(&["report", "x.vramscope"]).output()?;
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
-    assert!(report.contains("verdict  Fragmented") && report.contains("train.py:"), "{report}");
+    assert!(report.contains("\nFragmented: ") && report.contains("train.py:"), "{report}");
 
     let data = folder.join("data");
     let server = Server::start_program(&bin.join("vramscope"), &data)?;
