@@ -18,7 +18,7 @@ use tests::server::Server;
 ///   700,000; transforms, sandwich and difference of flame graphs, orders of segments and events, lists of what a search finds
 ///   and the states of files that are cut off added 45,000; rules about steps and about what pins segments 14,000.
 /// - What-if is loaded when its tab is first used; most of it is the allocator.
-const BUDGETS: [(&str, usize); 3] = [("page", 631_900), ("engine", 698_000), ("whatif", 161_000)];
+const BUDGETS: [(&str, usize); 3] = [("page", 631_500), ("engine", 698_000), ("whatif", 161_000)];
 
 #[test]
 #[ignore = "needs Chromium and a program with the page: tests/run has both"]

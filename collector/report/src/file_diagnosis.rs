@@ -32,7 +32,7 @@ const BRIEF_LINES: usize = 3;
 /// The findings that are shown in brief of a device on which no request failed.
 const BRIEF_FINDINGS: usize = 3;
 /// The cells of a bar that stands for all of something.
-pub(super) const BAR: usize = 10;
+const BAR: usize = 10;
 /// Findings about what is known of a history, not about the memory.
 const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
 
@@ -223,14 +223,8 @@ impl DiagnosisReport {
                 };
                 writeln!(f, "  requested {line}, event {event} of device {device}{others}")?;
                 for held in failed.lines.iter().take(lines) {
-                    let share = share(held.bytes, failed.allocated);
-                    let line = self.with_call(&held.line);
-                    writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  {line}", Bytes(held.bytes), share.0, share.1)?;
-                    write_inner(
-                        f,
-                        self.inner_lines.as_ref().filter(|inner| inner.line == held.line),
-                        failed.allocated,
-                    )?;
+                    let row = (self.with_call(&held.line), held.bytes);
+                    write_row(f, row, failed.allocated, self.inner_lines.as_ref().filter(|of| of.line == held.line))?;
                 }
             }
             None => {
@@ -276,7 +270,7 @@ impl DiagnosisReport {
         self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name())
     }
 
-    /// Writes what was looked for if nothing was found, and how much there is beside what is told in brief.
+    /// Writes what was searched for if nothing was found, and how many findings and remedies the brief form leaves out.
     fn write_left(&self, f: &mut dyn fmt::Write) -> fmt::Result {
         self.write_looked_for(f)?;
         let told = if self.failure().is_some() { 0 } else { BRIEF_FINDINGS + usize::from(self.cause().is_some()) };
@@ -295,17 +289,24 @@ impl DiagnosisReport {
     }
 }
 
-/// Writes what a line called, below it.
-fn write_inner(f: &mut dyn fmt::Write, inner: Option<&InnerLines>, whole: u64) -> fmt::Result {
-    for held in inner.iter().flat_map(|inner| &inner.lines) {
-        let share = share(held.bytes, whole);
-        writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  └ {}", Bytes(held.bytes), share.0, share.1, held.line)?;
+/// Writes a line of code with the bytes that it held, their share of the whole, and a bar; below it, what it called.
+pub(super) fn write_row(
+    f: &mut dyn fmt::Write,
+    (line, bytes): (Cow<'_, str>, u64),
+    whole: u64,
+    inner: Option<&InnerLines>,
+) -> fmt::Result {
+    let called = inner.into_iter().flat_map(|inner| &inner.lines);
+    let called = called.map(|held| (format!("└ {}", held.line).into(), held.bytes));
+    for (line, bytes) in [(line, bytes)].into_iter().chain(called) {
+        let share = share(bytes, whole);
+        writeln!(f, "  {:>8}  {:>5}  {:<BAR$}  {line}", Bytes(bytes), share.0, share.1)?;
     }
     Ok(())
 }
 
 /// Returns a share as a number and as a bar.
-pub(super) fn share(part: u64, whole: u64) -> (String, String) {
+fn share(part: u64, whole: u64) -> (String, String) {
     let share = part as f64 / whole.max(1) as f64;
     // Casts of floating point saturate.
     let cells = (share * BAR as f64).round() as usize;

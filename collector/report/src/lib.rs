@@ -30,13 +30,14 @@ use analysis::missing_stack::StackCoverage;
 use analysis::peak::{Held, held_at};
 use analysis::site::label;
 use doctor::Case;
-use format::import::{Compression, Encoding, Imported};
+use format::import::{Compression, Encoding, Imported, Importer};
 use query::diagnosis::{Diagnosis, Verdict};
 use query::finding::Finding;
 use query::own_rules::OwnRules;
 use replay::Replayed;
 use replay::index::Index;
 use trace::frames::{FrameId, StackId, Symbols};
+use trace::limits::ImportLimits;
 use trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed.
@@ -171,6 +172,13 @@ impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
         Self::with(path, imported, OwnRules::default(), None)
+    }
+
+    /// Reports a recording that a server sent, or a file that was read as a whole. The error is a sentence for people.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let mut importer = Importer::new(ImportLimits::default());
+        importer.push(bytes).map_err(|error| error.to_string())?;
+        Ok(Self::new(String::new(), importer.finish().map_err(|error| error.to_string())?))
     }
 
     /// Reports a file by the user's own rules. `steps` are the numbers of an earlier and a later step to compare.

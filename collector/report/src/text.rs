@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::file_diagnosis::{BAR, no_device, share};
+use super::file_diagnosis::{no_device, write_row};
 use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use query::finding::FindingCode;
 use trace::text::Escaped;
@@ -119,21 +119,14 @@ impl fmt::Display for Brief<'_, DeviceReport> {
             writeln!(f, "  live at the peak, by line:")?;
         }
         let whole = device.peak.requested_bytes;
-        let row = |f: &mut fmt::Formatter<'_>, bytes: u64, line: &str| {
-            let share = share(bytes, whole);
-            writeln!(f, "  {:>10}  {:>5}  {:<BAR$}  {line}", Bytes(bytes), share.0, share.1)
-        };
         for line in device.peak_lines.iter().take(BRIEF_LINES) {
-            row(f, line.bytes, &device.diagnosis.with_call(&line.label))?;
-            let inner = device.peak_inner_lines.as_ref().filter(|inner| inner.line == line.label);
-            for held in inner.iter().flat_map(|inner| &inner.lines) {
-                row(f, held.bytes, &format!("└ {}", held.line))?;
-            }
+            let row = (device.diagnosis.with_call(&line.label), line.bytes);
+            write_row(f, row, whole, device.peak_inner_lines.as_ref().filter(|of| of.line == line.label))?;
         }
         let rest = device.peak_lines.get(BRIEF_LINES..).unwrap_or(&[]);
         if !rest.is_empty() {
             let bytes = rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.bytes));
-            row(f, bytes, &counted(rest.len() as u64, "other line"))?;
+            write_row(f, (counted(rest.len() as u64, "other line").into(), bytes), whole, None)?;
         }
         device.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         device.outside.iter().try_for_each(|outside| outside.fmt(f))

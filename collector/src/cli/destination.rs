@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::read::{self, name_of};
 use crate::announcement::{Announcement, answers, state_folder, token_at};
+use crate::remote::Remote;
 use recorder::publish::Destination;
 
 /// The variable that holds the server's token if no file is named.
@@ -39,6 +40,11 @@ pub(super) fn server_to_use(to: Option<String>) -> Result<(&'static str, String)
         None => Err("No server of yours runs on this machine. Start one with vramscope serve, or name one with --to."
             .to_owned()),
     }
+}
+
+/// Prepares requests to a server of this user that announced itself.
+pub(super) fn remote_at(server: &Announcement) -> Result<Remote, String> {
+    Remote::new(&destination("the running server", &server.address, None, None)?)
 }
 
 /// Returns a server, with the token and the certificates for it. `option` is the one that named it. A server of this user

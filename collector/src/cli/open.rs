@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory};
 use query::link::Encoded;
 
-use super::destination::destination;
+use super::destination::{destination, remote_at};
 use super::page_address::page_address;
 use super::push::wait;
 use super::serve::Serve;
@@ -96,13 +96,12 @@ impl Open {
 /// Returns the address that opens a job of a server by its name, or a session by its id; `None` if the server keeps none.
 fn recording_at(server: &Announcement, name: &Path) -> Option<String> {
     let name = name.to_str()?;
-    let destination = destination("the running server", &server.address, None, None).ok()?;
-    let sessions = wait(Remote::new(&destination).ok()?.sessions()).ok()??;
+    let sessions = wait(remote_at(server).ok()?.sessions()).ok()??;
     let part = match sessions.iter().find(|session| session.id == name) {
         Some(session) => format!("session={}", session.id),
         None => format!("job={}", Encoded(&sessions.iter().find(|session| session.job == name)?.job)),
     };
-    Some(format!("{}#{}{part}", destination.address(), browser::token_part(server.token.as_deref())))
+    Some(format!("{}/#{}{part}", server.address, browser::token_part(server.token.as_deref())))
 }
 
 /// Returns the sentence for an argument that is neither a command, a file nor a job of the server, if one is running.

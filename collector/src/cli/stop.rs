@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::destination::destination;
+use super::destination::remote_at;
 use super::message::note;
 use super::push::wait;
 use super::{print, refuse};
 use crate::announcement::{Announcement, state_folder};
-use crate::remote::Remote;
 
 /// The longest time in which a server has to end: it stores what jobs have sent.
 const END: Duration = Duration::from_secs(30);
@@ -83,11 +82,8 @@ impl Stop {
 
 /// Returns the number of processes that send to a server, as far as it tells.
 fn live_sessions(server: &Announcement) -> usize {
-    let listed = || {
-        let destination = destination("the running server", &server.address, None, None).ok()?;
-        wait(Remote::new(&destination).ok()?.sessions()).ok()?
-    };
-    listed().unwrap_or_default().iter().filter(|session| session.is_live()).count()
+    let listed = remote_at(server).and_then(|remote| wait(remote.sessions()));
+    listed.ok().flatten().unwrap_or_default().iter().filter(|session| session.is_live()).count()
 }
 
 /// Returns what is said of servers that somebody started by hand; `None` if there are none.

@@ -1,15 +1,13 @@
 //! Asks a server once a second what `top` draws.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use format::import::Importer;
 use report::FileReport;
 use tokio::runtime::Runtime;
-use trace::limits::ImportLimits;
 use trace::units::Bytes;
 
 use super::scene::{Held, Scene};
@@ -26,7 +24,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// A thread that asks. It ends when this is dropped.
 pub(super) struct Feed {
-    scenes: Mutex<Receiver<Scene>>,
+    scenes: Receiver<Scene>,
     /// How far from the first session the shown one is.
     shown: Arc<AtomicI64>,
     wake: Sender<()>,
@@ -57,12 +55,12 @@ impl Feed {
             }
         };
         thread::Builder::new().name("top".to_owned()).spawn(ask).map_err(|error| failed(&error))?;
-        Ok(Self { scenes: Mutex::new(scenes), shown, wake })
+        Ok(Self { scenes, shown, wake })
     }
 
     /// Returns the newest scene since the last call.
     pub(super) fn newest(&self) -> Option<Scene> {
-        self.scenes.lock().unwrap_or_else(PoisonError::into_inner).try_iter().last()
+        self.scenes.try_iter().last()
     }
 
     /// Shows a session that is so many places farther in the list.
@@ -119,22 +117,19 @@ impl Asking {
 
     /// Looks into the trace of a session, if that is due. Returns why there is nothing to say of it.
     fn look(&mut self, session: &Listed) -> String {
-        let is_same = self.looked.as_ref().is_some_and(|(id, ..)| *id == session.id);
-        if !is_same {
+        let looked = self.looked.as_ref().filter(|(id, ..)| *id == session.id);
+        if looked.is_none() || session.bytes > MOST_BYTES {
             self.held.clear();
         }
         if session.bytes > MOST_BYTES {
-            self.held.clear();
             return format!("The trace is larger than {}: the page shows its lines.", Bytes(MOST_BYTES));
         }
-        let is_fresh = |(_, events, at): &(String, u64, Instant)| {
-            *events == session.events || (is_same && at.elapsed() < TRACE_EVERY)
-        };
-        if is_same && self.looked.as_ref().is_some_and(is_fresh) {
+        if looked.is_some_and(|(_, events, at)| *events == session.events || at.elapsed() < TRACE_EVERY) {
             return String::new();
         }
         self.looked = Some((session.id.clone(), session.events, Instant::now()));
-        let report = self.runtime.block_on(self.remote.trace_of(&session.id)).and_then(|bytes| report(&bytes));
+        let report =
+            self.runtime.block_on(self.remote.trace_of(&session.id)).and_then(|bytes| FileReport::read(&bytes));
         match report {
             Ok(report) => {
                 self.held = report.devices.into_iter().map(Held::from).collect();
@@ -143,12 +138,6 @@ impl Asking {
             Err(sentence) => sentence,
         }
     }
-}
-
-fn report(bytes: &[u8]) -> Result<FileReport, String> {
-    let mut importer = Importer::new(ImportLimits::default());
-    importer.push(bytes).map_err(|error| error.to_string())?;
-    Ok(FileReport::new(String::new(), importer.finish().map_err(|error| error.to_string())?))
 }
 
 /// Returns the sessions that can be shown, in order: those of the job; or else those that run, and without one, the newest.

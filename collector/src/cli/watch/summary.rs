@@ -4,10 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use format::import::Importer;
 use report::{DeviceReport, FileReport};
 use tokio::time::sleep;
-use trace::limits::ImportLimits;
 use trace::units::{Bytes, Count, Micros, counted};
 
 use crate::remote::{Listed, Remote};
@@ -34,7 +32,7 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Option<Vec<Str
     for session in sessions.iter().filter(|session| session.bytes <= MOST_BYTES).take(MOST) {
         // A job that was killed may have left nothing to download.
         let Ok(bytes) = remote.trace_of(&session.id).await else { continue };
-        highest = higher(highest, session.rank.filter(|_| sessions.len() > 1), report(&bytes)?);
+        highest = higher(highest, session.rank.filter(|_| sessions.len() > 1), FileReport::read(&bytes)?);
     }
     let mut lines = match highest {
         Some(highest) => told(highest),
@@ -50,7 +48,8 @@ pub(super) async fn summary(remote: &Remote, job: &str) -> Result<Option<Vec<Str
 /// Returns the lines about what processes wrote into files of this machine. What can't be read is left out: `doctor` tells why.
 pub(super) fn of_files(files: &[PathBuf]) -> Vec<String> {
     let is_small = |path: &&PathBuf| fs::metadata(path).is_ok_and(|file| file.len() <= MOST_BYTES);
-    let reports = files.iter().filter(is_small).take(MOST).filter_map(|path| report(&fs::read(path).ok()?).ok());
+    let reports =
+        files.iter().filter(is_small).take(MOST).filter_map(|path| FileReport::read(&fs::read(path).ok()?).ok());
     reports.fold(None, |highest, report| higher(highest, None, report)).map(told).unwrap_or_default()
 }
 
@@ -87,12 +86,6 @@ async fn ended(remote: &Remote, job: &str) -> Result<Option<Vec<Listed>>, String
         }
         sleep(LOOK).await;
     }
-}
-
-fn report(bytes: &[u8]) -> Result<FileReport, String> {
-    let mut importer = Importer::new(ImportLimits::default());
-    importer.push(bytes).map_err(|error| error.to_string())?;
-    Ok(FileReport::new(String::new(), importer.finish().map_err(|error| error.to_string())?))
 }
 
 fn peak(rank: Option<u32>, device: &DeviceReport) -> String {

@@ -23,7 +23,8 @@ fn send(server: &Server, stream: &Stream, acked: &AtomicU64) -> Result<()> {
     // The server may be gone already.
     let Ok((mut peer, next)) = Peer::hello(server.address(), &stream.hello) else { return Ok(()) };
     ensure!(next > before, "{before} were acknowledged, and {next} is wanted");
-    // What is not wanted any more was stored, though the server was killed before it said so: no acknowledgement follows.
+    // The server may have been killed after it stored a batch and before it acknowledged it. It asks for the next one then, and
+    // never acknowledges that batch.
     acked.fetch_max(next.saturating_sub(1), Ordering::SeqCst);
     for seq in next..=stream.last() {
         if peer.batch(seq, stream.batch(seq)).is_err() {
