@@ -50,6 +50,9 @@ while True:
 ";
     let mut python = Command::new("python3");
     python.args(["-c", PTY, &columns.to_string()]).arg(path()?).args(arguments);
-    python.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        python.env_remove(name);
+    }
+    python.env("TERM", "xterm").envs(variables.iter().copied());
     Ok(String::from_utf8_lossy(&python.output()?.stdout).into_owned())
 }

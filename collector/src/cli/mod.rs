@@ -137,6 +137,7 @@ enum Command {
 /// Runs the program and returns its exit code.
 pub fn main(page: &'static [Asset]) -> ExitCode {
     set_page(page);
+    style::set_for_terminal();
     let parsed = groups::grouped(Arguments::command()).try_get_matches();
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,

@@ -33,6 +33,15 @@ const LEADS: [(&str, Style, Style); 15] = [
     ("! ", YELLOW, PLAIN),
 ];
 
+/// Leaves colors out everywhere, clap's included, where the terminal shows none. `anstream` would write them to a dumb terminal if the
+/// variable `CI` is set.
+pub(super) fn set_for_terminal() {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    if is_dumb && std::env::var_os("CLICOLOR_FORCE").is_none() {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
+
 /// Returns a text with the colors of what leads its lines. It must not have escape sequences yet.
 pub(super) fn styled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
