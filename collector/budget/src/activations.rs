@@ -5,11 +5,12 @@
 //! size `f`, `e` bytes a number.
 
 use super::lora::Matrix;
-use super::method::Attention;
+use super::method::{Attention, Implementation};
 use super::model::Model;
 use super::shape::Block;
 use super::sum::Letter::{ActiveExperts, Batch, Ffn, HeadWidth, Heads, Hidden, KvHeads, Rank, Seq, SharedExperts};
 use super::sum::Sum;
+use super::transformers;
 
 /// Returns the activations of one layer for each token: `8eh + 2ef + 2h` for a GPT with dropout, which with the scores is
 /// `sbh (34 + 5as/h)` for 16 bits, `f = 4h` and plain attention (their equation 1). The layer keeps the norms' outputs,
@@ -84,7 +85,9 @@ pub(super) fn token_working(model: &Model) -> Sum {
     // The input, the norm's output, and in an expert its input and the sum of all experts' results. The last operation of
     // a gated MLP has two operands and a result, the activation function one operand.
     let wide = e * (model.mlp.widening() + 1);
-    let narrow = if model.experts.is_some() { 4 * e } else { 2 * e };
+    // Transformers' layers hold their input, the sum after attention, the norm's output and its input.
+    let is_wide = model.experts.is_some() || model.implementation == Implementation::Transformers;
+    let narrow = if is_wide { 4 * e } else { 2 * e };
     let mlp = Sum::default().plus(wide, &[Ffn]).plus(narrow, &[Hidden]);
     if mlp.value(model) >= attention.value(model) { mlp } else { attention }
 }
@@ -95,8 +98,22 @@ pub fn layer_activations(model: &Model) -> u128 {
     token_activations(model).value(model) * tokens + scores(model).value(model)
 }
 
+/// Returns the bytes of all cached keys and values. A layer whose attention sees only the last tokens of a sequence caches no
+/// others.
+pub(super) fn cached_bytes(model: &Model) -> u128 {
+    let tokens = u128::from(model.kv_tokens);
+    let all = cached(model).value(model) * tokens;
+    let Some(window) = model.details.window else { return all };
+    let seen = u128::from(window.tokens) * u128::from(model.batch);
+    let layers = u128::from(window.layers.min(model.layers));
+    all - all / u128::from(model.layers.max(1)) * layers * tokens.saturating_sub(seen) / tokens.max(1)
+}
+
 /// Returns the bytes of cached keys and values for each token, in all layers: `2eLkd`.
 pub(super) fn cached(model: &Model) -> Sum {
+    if let Some(latent) = transformers::cached(model) {
+        return latent;
+    }
     Sum::default().plus(2 * model.precision.element(), &[super::sum::Letter::Layers, KvHeads, HeadWidth])
 }
 

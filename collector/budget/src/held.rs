@@ -1,17 +1,18 @@
 //! The weights, gradients and optimizer state that a device holds, and which of them are divided among data-parallel
 //! devices.
 
-use super::method::Optimizer;
+use super::method::{Implementation, Optimizer};
 use super::model::Model;
 use super::part::Part;
 use super::plan::Parts;
-use super::weights::Linear;
+use super::weights::{Linear, Piece};
 
 const ZERO: &str = "Rajbhandari et al. 2020, ZeRO, section 3.1";
 const ZERO_STAGES: &str = "Rajbhandari et al. 2020, ZeRO, section 5";
 const LORA: &str = "Hu et al. 2021, LoRA, section 4.1";
 const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes a tensor for each weight";
 const BUCKETS: &str = "torch.nn.parallel.DistributedDataParallel: gradient_as_bucket_view=False keeps both";
+const CAST: &str = "torch.autocast: weights are cast once a step, and kept for the backward pass";
 const GATHERED: &str = "Zhao et al. 2023, PyTorch FSDP, section 3.2; without prefetching the next layer";
 
 /// Numbers of weights, separated by how many devices have them.
@@ -30,18 +31,12 @@ impl Numbers {
     }
 }
 
-/// A tensor of weights, or a linear layer, which may be stored in fewer bits.
-enum Piece {
-    Numbers(u64),
-    Linear(Linear),
-}
-
 impl Model {
     /// Returns the weights of the share.
     pub(super) fn held_weights(&self) -> Numbers {
         let all = u128::from(self.weights());
         let count = self.experts.filter(|_| self.params.is_none()).map_or(0, |experts| experts.count);
-        let experts = u128::from(self.expert_weights()) * u128::from(count) * u128::from(self.layers);
+        let experts = u128::from(self.expert_weights()) * u128::from(count) * u128::from(self.expert_layers());
         Numbers { dense: all.saturating_sub(experts), experts }
     }
 
@@ -58,7 +53,12 @@ impl Model {
     /// Returns the bytes of a number that is trained, and of its gradient: adapters of 16-bit weights have 32 bits in mixed
     /// precision.
     pub fn trained_element(&self) -> u64 {
-        if self.lora.is_some() { self.precision.state() } else { self.precision.element() }
+        match self.lora {
+            // PEFT's adapters have 32 bits, whatever the weights have (`autocast_adapter_dtype`).
+            Some(_) if self.implementation == Implementation::Transformers => 4,
+            Some(_) => self.precision.state(),
+            None => self.precision.weight(),
+        }
     }
 
     /// Returns the bytes of the copy of a trained number that the optimizer changes; 0 if it changes the number itself.
@@ -68,7 +68,7 @@ impl Model {
 
     /// Returns the bytes of the share's weights, as they are stored.
     fn stored(&self) -> Numbers {
-        let element = u128::from(self.precision.element());
+        let element = u128::from(self.precision.weight());
         let Numbers { dense, experts } = self.held_weights();
         let plain = Numbers { dense: dense * element, experts: experts * element };
         if self.quantization.is_none() {
@@ -81,97 +81,74 @@ impl Model {
                 (linear.tensors().map(u128::from).sum::<u128>() * element, u128::from(stored))
             };
             let (plain, stored) = linears.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            (plain * u128::from(times) * u128::from(self.layers), stored * u128::from(times) * u128::from(self.layers))
+            (plain * u128::from(times), stored * u128::from(times))
         };
         let (own, experts) = match self.experts {
             None => (1, 0),
             Some(experts) => (experts.shared, experts.count),
         };
-        let change = |before: u128, list: [(u128, u128); 2]| {
-            list.into_iter().fold(before, |sum, (plain, stored)| sum.saturating_sub(plain).saturating_add(stored))
+        let (layers, all) = (self.expert_layers(), self.layers);
+        let dense = self.dense().map(|(dense, count)| saved(&dense.mlp_linears(), count)).unwrap_or_default();
+        let change = |before: u128, list: &[(u128, u128)]| {
+            list.iter().fold(before, |sum, (plain, stored)| sum.saturating_sub(*plain).saturating_add(*stored))
         };
         Numbers {
-            dense: change(plain.dense, [saved(&outside, 1), saved(&inside, own)]),
-            experts: change(plain.experts, [saved(&inside, experts), (0, 0)]),
+            dense: change(plain.dense, &[saved(&outside, all), saved(&inside, own * layers), dense]),
+            experts: change(plain.experts, &[saved(&inside, experts * layers)]),
         }
     }
 
-    /// Returns the bytes of each tensor of weights that a device holds, and of each of its adapters, in order.
-    pub fn stored_tensors(&self) -> (Vec<u64>, Vec<u64>) {
-        let is_divided = self.parallel.zero >= 3;
-        let e = self.precision.element();
-        let weights = self.tensors_as(is_divided, |piece| match piece {
+    /// Returns the bytes of each tensor of weights, in order.
+    #[cfg(test)]
+    pub(super) fn stored_tensors(&self) -> Vec<u64> {
+        let e = self.precision.weight();
+        self.tensors_as(|piece| match piece {
             Piece::Numbers(numbers) => vec![numbers * e],
             Piece::Linear(linear) => self.linear_bytes(linear),
-        });
-        let adapters = match self.lora {
-            None => Vec::new(),
-            Some(_) => self.trained_tensors(is_divided).into_iter().map(|n| n * self.trained_element()).collect(),
-        };
-        (weights, adapters)
+        })
     }
 
-    /// Returns the numbers of each tensor that is trained, in order: all of them, or the part that a device has if they are
-    /// divided.
-    pub fn trained_tensors(&self, is_divided: bool) -> Vec<u64> {
-        if self.lora.is_none() {
-            return self.tensors_as(is_divided, |piece| match piece {
-                Piece::Numbers(numbers) => vec![numbers],
-                Piece::Linear(linear) => linear.tensors().collect(),
-            });
-        }
+    /// Returns the numbers of each tensor of adapters, in order.
+    #[cfg(test)]
+    pub(super) fn adapter_tensors(&self) -> Vec<u64> {
         let (outside, inside) = self.layer_adapters();
-        let layer = outside.into_iter().map(|numbers| (numbers, false)).chain(self.of_mlps(&inside));
-        let layer: Vec<u64> = layer.map(|(numbers, is_expert)| self.part_of(numbers, is_expert, is_divided)).collect();
+        let layer: Vec<u64> = outside.into_iter().chain(self.of_mlps(&inside)).collect();
         (0..self.layers).flat_map(|_| layer.iter().copied()).collect()
     }
 
     /// Returns all tensors of weights in order, as a function turns them into tensors.
-    fn tensors_as(&self, is_divided: bool, tensors: impl Fn(Piece) -> Vec<u64>) -> Vec<u64> {
+    pub(super) fn tensors_as(&self, tensors: impl Fn(Piece) -> Vec<u64>) -> Vec<u64> {
         let plain = |numbers: u64| tensors(Piece::Numbers(numbers));
-        let linear = |linear: Linear| tensors(Piece::Linear(linear));
-        let mut layer: Vec<u64> = self.norm_tensors().flat_map(plain).collect();
-        layer.extend([self.qkv(), self.projection()].into_iter().flat_map(linear));
-        if self.block.norms() > 1 {
-            layer.extend(self.norm_tensors().flat_map(plain));
+        let layer = |model: &Self| -> Vec<u64> {
+            let inside = model.mlp_linears().into_iter().map(Piece::Linear).flat_map(&tensors);
+            let inside: Vec<u64> = inside.collect();
+            model.layer_pieces().into_iter().flat_map(&tensors).chain(model.of_mlps(&inside)).collect()
+        };
+        let mut all: Vec<u64> = self.first_tensors().flat_map(plain).collect();
+        if let Some((dense, count)) = self.dense() {
+            let layer = layer(&dense);
+            all.extend((0..count).flat_map(|_| layer.iter().copied()));
         }
-        layer.extend(self.router().into_iter().flat_map(linear));
-        let (_, inside) = self.layer_linears();
-        let inside: Vec<u64> = inside.into_iter().flat_map(linear).collect();
-        let layer: Vec<(u64, bool)> =
-            layer.into_iter().map(|size| (size, false)).chain(self.of_mlps(&inside)).collect();
-        let apart = |size: u64| (size, false);
-        let first = self.first_tensors().flat_map(plain).map(apart);
-        let layers = (0..self.layers).flat_map(|_| layer.iter().copied());
-        let last = self.last_tensors().flat_map(plain).map(apart);
-        first.chain(layers).chain(last).map(|(size, is_expert)| self.part_of(size, is_expert, is_divided)).collect()
+        let layer = layer(self);
+        all.extend((0..self.expert_layers()).flat_map(|_| layer.iter().copied()));
+        all.extend(self.last_tensors().flat_map(plain));
+        all
     }
 
-    /// Returns the tensors of all MLPs of a layer, and whether they belong to experts that are divided among devices.
-    fn of_mlps(&self, one: &[u64]) -> Vec<(u64, bool)> {
-        let (experts, own) = self.experts.map_or((0, 1), |experts| (experts.count, experts.shared));
-        let copies = |count: u64, is_expert| (0..count).flat_map(move |_| one.iter().map(move |n| (*n, is_expert)));
-        copies(experts, true).chain(copies(own, false)).collect()
-    }
-
-    /// Returns the part of a tensor that a device has.
-    pub fn part_of(&self, numbers: u64, is_expert: bool, is_divided: bool) -> u64 {
-        match (is_divided, is_expert) {
-            (false, _) => numbers,
-            (true, false) => numbers.div_ceil(self.parallel.data.max(1)),
-            (true, true) => numbers.div_ceil(self.parallel.expert_data()),
-        }
+    /// Returns the tensors of all MLPs of a layer.
+    fn of_mlps(&self, one: &[u64]) -> Vec<u64> {
+        (0..self.mlps()).flat_map(|_| one.iter().copied()).collect()
     }
 
     /// Returns the bytes of the weights that a device gathers from others, if weights are divided among data-parallel
     /// devices: those outside of the layers, for the whole step, and those of a layer while it is computed.
-    pub fn gathered(&self) -> Option<[u64; 2]> {
+    fn gathered(&self) -> Option<[u64; 2]> {
         (self.parallel.zero >= 3).then(|| {
             let (stored, trained) = (self.stored(), self.trained());
             let layers = u128::from(self.layers.max(1));
             let ends = match self.params {
                 Some(_) => 0,
-                None => self.ends_and_layer().0 * u128::from(self.precision.element()),
+                None => self.ends_and_layer().0 * u128::from(self.precision.weight()),
             };
             let mut layer = stored.dense.saturating_sub(ends) / layers;
             // Experts that one device has alone are there already.
@@ -183,6 +160,21 @@ impl Model {
             }
             [super::plan::clamped(ends), super::plan::clamped(layer)]
         })
+    }
+
+    /// Returns the bytes of the matrices' copies that `torch.autocast` makes: those of all layers, and that of the output layer.
+    /// The gradient of an input needs the copy of a frozen weight too.
+    fn cast(&self) -> [u128; 2] {
+        let matrices = |linears: Vec<Linear>| linears.iter().map(|linear| u128::from(linear.matrix)).sum::<u128>();
+        let of_layer = |model: &Self| {
+            let (outside, inside) = model.layer_linears();
+            matrices(outside) + u128::from(model.mlps()) * matrices(inside)
+        };
+        let dense = self.dense().map_or(0, |(dense, count)| u128::from(count) * of_layer(&dense));
+        let layers = u128::from(self.expert_layers()) * of_layer(self) + dense;
+        let head = if self.share.has_head { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
+        let bytes = u128::from(self.precision.cast());
+        [bytes * layers, bytes * head]
     }
 
     /// Returns numbers as they are divided among data-parallel devices.
@@ -205,6 +197,8 @@ pub(super) struct Held {
     pub(super) unreduced: u128,
     /// Temporary memory of the optimizer's step.
     pub(super) step: u128,
+    /// 16-bit copies of the matrices of all layers, and of the output layer.
+    pub(super) cast: [u128; 2],
 }
 
 impl Held {
@@ -213,7 +207,7 @@ impl Held {
         let zero = model.parallel.zero;
         let (weights, trained, stored) = (model.held_weights(), model.trained(), model.stored());
         let trains = model.optimizer != Optimizer::Inference;
-        let e = model.precision.element();
+        let e = model.precision.weight();
         let all = if model.parallel.divides_weights() { "W" } else { "P" };
         let t = if model.lora.is_some() { "T" } else { all };
         let source = if zero > 0 { ZERO_STAGES } else { ZERO };
@@ -259,6 +253,9 @@ impl Held {
         let (bytes, formula) = of_trained(roots, zero >= 1);
         let step = parts.add(Part::OptimizerStep, bytes, formula, FOREACH);
 
+        let cast = model.cast();
+        parts.add(Part::CastWeights, cast.into_iter().sum(), "2 × matrices".to_owned(), CAST);
+
         let (mut gathered, mut unreduced) = (0, 0);
         let layers = u128::from(model.layers.max(1));
         if let Some(pieces) = model.gathered() {
@@ -283,7 +280,7 @@ impl Held {
             };
             parts.add(Part::LayerGradients, most, formula, GATHERED);
         }
-        Self { always, gradients, gathered, unreduced, step }
+        Self { always, gradients, gathered, unreduced, step, cast }
     }
 }
 

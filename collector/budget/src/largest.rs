@@ -17,9 +17,13 @@ pub struct LargestBatch {
     pub peak_bytes: u64,
 }
 
-/// Returns the largest batch whose planned peak is at most `bytes`. The peak grows with the batch.
+/// Returns the largest batch whose planned peak is at most `bytes`. The peak grows with the batch, and so do the cached tokens.
 pub fn largest_batch(model: &Model, bytes: u64) -> LargestBatch {
-    let peak = |batch: u64| Plan::new(&Model { batch, ..*model }).peak_bytes;
+    let cached = |batch: u64| {
+        let tokens = u128::from(model.kv_tokens) * u128::from(batch) / u128::from(model.batch.max(1));
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    };
+    let peak = |batch: u64| Plan::new(&Model { batch, kv_tokens: cached(batch), ..*model }).peak_bytes;
     let (mut low, mut high) = (0, MOST_BATCH + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod activations;
+mod details;
 mod held;
 mod largest;
 mod lora;
@@ -19,13 +20,15 @@ mod published;
 mod quantization;
 mod shape;
 mod sum;
+mod transformers;
 mod weights;
 
 pub use activations::{embedding_activations, layer_activations, logits, segment_inputs};
+pub use details::{DenseLayers, Details, Latent, Window};
 pub use held::Numbers;
 pub use largest::{LargestBatch, MOST_BATCH, largest_batch};
 pub use lora::{Lora, Matrix, TargetError, Targets};
-pub use method::{Attention, Checkpointing, Optimizer, Precision};
+pub use method::{Attention, Checkpointing, Implementation, Optimizer, Precision};
 pub use model::{Model, ModelError};
 pub use parallel::{Parallel, ParallelError, Share};
 pub use part::Part;

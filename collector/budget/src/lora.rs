@@ -144,6 +144,7 @@ impl Model {
     }
 
     /// Returns the numbers of the adapters of one layer, outside of its MLP or experts and in each of them.
+    #[cfg(test)]
     pub(super) fn layer_adapters(&self) -> (Vec<u64>, Vec<u64>) {
         let (inside, outside): (Vec<Matrix>, Vec<Matrix>) = Matrix::ALL.into_iter().partition(|m| m.is_in_mlp());
         let all = |list: Vec<Matrix>| list.into_iter().filter_map(|m| self.adapter(m)).flatten().collect();

@@ -10,6 +10,9 @@ pub enum Precision {
     /// (Micikevicius et al. 2018).
     #[default]
     Mixed,
+    /// 32-bit weights, gradients and optimizer state, and `torch.autocast` to 16 bits, as Hugging Face's Trainer has it with
+    /// `bf16=True` or `fp16=True`. Matrices are copied to 16 bits for the step.
+    Autocast,
     /// 32 bits throughout.
     Fp32,
     /// 16 bits throughout, including the optimizer's state.
@@ -17,18 +20,26 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Returns the bytes of a number of weights, gradients and activations.
+    /// Returns the bytes of a number that matrices compute with.
     pub fn element(self) -> u64 {
         match self {
-            Self::Mixed | Self::Bf16 => 2,
+            Self::Mixed | Self::Bf16 | Self::Autocast => 2,
             Self::Fp32 => 4,
+        }
+    }
+
+    /// Returns the bytes of a weight, and of its gradient.
+    pub fn weight(self) -> u64 {
+        match self {
+            Self::Mixed | Self::Bf16 => 2,
+            Self::Fp32 | Self::Autocast => 4,
         }
     }
 
     /// Returns the bytes of a number of the optimizer's state.
     pub fn state(self) -> u64 {
         match self {
-            Self::Mixed | Self::Fp32 => 4,
+            Self::Mixed | Self::Fp32 | Self::Autocast => 4,
             Self::Bf16 => 2,
         }
     }
@@ -37,18 +48,35 @@ impl Precision {
     pub fn master(self) -> u64 {
         match self {
             Self::Mixed => 4,
-            Self::Fp32 | Self::Bf16 => 0,
+            Self::Fp32 | Self::Bf16 | Self::Autocast => 0,
         }
+    }
+
+    /// Returns the bytes of a weight's copy that matrices compute with; 0 if they compute with the weight itself.
+    pub fn cast(self) -> u64 {
+        if self == Self::Autocast { 2 } else { 0 }
     }
 
     /// Returns the bytes of a number in the loss function. In mixed precision, `cross_entropy` of 16-bit logits is
     /// computed in 32 bits.
     pub fn loss(self) -> u64 {
         match self {
-            Self::Mixed | Self::Fp32 => 4,
+            Self::Mixed | Self::Fp32 | Self::Autocast => 4,
             Self::Bf16 => 2,
         }
     }
+}
+
+/// Whose modules compute the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Implementation {
+    /// Hugging Face's Transformers without `torch.compile`: norms, loss and some activation functions are written as
+    /// operations on tensors, partly in 32 bits, and the results of all of them are kept.
+    #[default]
+    Transformers,
+    /// A kernel for each norm and activation function, as in Megatron-LM (Korthikanti et al. 2022).
+    Fused,
 }
 
 /// The algorithm that updates the weights.

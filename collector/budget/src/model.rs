@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::details::Details;
 use super::lora::{Lora, TargetError};
-use super::method::{Attention, Checkpointing, Optimizer, Precision};
+use super::method::{Attention, Checkpointing, Implementation, Optimizer, Precision};
 use super::parallel::{Parallel, ParallelError, Share};
 use super::quantization::Quantization;
 use super::shape::{Biases, Block, Experts, Mlp, Norm};
@@ -61,6 +62,10 @@ pub struct Model {
     pub lora: Option<Lora>,
     /// How the matrices of the layers are stored, if in fewer bits.
     pub quantization: Option<Quantization>,
+    /// What the model type has beside this shape.
+    pub details: Details,
+    /// Whose modules compute the model.
+    pub implementation: Implementation,
     /// How the model is divided among devices.
     pub parallel: Parallel,
     /// Which part of the model this is.
@@ -130,6 +135,8 @@ impl Model {
             kv_tokens: 0,
             lora: None,
             quantization: None,
+            details: Details::NONE,
+            implementation: Implementation::Fused,
             parallel: Parallel::ONE,
             share: Share::WHOLE,
         }
@@ -205,9 +212,14 @@ impl Model {
         self.head_dim.unwrap_or(self.hidden / self.heads.max(1))
     }
 
-    /// Returns the width of all queries, which is that of the attention's result.
+    /// Returns the width of all queries.
     pub fn query_width(&self) -> u64 {
         self.heads * self.head_width()
+    }
+
+    /// Returns the width of the attention's result.
+    pub fn attended_width(&self) -> u64 {
+        self.details.latent.map_or(self.query_width(), |latent| self.heads * latent.value)
     }
 
     /// Returns the width of all keys, which is that of all values.

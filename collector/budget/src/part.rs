@@ -13,6 +13,8 @@ pub enum Part {
     Adapters,
     /// 32-bit copies of the weights.
     MasterWeights,
+    /// 16-bit copies of the weights, for a step.
+    CastWeights,
     /// Gradients of the weights.
     Gradients,
     /// What data-parallel devices exchange gradients through.
@@ -37,10 +39,11 @@ pub enum Part {
 
 impl Part {
     /// All parts, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Weights,
         Self::Adapters,
         Self::MasterWeights,
+        Self::CastWeights,
         Self::Gradients,
         Self::GradientBuckets,
         Self::OptimizerState,
@@ -58,6 +61,7 @@ impl Part {
         match self {
             Self::Weights => "weights",
             Self::MasterWeights => "master weights",
+            Self::CastWeights => "16-bit copies",
             Self::Gradients => "gradients",
             Self::OptimizerState => "optimizer state",
             Self::Activations => "activations",

@@ -3,14 +3,17 @@
 use serde::Serialize;
 
 use super::activations::{
-    cached, embedding_activations, ends, layer_activations, logits, scores, segment_inputs, stream, token_activations,
-    token_working,
+    cached, cached_bytes, embedding_activations, ends, layer_activations, logits, scores, segment_inputs, stream,
+    token_activations, token_working,
 };
 use super::held::Held;
-use super::method::{Checkpointing, Optimizer};
+use super::method::{Attention, Checkpointing, Implementation, Optimizer};
 use super::model::Model;
 use super::part::Part;
 use super::shape::{Block, Mlp};
+use super::sum::Letter::{Batch, Heads, Seq};
+use super::sum::Sum;
+use super::transformers;
 
 /// The memory of one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,6 +86,8 @@ pub struct Plan {
 
 const KORTHIKANTI: &str = "Korthikanti et al. 2022, Reducing Activation Recomputation";
 const AFTER_KORTHIKANTI: &str = "counted as Korthikanti et al. 2022 do, tensor by tensor for this shape";
+const EAGER: &str = "the tensors that autograd saves of Transformers' modules, operation by operation";
+const EAGER_LOSS: &str = "the logarithmic softmax of 32-bit logits, its gradient and that of the logits";
 const CHECKPOINTS: &str = "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost";
 const LOSS: &str = "torch.nn.functional.cross_entropy; Korthikanti et al. 2022 count 4sbv of it";
 const CACHE: &str = "Pope et al. 2022, Efficiently Scaling Transformer Inference, section 2";
@@ -106,46 +111,18 @@ impl Plan {
 
     /// Plans a device's share.
     pub(super) fn of(whole: &Model, model: &Model) -> Self {
-        let e = u128::from(model.precision.element());
-        let trains = model.optimizer != Optimizer::Inference;
-        let kept = kept(model);
-
         let mut parts = Parts::default();
         let held = Held::of(model, &mut parts);
-        let flying = u128::from(if trains { model.share.in_flight } else { 1 });
-        let before = (flying - 1) * kept.after_forward;
-        let most = before + kept.after_forward.max(kept.in_backward);
-        parts.add(Part::Activations, most, kept.formula, kept.source);
-        let has_head = model.share.has_head;
-        let loss =
-            if trains { logits(model) } else { logits(model) / (e + 2 * u128::from(model.precision.loss())) * e };
-        let formula = match trains {
-            true => format!("sbv ({e} + 2 × {})", model.precision.loss()),
-            false => format!("{e}sbv"),
-        };
-        let loss = parts.add(Part::Logits, if has_head { loss } else { 0 }, formula, LOSS);
-        let cache = cached(model).value(model) * u128::from(model.kv_tokens);
-        let formula = format!("{} × tokens", cached(model));
-        let cache = parts.add(Part::KvCache, cache, formula, CACHE);
-
+        let seen = if model.details.window.is_some() { "tokens, or the window" } else { "tokens" };
+        let formula = format!("{} × {seen}", cached(model));
+        let cache = parts.add(Part::KvCache, cached_bytes(model), formula, CACHE);
         let always = held.always + cache;
-        // From the second batch of a step on, its gradients are added to those of the first.
-        let added = if trains && model.parallel.micro_batches > model.share.in_flight { held.gradients } else { 0 };
-        let mut moments =
-            vec![("end of the forward pass", always + added + held.gathered + before + kept.after_forward + loss)];
-        if trains {
-            // The first gradient is that of the output layer, which may be the embedding's. The caller of the model holds
-            // the logits until the backward pass has ended.
-            let is_head_trained = has_head && model.lora.is_none();
-            let head = if is_head_trained { e * u128::from(model.vocab) * u128::from(model.hidden) } else { 0 };
-            let tokens = u128::from(model.seq) * u128::from(model.batch);
-            let logits = if has_head { e * tokens * u128::from(model.vocab) } else { 0 };
-            let start = always + held.gathered + before + kept.in_backward + logits;
-            moments.push(("start of the backward pass", start + added + head));
-            let end = always + held.gathered + held.gradients + held.unreduced + before + kept.last + logits;
-            moments.push(("end of the backward pass", end));
-            moments.push(("optimizer step", always + held.gradients + held.step));
-        }
+        let is_eager = model.implementation == Implementation::Transformers;
+        let moments = match (model.optimizer, is_eager) {
+            (Optimizer::Inference, _) => Self::inference(model, &mut parts, always + held.gathered),
+            (_, true) => Self::eager_step(model, &mut parts, &held, always),
+            (_, false) => Self::fused_step(model, &mut parts, &held, always),
+        };
         parts.0.sort_by_key(|part| part.part as u8);
         let moments: Vec<StepMoment> =
             moments.into_iter().map(|(name, bytes)| StepMoment { name, bytes: clamped(bytes) }).collect();
@@ -167,11 +144,89 @@ impl Plan {
         }
     }
 
+    /// Plans a forward pass, of which nothing is kept.
+    fn inference(model: &Model, parts: &mut Parts, always: u128) -> Moments {
+        let kept = kept(model);
+        parts.add(Part::Activations, kept.after_forward, kept.formula, kept.source);
+        let e = u128::from(model.precision.element());
+        let batch = u128::from(model.batch) * u128::from(model.vocab);
+        // Transformers computes the logits of the last token of each sequence only.
+        let (logits, formula) = match model.implementation {
+            Implementation::Transformers => (e * batch, format!("{e}bv")),
+            Implementation::Fused => (e * batch * u128::from(model.seq), format!("{e}sbv")),
+        };
+        let logits = parts.add(Part::Logits, if model.share.has_head { logits } else { 0 }, formula, LOSS);
+        vec![("forward pass", always + kept.after_forward + logits)]
+    }
+
+    /// Plans a step as Transformers computes it.
+    fn eager_step(model: &Model, parts: &mut Parts, held: &Held, always: u128) -> Moments {
+        let step = transformers::step(model, held.cast);
+        let flying = u128::from(model.share.in_flight);
+        let before = (flying - 1) * step.activations;
+        let formula = if flying > 1 { format!("{flying} × ({})", step.formula) } else { step.formula };
+        parts.add(Part::Activations, flying * step.activations, formula, EAGER);
+        parts.add(Part::Logits, step.logits, "12sbv".to_owned(), EAGER_LOSS);
+        // From the second batch of a step on, its gradients are added to those of the first.
+        let added = if model.parallel.micro_batches > model.share.in_flight { held.gradients } else { 0 };
+        let held_now = always + held.gathered + before;
+        let end = held_now + held.gradients + held.unreduced;
+        let stream = u128::from(model.residual_bytes()) * stream(model);
+        let table = u128::from(model.trained_element()) * u128::from(model.vocab) * u128::from(model.hidden);
+        let has_table = model.share.has_embedding && model.lora.is_none();
+        // The gradient of a table that is the output layer too is there already, and the embedding's is added to it.
+        let (made, missing) = match (has_table, model.is_tied && model.share.has_head) {
+            (false, _) => (0, 0),
+            (true, true) => (table, 0),
+            (true, false) => (0, table),
+        };
+        vec![
+            ("end of the forward pass", held_now + added + step.forward),
+            ("loss of the backward pass", held_now + added + step.loss),
+            ("start of the backward pass", held_now + added + step.last_layer),
+            ("end of the backward pass", (end + stream + made).max((end + step.first_layer).saturating_sub(missing))),
+            ("optimizer step", always + held.gradients + held.step),
+        ]
+    }
+
+    /// Plans a step with a kernel for each norm and activation function.
+    fn fused_step(model: &Model, parts: &mut Parts, held: &Held, always: u128) -> Moments {
+        let kept = kept(model);
+        let e = u128::from(model.precision.element());
+        let flying = u128::from(model.share.in_flight);
+        let before = (flying - 1) * kept.after_forward;
+        let most = before + kept.after_forward.max(kept.in_backward);
+        parts.add(Part::Activations, most, kept.formula, kept.source);
+        let has_head = model.share.has_head;
+        let formula = format!("sbv ({e} + 2 × {})", model.precision.loss());
+        let loss = parts.add(Part::Logits, if has_head { logits(model) } else { 0 }, formula, LOSS);
+        // From the second batch of a step on, its gradients are added to those of the first.
+        let added = if model.parallel.micro_batches > model.share.in_flight { held.gradients } else { 0 };
+        let cast: u128 = held.cast.into_iter().sum();
+        // The first gradient is that of the output layer, which may be the embedding's. The caller of the model holds
+        // the logits until the backward pass has ended.
+        let is_head_trained = has_head && model.lora.is_none();
+        let head = u128::from(model.precision.weight()) * u128::from(model.vocab) * u128::from(model.hidden);
+        let head = if is_head_trained { head } else { 0 };
+        let tokens = u128::from(model.seq) * u128::from(model.batch);
+        let logits = if has_head { e * tokens * u128::from(model.vocab) } else { 0 };
+        let held_now = always + held.gathered + before;
+        vec![
+            ("end of the forward pass", held_now + added + kept.after_forward + loss + cast),
+            ("start of the backward pass", held_now + kept.in_backward + logits + added + head + cast),
+            ("end of the backward pass", held_now + held.gradients + held.unreduced + kept.last + logits),
+            ("optimizer step", always + held.gradients + held.step),
+        ]
+    }
+
     /// Returns the most bytes that a part takes at once; 0 if it does not exist.
     pub fn bytes(&self, part: Part) -> u64 {
         self.parts.iter().find(|plan| plan.part == part).map_or(0, |plan| plan.bytes)
     }
 }
+
+/// The moments of a step, with the bytes that are held at each.
+type Moments = Vec<(&'static str, u128)>;
 
 /// The parts, while they are added up.
 #[derive(Default)]
@@ -207,9 +262,15 @@ fn kept(model: &Model) -> KeptActivations {
     if model.optimizer == Optimizer::Inference {
         // Nothing is kept; the widest tensors of one layer exist at a time.
         let sum = token_working(model);
-        let bytes = sum.value(model) * u128::from(model.seq) * u128::from(model.batch);
+        // Plain attention has all scores in the format of the activations, and their softmax in 32 bits.
+        let scores = match model.attention {
+            Attention::Plain => Sum::default().plus(model.precision.element() + 4, &[Heads, Seq, Seq, Batch]),
+            Attention::Flash => Sum::default(),
+        };
+        let bytes = sum.value(model) * u128::from(model.seq) * u128::from(model.batch) + scores.value(model);
         let one = if model.experts.is_some() { "one expert" } else { "one layer" };
-        let formula = format!("sb ({sum}): {one} at a time");
+        let scores = if scores == Sum::default() { String::new() } else { format!(" + {scores}") };
+        let formula = format!("sb ({sum}){scores}: {one} at a time");
         return KeptActivations { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
     }
     let one = format!("sb ({}) + {}", token_activations(model), scores(model));

@@ -55,15 +55,12 @@ impl Quantization {
 impl Model {
     /// Returns the linear layers of one layer, outside of its experts and in each of its MLPs.
     pub(super) fn layer_linears(&self) -> (Vec<Linear>, Vec<Linear>) {
-        let outside = [self.qkv(), self.projection()].into_iter().chain(self.router()).collect();
-        let mut inside = vec![self.widening(); self.mlp.widening() as usize];
-        inside.push(self.narrowing());
-        (outside, inside)
+        (self.attention_linears().into_iter().chain(self.router()).collect(), self.mlp_linears())
     }
 
     /// Returns the bytes of the tensors of a linear layer.
     pub fn linear_bytes(&self, linear: Linear) -> Vec<u64> {
-        let element = self.precision.element();
+        let element = self.precision.weight();
         match self.quantization {
             None => linear.tensors().map(|numbers| numbers * element).collect(),
             Some(quantization) => {

@@ -42,6 +42,8 @@ pub enum Norm {
     Layer,
     /// `RMSNorm`: a weight for each number (Zhang and Sennrich 2019).
     Rms,
+    /// `RMSNorm` whose weights are applied in 32 bits (Gemma).
+    GemmaRms,
 }
 
 impl Norm {
@@ -49,7 +51,7 @@ impl Norm {
     pub fn tensors(self) -> u64 {
         match self {
             Self::Layer => 2,
-            Self::Rms => 1,
+            Self::Rms | Self::GemmaRms => 1,
         }
     }
 }

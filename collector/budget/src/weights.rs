@@ -16,8 +16,17 @@ pub struct Linear {
     pub outputs: u64,
 }
 
+/// Some weights of a layer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece {
+    /// A tensor of numbers.
+    Numbers(u64),
+    /// A linear layer.
+    Linear(Linear),
+}
+
 impl Linear {
-    fn new(inputs: u64, outputs: u64, has_bias: bool) -> Self {
+    pub(super) fn new(inputs: u64, outputs: u64, has_bias: bool) -> Self {
         Self { matrix: inputs * outputs, bias: if has_bias { outputs } else { 0 }, outputs }
     }
 
@@ -35,7 +44,7 @@ impl Model {
 
     /// Returns the weights that project the attention's result.
     pub fn projection(&self) -> Linear {
-        Linear::new(self.query_width(), self.hidden, self.biases.projection)
+        Linear::new(self.attended_width(), self.hidden, self.biases.projection)
     }
 
     /// Returns the weights of each matrix that widens the residual stream, in the MLP or in one expert.
@@ -48,9 +57,35 @@ impl Model {
         Linear::new(self.ffn, self.hidden, self.biases.mlp)
     }
 
+    /// Returns the linear layers of attention, in the order of their use.
+    pub(super) fn attention_linears(&self) -> Vec<Linear> {
+        match self.details.latent {
+            Some(latent) => latent.linears(self).into_iter().chain([self.projection()]).collect(),
+            None => vec![self.qkv(), self.projection()],
+        }
+    }
+
+    /// Returns the linear layers of the MLP, or of one expert.
+    pub(super) fn mlp_linears(&self) -> Vec<Linear> {
+        let mut all = vec![self.widening(); self.mlp.widening() as usize];
+        all.push(self.narrowing());
+        all
+    }
+
+    /// Returns the model whose layers are the first ones, and their number, if these have a plain MLP in place of experts.
+    pub(super) fn dense(&self) -> Option<(Self, u64)> {
+        let dense = self.details.dense.filter(|_| self.experts.is_some())?;
+        Some((Self { experts: None, ffn: dense.ffn, ..*self }, dense.count.min(self.layers)))
+    }
+
+    /// Returns the layers that are not among the first ones with a plain MLP.
+    pub(super) fn expert_layers(&self) -> u64 {
+        self.layers - self.dense().map_or(0, |(_, count)| count)
+    }
+
     /// Returns the weights of a layer's router, if it has experts.
     pub fn router(&self) -> Option<Linear> {
-        self.experts.map(|_| Linear::new(self.hidden, self.routed_experts(), false))
+        self.experts.map(|_| Linear::new(self.hidden, self.routed_experts(), self.details.has_router_bias))
     }
 
     /// Returns the number of MLPs in a layer: all experts, or one.
@@ -64,18 +99,25 @@ impl Model {
         (0..self.norm.tensors()).map(move |_| hidden)
     }
 
-    /// Returns the tensors of one layer, in the order of their use.
-    pub fn layer_tensors(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.norm_tensors().collect();
-        all.extend(self.qkv().tensors().chain(self.projection().tensors()));
+    /// Returns the weights of one layer outside of its MLPs, in the order of their use.
+    pub(super) fn layer_pieces(&self) -> Vec<Piece> {
+        let details = self.details;
+        let norm = || self.norm_tensors().map(Piece::Numbers);
+        let linears = |linears: Vec<Linear>| linears.into_iter().map(Piece::Linear);
+        let mut all: Vec<Piece> = norm().collect();
+        all.extend(linears(self.attention_linears()));
+        let head = self.norm.tensors() * self.head_width();
+        let heads = if details.has_head_norms { vec![Piece::Numbers(head); 2] } else { Vec::new() };
+        all.extend(heads);
+        all.extend(details.latent.into_iter().flat_map(|latent| latent.norms().map(Piece::Numbers)));
+        all.extend(details.has_sinks.then_some(Piece::Numbers(self.heads)));
         if self.block.norms() > 1 {
-            all.extend(self.norm_tensors());
+            all.extend(norm());
         }
-        all.extend(self.router().into_iter().flat_map(Linear::tensors));
-        for _ in 0..self.mlps() {
-            all.extend((0..self.mlp.widening()).flat_map(|_| self.widening().tensors()));
-            all.extend(self.narrowing().tensors());
+        if details.has_post_norms {
+            all.extend(norm().chain(norm()));
         }
+        all.extend(self.router().into_iter().map(Piece::Linear));
         all
     }
 
@@ -102,19 +144,24 @@ impl Model {
     }
 
     /// Returns the numbers of all tensors, in order.
-    pub fn tensors(&self) -> impl Iterator<Item = u64> {
-        let layer = self.layer_tensors();
-        let layers = (0..self.layers).flat_map(move |_| layer.clone());
-        self.first_tensors().chain(layers).chain(self.last_tensors())
+    pub fn tensors(&self) -> Vec<u64> {
+        self.tensors_as(|piece| match piece {
+            Piece::Numbers(numbers) => vec![numbers],
+            Piece::Linear(linear) => linear.tensors().collect(),
+        })
     }
 
     /// Returns the number of weights that the shape has, as a formula: `L (4h² + 9h + 2hf + f) + vh + 2h` for a GPT, and
     /// `L (2h² + 2hkd + 2h + 3hf) + 2vh + h` for a llama with grouped keys.
     pub fn shape_formula(&self) -> String {
         let (layer, ends) = self.shape_sums();
+        let layers = match self.dense() {
+            None => format!("L ({layer})"),
+            Some((dense, count)) => format!("(L - {count}) ({layer}) + {count} ({})", dense.shape_sums().0),
+        };
         match ends.to_string().as_str() {
-            "" => format!("L ({layer})"),
-            ends => format!("L ({layer}) + {ends}"),
+            "" => layers,
+            ends => format!("{layers} + {ends}"),
         }
     }
 
@@ -124,11 +171,12 @@ impl Model {
         let all = [
             (true, "Vaswani et al. 2017, Attention Is All You Need"),
             (self.mlp == Mlp::Gated, "Shazeer 2020, GLU Variants Improve Transformer"),
-            (self.norm == Norm::Rms, "Zhang and Sennrich 2019, Root Mean Square Layer Normalization"),
+            (self.norm != Norm::Layer, "Zhang and Sennrich 2019, Root Mean Square Layer Normalization"),
             (shares_keys && self.kv_heads == 1, "Shazeer 2019, Fast Transformer Decoding"),
             (shares_keys && self.kv_heads > 1, "Ainslie et al. 2023, GQA"),
             (self.block != Block::Sequential, "Black et al. 2022, GPT-NeoX-20B"),
             (self.experts.is_some(), "Jiang et al. 2024, Mixtral of Experts"),
+            (self.details.latent.is_some(), "DeepSeek-AI 2024, DeepSeek-V2"),
         ];
         all.into_iter().filter(|(is_used, _)| *is_used).map(|(_, source)| source).collect()
     }
@@ -137,13 +185,25 @@ impl Model {
     fn shape_sums(&self) -> (Sum, Sum) {
         let bias = |has_bias: bool| u64::from(has_bias);
         let (query, key) = (self.query_letters(), self.key_letters());
-        let mut layer = Sum::default()
-            .plus(2, &[&[Hidden], query].concat())
-            .plus(2, &[&[Hidden], key].concat())
-            .plus(bias(self.biases.qkv), query)
-            .plus(2 * bias(self.biases.qkv), key)
-            .plus(bias(self.biases.projection), &[Hidden])
-            .plus(self.block.norms() * self.norm.tensors(), &[Hidden]);
+        let details = self.details;
+        let mut layer = match details.latent {
+            None => Sum::default()
+                .plus(2, &[&[Hidden], query].concat())
+                .plus(2, &[&[Hidden], key].concat())
+                .plus(bias(self.biases.qkv), query)
+                .plus(2 * bias(self.biases.qkv), key)
+                .plus(bias(self.biases.projection), &[Hidden]),
+            // One number: the widths of the latent vectors have no letters.
+            Some(latent) => {
+                let linears = self.attention_linears().into_iter().flat_map(Linear::tensors);
+                Sum::default().plus(linears.chain(latent.norms()).fold(0, u64::saturating_add), &[])
+            }
+        };
+        let norms = self.block.norms() + 2 * bias(details.has_post_norms);
+        layer = layer
+            .plus(norms * self.norm.tensors(), &[Hidden])
+            .plus(2 * bias(details.has_head_norms) * self.norm.tensors(), &[HeadWidth])
+            .plus(bias(details.has_sinks), &[Heads]);
         let mlp = |sum: Sum, factor: u64, letters: &[Letter]| {
             let wide = self.mlp.widening();
             sum.plus(factor * (wide + 1), &[letters, &[Hidden, Ffn]].concat())
@@ -153,7 +213,9 @@ impl Model {
         layer = match self.experts {
             None => mlp(layer, 1, &[]),
             Some(experts) => {
-                let routed = mlp(layer, 1, &[Experts]).plus(1, &[self.routed_letter(), Hidden]);
+                let routed = mlp(layer, 1, &[Experts])
+                    .plus(1, &[self.routed_letter(), Hidden])
+                    .plus(bias(details.has_router_bias), &[self.routed_letter()]);
                 mlp(routed, u64::from(experts.shared > 0), &[SharedExperts])
             }
         };
@@ -190,7 +252,11 @@ impl Model {
     /// Returns the number of weights that the shape has.
     pub(super) fn wide_shape_params(&self) -> u128 {
         let (layer, ends) = self.shape_sums();
-        u128::from(self.layers).saturating_mul(layer.value(self)).saturating_add(ends.value(self))
+        let dense = self
+            .dense()
+            .map_or(0, |(dense, count)| u128::from(count).saturating_mul(dense.shape_sums().0.value(&dense)));
+        let layers = u128::from(self.expert_layers()).saturating_mul(layer.value(self));
+        layers.saturating_add(dense).saturating_add(ends.value(self))
     }
 
     /// Returns the number of weights that the shape has.
@@ -205,8 +271,7 @@ impl Model {
 
     /// Returns the numbers of one expert.
     pub(super) fn expert_weights(&self) -> u64 {
-        let widening = (0..self.mlp.widening()).flat_map(|_| self.widening().tensors());
-        widening.chain(self.narrowing().tensors()).fold(0, u64::saturating_add)
+        self.mlp_linears().into_iter().flat_map(Linear::tensors).fold(0, u64::saturating_add)
     }
 
     /// Returns the numbers outside of the layers, and those of one layer.
@@ -219,7 +284,7 @@ impl Model {
     pub fn active_weights(&self) -> Option<u64> {
         let experts = self.experts.filter(|_| self.params.is_none())?;
         let expert = self.expert_weights();
-        let idle = u128::from(self.layers) * u128::from(experts.count.saturating_sub(experts.active));
+        let idle = u128::from(self.expert_layers()) * u128::from(experts.count.saturating_sub(experts.active));
         let active = self.wide_shape_params().saturating_sub(idle.saturating_mul(u128::from(expert)));
         Some(u64::try_from(active).unwrap_or(u64::MAX))
     }
@@ -331,7 +396,7 @@ mod tests {
                     for biases in [Biases::ALL, Biases::NONE, Biases { head: true, mlp: false, ..Biases::ALL }] {
                         for mlp in [Mlp::Plain, Mlp::Gated] {
                             let model = Model { experts, block, biases, mlp, ..base };
-                            assert_eq!(model.tensors().sum::<u64>(), model.shape_params(), "{model:?}");
+                            assert_eq!(model.tensors().iter().sum::<u64>(), model.shape_params(), "{model:?}");
                         }
                     }
                 }

@@ -21,6 +21,11 @@ impl Offered {
         Self(Workload::ALL.iter().map(|workload| workload.name).collect())
     }
 
+    /// Offers the models whose shape is known.
+    pub(super) fn models() -> Self {
+        Self(super::budget::named_models())
+    }
+
     /// Offers the cards.
     pub(super) fn cards() -> Self {
         Self(CARDS.iter().map(|card| card.name).collect())

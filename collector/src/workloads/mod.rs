@@ -19,7 +19,7 @@ mod workload;
 
 pub use job::{ClockedSim, Device, JobClock, JobError, Pacer, PartUse, StopSignal, Watch};
 pub use job::{MemoryWatch, RecordingHeading, RecordingOutput, RunControl};
-pub use outcome::{Heading, Level, Outcome, Report, run, run_model};
+pub use outcome::{Heading, Level, Outcome, Report, run};
 pub use params::{ChoiceError, Choices, Param, Values};
 pub use setup::Setup;
 pub use workload::Workload;

@@ -172,33 +172,6 @@ pub(super) const BATCH_NORM_OP: Site = &[
 ];
 
 // Operations of models with gated MLPs, RMSNorm and experts.
-pub(super) const SILU_OP: Site = &[
-    kernel!["at::native::structured_silu_out_cuda::impl(at::Tensor const&)", "at::_ops::silu::call(at::Tensor const&)"],
-    module![("silu", torch!("nn/functional.py"), 2380), ("forward", torch!("nn/modules/activation.py"), 473)],
-];
-pub(super) const MUL_OP: Site = &[kernel![
-    "at::native::structured_mul_out_cuda::impl(at::Tensor const&, at::Tensor const&)",
-    "at::_ops::mul_Tensor::call(at::Tensor const&, at::Tensor const&)"
-]];
-pub(super) const RMS_NORM_OP: Site = &[
-    kernel![
-        "at::native::_fused_rms_norm_cuda(at::Tensor const&, c10::ArrayRef<long>, double)",
-        "at::_ops::_fused_rms_norm::call(at::Tensor const&, c10::ArrayRef<long>, double)"
-    ],
-    module![("rms_norm", torch!("nn/functional.py"), 2944), ("forward", torch!("nn/modules/normalization.py"), 402)],
-];
-pub(super) const TOPK_OP: Site = &[kernel![
-    "at::native::structured_topk_out_cuda::impl(at::Tensor const&, long, long, bool, bool)",
-    "at::_ops::topk::call(at::Tensor const&, c10::SymInt, long, bool, bool)"
-]];
-pub(super) const ZEROS_OP: Site = &[kernel![
-    "at::native::zeros(c10::ArrayRef<long>, std::optional<c10::ScalarType>)",
-    "at::_ops::zeros::call(c10::ArrayRef<c10::SymInt>)"
-]];
-pub(super) const GATHER_OP: Site = &[kernel![
-    "at::native::index_select_out_cuda_impl(at::Tensor&, at::Tensor const&)",
-    "at::_ops::index_Tensor::call(at::Tensor const&)"
-]];
 
 // Operations of the backward pass, without the frames of the engine that calls them.
 pub(super) const LOSS_BACKWARD: Site =
@@ -215,14 +188,6 @@ pub(super) const BIAS_GRADIENT: Site =
     backward!["at::native::structured_sum_out::impl(at::Tensor const&)", "AddmmBackward0::apply"];
 pub(super) const GELU_BACKWARD: Site =
     backward!["at::native::structured_gelu_backward_out_cuda::impl(at::Tensor const&)", "GeluBackward0::apply"];
-pub(super) const SILU_BACKWARD: Site =
-    backward!["at::native::structured_silu_backward_out_cuda::impl(at::Tensor const&)", "SiluBackward0::apply"];
-pub(super) const MUL_BACKWARD: Site =
-    backward!["at::native::structured_mul_out_cuda::impl(at::Tensor const&, at::Tensor const&)", "MulBackward0::apply"];
-pub(super) const GATHER_BACKWARD: Site =
-    backward!["at::native::index_put_(at::Tensor const&, at::Tensor const&)", "IndexBackward0::apply"];
-pub(super) const RMS_NORM_BACKWARD: Site =
-    backward!["at::native::_fused_rms_norm_backward_cuda(at::Tensor const&)", "FusedRmsNormBackward0::apply"];
 pub(super) const NORM_BACKWARD: Site =
     backward!["at::native::layer_norm_backward_cuda(at::Tensor const&)", "NativeLayerNormBackward0::apply"];
 pub(super) const ATTENTION_BACKWARD: Site =

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use budget::{Biases, Block, Experts, Mlp, Model, Norm, Quantization};
+use budget::{
+    Attention, Biases, Block, DenseLayers, Details, Experts, Implementation, Latent, Mlp, Model, Norm, Quantization,
+    Window,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use trace::limits::MODEL_CONFIG_BYTES;
@@ -10,9 +13,11 @@ use trace::limits::MODEL_CONFIG_BYTES;
 use crate::cli::read::bytes;
 
 /// The model that is planned by default: a GPT whose embedding is its output layer.
-pub(super) const GPT: Model = Model::gpt(32, 4_096, 32, 32_000, 2_048, 1);
+pub(super) const GPT: Model =
+    Model { implementation: Implementation::Transformers, ..Model::gpt(32, 4_096, 32, 32_000, 2_048, 1) };
 /// The model types that can be read.
-const TYPES: &str = "llama, mistral, mixtral, qwen2, gpt2, gpt_neox, falcon, phi";
+const TYPES: &str = "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3, gemma3_text, phi, phi3, \
+                     deepseek_v2, deepseek_v3, gpt_oss, gpt2, gpt_neox, falcon";
 /// The most characters of a file's text that an error repeats.
 const QUOTED: usize = 64;
 
@@ -58,10 +63,23 @@ fn parse(text: &[u8], is_format_given: bool) -> Result<ModelConfig, String> {
         Ok(_) => return Err("this is JSON, but not an object. Name the config.json of the model.".to_owned()),
         Err(error) => return Err(format!("this is not JSON: {error}. Name the config.json of the model.")),
     };
+    of_object(object, is_format_given)
+}
+
+/// Reads the content of a file.
+pub(super) fn of_object(object: Map<String, Value>, is_format_given: bool) -> Result<ModelConfig, String> {
     let model_type = match object.get("model_type") {
         Some(Value::String(name)) => name.clone(),
         Some(_) => return Err(format!("\"model_type\" is not a text. Known are {TYPES}.")),
         None => return Err(format!("\"model_type\" is missing. Add it: one of {TYPES}.")),
+    };
+    // A model that reads pictures too has its language model apart.
+    let (object, model_type) = match object.get("text_config") {
+        Some(Value::Object(text)) => {
+            let inner = text.get("model_type").and_then(Value::as_str).map_or(model_type, str::to_owned);
+            (text.clone(), inner)
+        }
+        _ => (object, model_type),
     };
     let mut fields = Fields { object: &object, model_type: &model_type, taken: Vec::new() };
     let model = match model_type.as_str() {
@@ -71,6 +89,11 @@ fn parse(text: &[u8], is_format_given: bool) -> Result<ModelConfig, String> {
         "gpt_neox" => fields.gpt_neox(),
         "falcon" => fields.falcon(),
         "phi" => fields.phi(),
+        "phi3" => fields.phi3(),
+        "qwen3" | "qwen3_moe" => fields.qwen3(),
+        "gemma" | "gemma2" | "gemma3" | "gemma3_text" => fields.gemma(),
+        "deepseek_v2" | "deepseek_v3" => fields.deepseek(),
+        "gpt_oss" => fields.gpt_oss(),
         other => {
             let quoted: String = other.chars().take(QUOTED).collect();
             return Err(format!(
@@ -179,7 +202,12 @@ impl Fields<'_> {
             _ => "all",
         };
         self.take("mlp", if model.mlp == Mlp::Gated { "gated" } else { "plain" }, None);
-        self.take("norm", if model.norm == Norm::Rms { "rms" } else { "layer" }, None);
+        let norm = match model.norm {
+            Norm::Layer => "layer",
+            Norm::Rms => "rms",
+            Norm::GemmaRms => "gemma-rms",
+        };
+        self.take("norm", norm, None);
         self.take("bias", bias, bias_key);
         let block = match model.block {
             Block::Sequential => "sequential",
@@ -219,9 +247,160 @@ impl Fields<'_> {
         } else {
             None
         };
-        let model = Model { ffn, kv_heads, head_dim, biases, experts, is_tied: self.tied(false)?, ..gated(base) };
+        let window = if self.model_type == "qwen2" { None } else { self.window(base.layers)? };
+        let details = Details { window, ..Details::NONE };
+        let model =
+            Model { ffn, kv_heads, head_dim, biases, experts, details, is_tied: self.tied(false)?, ..gated(base) };
         self.words(&model, None, None);
         Ok(model)
+    }
+
+    fn qwen3(&mut self) -> Result<Model, String> {
+        let base = self.common()?;
+        let kv_heads = self.count("kv-heads", &["num_key_value_heads"])?;
+        let head_dim = self.count_or("head-dim", &["head_dim"], 128)?;
+        let (attention, bias_key) = self.flag("attention_bias", false)?;
+        let (ffn, experts) = match self.model_type {
+            "qwen3" => (self.count("ffn", &["intermediate_size"])?, None),
+            _ => {
+                let count = self.count("experts", &["num_experts"])?;
+                let active = self.count("active-experts", &["num_experts_per_tok"])?;
+                let ffn = self.count("ffn", &["moe_intermediate_size"])?;
+                (ffn, Some(Experts { count, active, shared: 0 }))
+            }
+        };
+        let biases = Biases { qkv: attention, projection: attention, ..Biases::NONE };
+        let details = Details { has_head_norms: true, ..Details::NONE };
+        let (is_tied, head_dim) = (self.tied(false)?, Some(head_dim));
+        let model = Model { ffn, kv_heads, head_dim, biases, experts, details, is_tied, ..gated(base) };
+        self.words(&model, bias_key, None);
+        Ok(model)
+    }
+
+    /// The generations of Gemma, whose third has defaults for heads and vocabulary.
+    fn gemma(&mut self) -> Result<Model, String> {
+        let is_third = self.model_type.starts_with("gemma3");
+        let layers = self.count("layers", &["num_hidden_layers"])?;
+        let hidden = self.count("hidden", &["hidden_size"])?;
+        let ffn = self.count("ffn", &["intermediate_size"])?;
+        let (heads, kv_heads, vocab) = match is_third {
+            true => (
+                self.count_or("heads", &["num_attention_heads"], 8)?,
+                self.count_or("kv-heads", &["num_key_value_heads"], 4)?,
+                self.count_or("vocab", &["vocab_size"], 262_208)?,
+            ),
+            false => (
+                self.count("heads", &["num_attention_heads"])?,
+                self.count("kv-heads", &["num_key_value_heads"])?,
+                self.count("vocab", &["vocab_size"])?,
+            ),
+        };
+        let head_dim = Some(self.count_or("head-dim", &["head_dim"], 256)?);
+        let has_post_norms = self.model_type != "gemma";
+        let window = if has_post_norms { self.window(layers)? } else { None };
+        let details = Details { has_head_norms: is_third, has_post_norms, window, ..Details::NONE };
+        let is_tied = self.tied(true)?;
+        let shape = Model { layers, hidden, heads, kv_heads, vocab, head_dim, ffn, details, is_tied, ..gated(GPT) };
+        let model = Model { norm: Norm::GemmaRms, biases: Biases::NONE, ..shape };
+        self.words(&model, None, None);
+        Ok(model)
+    }
+
+    fn phi3(&mut self) -> Result<Model, String> {
+        let base = self.common()?;
+        let ffn = self.count("ffn", &["intermediate_size"])?;
+        let kv_heads = self.count_or("kv-heads", &["num_key_value_heads"], base.heads)?;
+        let details = Details { is_qkv_fused: true, window: self.window(base.layers)?, ..Details::NONE };
+        let is_tied = self.tied(false)?;
+        let model = Model { ffn, kv_heads, biases: Biases::NONE, details, is_tied, ..gated(base) };
+        self.words(&model, None, None);
+        Ok(model)
+    }
+
+    /// The second and third DeepSeek, whose heads share latent vectors, and whose first layers have no experts.
+    fn deepseek(&mut self) -> Result<Model, String> {
+        let base = self.common()?;
+        let ffn = self.count("ffn", &["moe_intermediate_size"])?;
+        let dense =
+            DenseLayers { count: self.value(&["first_k_dense_replace"])?, ffn: self.value(&["intermediate_size"])? };
+        let experts = Experts {
+            count: self.count("experts", &["n_routed_experts"])?,
+            active: self.count("active-experts", &["num_experts_per_tok"])?,
+            shared: self.count_or("shared-experts", &["n_shared_experts"], 0)?,
+        };
+        let rope = self.value(&["qk_rope_head_dim"])?;
+        let latent = Latent {
+            query: self.maybe(&["q_lora_rank"])?.map_or(0, |(_, rank)| rank),
+            key: self.value(&["kv_lora_rank"])?,
+            rope,
+            value: self.value(&["v_head_dim"])?,
+        };
+        let width = self.value(&["qk_nope_head_dim"])?.saturating_add(rope);
+        self.take("head-dim", width, Some("qk_nope_head_dim"));
+        let (attention, bias_key) = self.flag("attention_bias", false)?;
+        let biases = Biases { qkv: attention, projection: attention, ..Biases::NONE };
+        let details = Details { latent: Some(latent), dense: Some(dense), ..Details::NONE };
+        let (head_dim, experts) = (Some(width), Some(experts));
+        let model = Model { ffn, head_dim, experts, biases, details, is_tied: self.tied(false)?, ..gated(base) };
+        self.words(&model, bias_key, None);
+        Ok(model)
+    }
+
+    fn gpt_oss(&mut self) -> Result<Model, String> {
+        let base = self.common()?;
+        let ffn = self.count("ffn", &["intermediate_size"])?;
+        let kv_heads = self.count("kv-heads", &["num_key_value_heads"])?;
+        let head_dim = Some(self.count_or("head-dim", &["head_dim"], 64)?);
+        let count = self.count("experts", &["num_local_experts"])?;
+        let active = self.count("active-experts", &["num_experts_per_tok", "experts_per_token"])?;
+        let details =
+            Details { has_router_bias: true, has_sinks: true, window: self.window(base.layers)?, ..Details::NONE };
+        let experts = Some(Experts { count, active, shared: 0 });
+        let is_tied = self.tied(false)?;
+        let shape = Model { ffn, kv_heads, head_dim, experts, details, is_tied, ..gated(base) };
+        // No kernel in tiles knows what its scores are compared with.
+        let model = Model { biases: Biases::ALL, attention: Attention::Plain, ..shape };
+        self.words(&model, None, None);
+        Ok(model)
+    }
+
+    /// Returns the layers that see only the last tokens: those that the file lists, or as the model type has it.
+    fn window(&self, layers: u64) -> Result<Option<Window>, String> {
+        let Some((_, tokens)) = self.maybe(&["sliding_window"])?.filter(|(_, tokens)| *tokens > 0) else {
+            return Ok(None);
+        };
+        let listed = self.object.get("layer_types").and_then(Value::as_array);
+        let listed = listed.map(|list| list.iter().filter(|kind| *kind == "sliding_attention").count() as u64);
+        let pattern = self.maybe(&["sliding_window_pattern"])?.map_or(6, |(_, pattern)| pattern.max(1));
+        let usual = match self.model_type {
+            "gemma2" | "gpt_oss" => layers.div_ceil(2),
+            "gemma3" | "gemma3_text" => layers - layers / pattern,
+            _ => layers,
+        };
+        Ok(Some(Window { tokens, layers: listed.unwrap_or(usual) }))
+    }
+
+    /// Returns a count that the file must have, and that no option overrides.
+    fn value(&self, keys: &[&'static str]) -> Result<u64, String> {
+        let key = keys.first().copied().unwrap_or_default();
+        let found = self.maybe(keys)?.map(|(_, number)| number);
+        found.ok_or_else(|| {
+            format!("{key:?} is missing, which model type {} needs. Add it to the file.", self.model_type)
+        })
+    }
+
+    /// Takes whether the file has dropout under a key.
+    fn dropout(&mut self, key: &'static str, default: f64) -> bool {
+        let found = self.find(&[key]).and_then(|(key, value)| value.as_f64().map(|share| (key, share)));
+        let (key, share) = found.map_or((None, default), |(key, share)| (Some(key), share));
+        self.take("dropout", if share > 0.0 { "yes" } else { "no" }, key);
+        share > 0.0
+    }
+
+    /// Returns whether the activation function is written as several operations.
+    fn is_composed(&self, key: &str, default: &str) -> bool {
+        let name = self.object.get(key).and_then(Value::as_str).unwrap_or(default);
+        matches!(name, "gelu_new" | "gelu_fast" | "gelu_python_tanh" | "quick_gelu")
     }
 
     fn gpt2(&mut self) -> Result<Model, String> {
@@ -229,7 +408,10 @@ impl Fields<'_> {
         let base = self.common()?;
         let ffn = self.count_or("ffn", &["n_inner"], base.hidden.saturating_mul(4))?;
         let positions = self.count("positions", &["n_positions", "max_position_embeddings"])?;
-        let model = Model { ffn, positions, is_tied: self.tied(true)?, ..base };
+        let dropout = self.dropout("resid_pdrop", 0.1);
+        let is_activation_composed = self.is_composed("activation_function", "gelu_new");
+        let details = Details { is_qkv_fused: true, is_activation_composed, ..Details::NONE };
+        let model = Model { ffn, positions, dropout, details, is_tied: self.tied(true)?, ..base };
         self.words(&model, None, None);
         Ok(model)
     }
@@ -241,7 +423,9 @@ impl Fields<'_> {
         let (is_parallel, block_key) = self.flag("use_parallel_residual", true)?;
         let biases = Biases { qkv: attention, projection: attention, ..Biases::ALL };
         let block = if is_parallel { Block::Parallel } else { Block::Sequential };
-        let model = Model { ffn, biases, block, is_tied: self.tied(false)?, ..base };
+        let dropout = self.dropout("hidden_dropout", 0.0);
+        let details = Details { is_qkv_fused: true, ..Details::NONE };
+        let model = Model { ffn, biases, block, dropout, details, is_tied: self.tied(false)?, ..base };
         self.words(&model, bias_key, block_key);
         Ok(model)
     }
@@ -268,7 +452,9 @@ impl Fields<'_> {
             (true, _) => Block::ParallelOneNorm,
         };
         let biases = if has_biases { Biases::ALL } else { Biases::NONE };
-        let model = Model { ffn, kv_heads, biases, block, is_tied: self.tied(true)?, ..base };
+        let dropout = self.dropout("hidden_dropout", 0.0);
+        let details = Details { is_qkv_fused: true, ..Details::NONE };
+        let model = Model { ffn, kv_heads, biases, block, dropout, details, is_tied: self.tied(true)?, ..base };
         self.words(&model, bias_key, block_key);
         Ok(model)
     }
@@ -280,7 +466,9 @@ impl Fields<'_> {
         let kv_heads = self.count_or("kv-heads", &["num_key_value_heads"], base.heads)?;
         let biases = Biases { head: true, ..Biases::ALL };
         let block = Block::ParallelOneNorm;
-        let model = Model { ffn, kv_heads, biases, block, is_tied: self.tied(false)?, ..base };
+        let dropout = self.dropout("resid_pdrop", 0.0);
+        let details = Details { is_activation_composed: self.is_composed("hidden_act", "gelu_new"), ..Details::NONE };
+        let model = Model { ffn, kv_heads, biases, block, dropout, details, is_tied: self.tied(false)?, ..base };
         self.words(&model, None, None);
         Ok(model)
     }

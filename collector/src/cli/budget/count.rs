@@ -27,6 +27,15 @@ pub(in crate::cli) fn parse(option: &str, text: &str, what: &str) -> Result<u64,
     })
 }
 
+/// Reads the tokens of a sequence. Contexts come in powers of two: `8k` is 8,192.
+pub(in crate::cli) fn context(option: &str, text: &str) -> Result<u64, String> {
+    let digits = text.trim().strip_suffix(['k', 'K']).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.and_then(|digits| digits.parse::<u64>().ok()?.checked_mul(1_024)) {
+        Some(tokens) => Ok(tokens),
+        None => parse(option, text, "tokens"),
+    }
+}
+
 /// Why a text is not a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Problem {

@@ -1,18 +1,18 @@
-//! `vramscope budget`: the memory that a transformer needs, by formula and by simulation.
+//! `vramscope budget`: the memory that a transformer needs, by formula.
 
 mod adapters;
 mod config;
 pub(super) mod count;
 mod devices;
 mod fit;
+mod named;
 mod quantization;
 mod shape;
-mod simulation;
 mod text;
 
 use std::process::ExitCode;
 
-use budget::{Attention, Checkpointing, Model, ModelError, Optimizer, Plan, Precision};
+use budget::{Attention, Checkpointing, Implementation, Model, ModelError, Optimizer, Plan, Precision};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -21,9 +21,7 @@ use self::config::{ModelConfig, Taken};
 use self::devices::Devices;
 use self::fit::Fit;
 use self::shape::Shape;
-use self::simulation::Simulation;
 use super::choice::Offered;
-use super::progress::Progress;
 use super::read::name_of;
 use super::subject::card;
 use super::{one_line, refuse, show_as};
@@ -33,6 +31,8 @@ use super::{one_line, refuse, show_as};
 enum PrecisionName {
     /// 16-bit weights, with a 32-bit master copy and optimizer state
     Mixed,
+    /// 32-bit weights and torch.autocast, as Hugging Face's Trainer has it with bf16=True
+    Autocast,
     /// 32 bits throughout
     Fp32,
     /// 16 bits throughout
@@ -57,6 +57,15 @@ enum OptimizerName {
     None,
 }
 
+/// Implementations as arguments.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ImplementationName {
+    /// Hugging Face's Transformers, without torch.compile
+    Transformers,
+    /// A kernel for each norm and activation function, as in Megatron-LM
+    Fused,
+}
+
 /// Kinds of attention as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AttentionName {
@@ -71,7 +80,7 @@ enum AttentionName {
 pub(super) struct BudgetCommand {
     #[command(flatten)]
     shape: Shape,
-    /// Tokens per sequence
+    /// Tokens per sequence; 8k is 8,192
     #[arg(help_heading = "Training and inference", long, value_name = "N", default_value = "2048")]
     seq: String,
     /// Sequences per batch
@@ -83,18 +92,21 @@ pub(super) struct BudgetCommand {
     /// Optimizer
     #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = OptimizerName::Adam)]
     optimizer: OptimizerName,
-    /// Attention implementation
-    #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = AttentionName::Flash)]
-    attention: AttentionName,
+    /// Whose modules compute the model
+    #[arg(help_heading = "Training and inference", long, value_enum, default_value_t = ImplementationName::Transformers)]
+    implementation: ImplementationName,
+    /// Attention [default: flash, unless the model can't have it]
+    #[arg(help_heading = "Training and inference", long, value_enum)]
+    attention: Option<AttentionName>,
     /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer)
     #[arg(help_heading = "Training and inference", long, value_name = "none|full|every-K", default_value = "none")]
     checkpoint: String,
-    /// Include dropout masks
-    #[arg(help_heading = "Training and inference", long)]
-    dropout: bool,
-    /// Tokens in the KV cache, over all sequences
-    #[arg(help_heading = "Training and inference", long, value_name = "TOKENS", default_value = "0")]
-    kv: String,
+    /// Whether dropout masks are kept [default: as the model has it]
+    #[arg(help_heading = "Training and inference", long, value_name = "yes|no", num_args = 0..=1, default_missing_value = "yes")]
+    dropout: Option<String>,
+    /// Tokens in the KV cache, over all sequences [default: those of the batch, with --optimizer none]
+    #[arg(help_heading = "Training and inference", long, value_name = "TOKENS")]
+    kv: Option<String>,
     #[command(flatten)]
     adapters: Adapters,
     #[command(flatten)]
@@ -102,15 +114,6 @@ pub(super) struct BudgetCommand {
     /// Card that it should fit on, such as H100-80GB: prints whether it does, and the largest batch
     #[arg(help_heading = None, long, value_name = "NAME", value_parser = Offered::cards(), hide_possible_values = true)]
     card: Option<String>,
-    /// Train the same model on a simulated device and compare
-    #[arg(help_heading = None, long)]
-    simulate: bool,
-    /// Memory of the simulated device, such as 80GiB [default: 1TiB]
-    #[arg(help_heading = None, long, value_name = "SIZE", requires = "simulate")]
-    capacity: Option<String>,
-    /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
-    #[arg(help_heading = None, long, value_name = "SETTINGS", default_value = "")]
-    conf: String,
     /// Print the formulas with their sources, and the memory at each moment of a step
     #[arg(help_heading = None, long, conflicts_with = "json")]
     explain: bool,
@@ -129,7 +132,6 @@ struct Printed {
     plan: Plan,
     /// The card, if one was named.
     fit: Option<Fit>,
-    simulation: Option<Simulation>,
 }
 
 /// What came from a `config.json`.
@@ -172,36 +174,27 @@ impl BudgetCommand {
     fn plan(&self) -> Result<Printed, String> {
         let (model, config) = self.model()?;
         let plan = Plan::new(&model);
-        if !self.conf.is_empty() && !self.simulate && self.card.is_none() {
-            return Err("--conf needs --simulate or --card.".to_owned());
-        }
         let fit = match &self.card {
-            Some(name) => Some({
-                let card = card(name)?;
-                let _progress = Progress::new(format!("Looking for the largest batch on {}", card.name));
-                Fit::new(&model, &plan, card, &self.conf)?
-            }),
+            Some(name) => Some(Fit::new(&model, &plan, card(name)?)),
             None => None,
         };
-        let simulation = match self.simulate {
-            true => Some({
-                let _progress = Progress::new("Training the model on a simulated device");
-                simulation::run(&model, &plan, self.capacity.as_deref(), &self.conf)?
-            }),
-            false => None,
-        };
-        Ok(Printed { model, config, plan, fit, simulation })
+        Ok(Printed { model, config, plan, fit })
     }
 
     fn model(&self) -> Result<(Model, Option<FromFile>), String> {
-        let file = match &self.shape.config {
-            Some(path) => {
+        let file = match (&self.shape.name, &self.shape.config) {
+            (Some(name), _) => {
+                let named = named::named(name)?;
+                let config = config::of_object(named.config, self.adapters.is_format_given())?;
+                Some((named.source.to_owned(), config))
+            }
+            (None, Some(path)) => {
                 let name = one_line(&name_of(path));
                 let config = config::read(path, self.adapters.is_format_given())
                     .map_err(|sentence| format!("--config {name}: {sentence}"))?;
                 Some((name, config))
             }
-            None => None,
+            (None, None) => None,
         };
         let checkpointing = match (self.checkpoint.as_str(), self.checkpoint.strip_prefix("every-").map(str::parse)) {
             ("none", _) => Checkpointing::None,
@@ -209,12 +202,21 @@ impl BudgetCommand {
             (_, Some(Ok(every))) => Checkpointing::Every(every),
             (given, _) => return Err(format!("--checkpoint {given:?} is unknown. Write none, full or every-4.")),
         };
+        let shape = self.shape.model(file.as_ref().map(|(_, config)| config))?;
+        let seq = count::context("--seq", &self.seq)?;
+        let batch = count::parse("--batch", &self.batch, "sequences")?;
+        let kv_tokens = match (&self.kv, self.optimizer) {
+            (Some(kv), _) => count::parse("--kv", kv, "tokens")?,
+            (None, OptimizerName::None) => seq.saturating_mul(batch),
+            (None, _) => 0,
+        };
         let model = Model {
-            seq: count::parse("--seq", &self.seq, "tokens")?,
-            batch: count::parse("--batch", &self.batch, "sequences")?,
-            kv_tokens: count::parse("--kv", &self.kv, "tokens")?,
+            seq,
+            batch,
+            kv_tokens,
             precision: match self.precision {
                 PrecisionName::Mixed => Precision::Mixed,
+                PrecisionName::Autocast => Precision::Autocast,
                 PrecisionName::Fp32 => Precision::Fp32,
                 PrecisionName::Bf16 => Precision::Bf16,
             },
@@ -226,17 +228,28 @@ impl BudgetCommand {
                 OptimizerName::None => Optimizer::Inference,
             },
             attention: match self.attention {
-                AttentionName::Flash => Attention::Flash,
-                AttentionName::Plain => Attention::Plain,
+                Some(AttentionName::Flash) => Attention::Flash,
+                Some(AttentionName::Plain) => Attention::Plain,
+                None => shape.attention,
+            },
+            implementation: match self.implementation {
+                ImplementationName::Transformers => Implementation::Transformers,
+                ImplementationName::Fused => Implementation::Fused,
             },
             checkpointing,
-            dropout: self.dropout,
+            dropout: match self.dropout.as_deref() {
+                Some("yes") => true,
+                Some("no") => false,
+                Some(_) => return Err("--dropout must be yes or no.".to_owned()),
+                None => shape.dropout,
+            },
             parallel: self.devices.parallel()?,
-            ..self.shape.model(file.as_ref().map(|(_, config)| config))?
+            ..shape
         };
         let model = self.adapters.of(model, file.as_ref().map(|(_, config)| config))?;
         let mut given = self.shape.given();
         given.extend(self.adapters.is_format_given().then_some("quantize"));
+        given.extend(self.dropout.is_some().then_some("dropout"));
         let config = file.map(|(name, config)| FromFile::new(name, config, &given, &model));
         model.check().map_err(|error| {
             let hint = match error {
@@ -251,4 +264,9 @@ impl BudgetCommand {
         })?;
         Ok((model, config))
     }
+}
+
+/// Returns the names of the models whose shape is known.
+pub(super) fn named_models() -> Vec<&'static str> {
+    named::all().into_iter().map(|model| model.name).collect()
 }

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::config::{GPT, ModelConfig};
 use super::count;
+use crate::cli::choice::Offered;
 
 /// Kinds of MLP as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -24,6 +25,8 @@ enum NormName {
     Layer,
     /// RMSNorm: a weight
     Rms,
+    /// RMSNorm in 32 bits, as in Gemma
+    GemmaRms,
 }
 
 /// The order of a layer's halves as arguments.
@@ -61,8 +64,11 @@ enum EmbeddingsName {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Model")]
 pub(super) struct Shape {
+    /// Model whose published shape is planned, such as llama-3-8b; options override it
+    #[arg(help_heading = None, value_name = "MODEL", value_parser = Offered::models(), hide_possible_values = true)]
+    pub(super) name: Option<String>,
     /// Read the shape from a model's config.json (Hugging Face); options override it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(super) config: Option<PathBuf>,
     /// Number of weights, such as 7B or 7e9 [default: computed from the shape]
     #[arg(long, value_name = "N")]
@@ -171,6 +177,7 @@ impl Shape {
             norm: match self.norm {
                 Some(NormName::Layer) => Norm::Layer,
                 Some(NormName::Rms) => Norm::Rms,
+                Some(NormName::GemmaRms) => Norm::GemmaRms,
                 None => base.norm,
             },
             block: match self.block {

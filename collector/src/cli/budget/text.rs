@@ -1,20 +1,19 @@
-//! The plan and the simulation as text for people.
+//! The plan as text for people.
 
 use std::fmt::Write as _;
 
-use budget::{Attention, Checkpointing, Letter, Model, Optimizer, Part, Plan, Precision};
+use budget::{Attention, Checkpointing, Implementation, Letter, Model, Optimizer, Part, Plan, Precision};
 use serde_json::Value;
 use trace::units::{Bytes, Count, counted, distinguished};
 use whatif::Card;
 
 use super::fit::Fit;
-use super::simulation::{STEPS, Simulation};
 use super::{FromFile, Printed};
 
 /// Returns the plan as text for people: first the answer, and where it `explains`, the formulas with their sources.
 pub(super) fn of(printed: &Printed, explains: bool) -> String {
     let mut out = String::new();
-    let Printed { model, config, plan, fit, simulation } = printed;
+    let Printed { model, config, plan, fit } = printed;
     // Writing to a string can't fail.
     let _ = answer_text(&mut out, model, plan, fit.as_ref());
     if explains {
@@ -34,9 +33,6 @@ pub(super) fn of(printed: &Printed, explains: bool) -> String {
     }
     if !explains {
         let _ = writeln!(out, "formulas and their sources: add --explain");
-    }
-    if let Some(simulation) = simulation {
-        let _ = simulation_text(&mut out, plan, simulation);
     }
     out
 }
@@ -82,7 +78,9 @@ fn parts_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
 /// Writes what the plan assumes, and what it leaves out.
 fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
     let precision = match model.precision {
+        Precision::Mixed if model.optimizer == Optimizer::Inference => "16 bits",
         Precision::Mixed => "16-bit weights with a 32-bit copy",
+        Precision::Autocast => "32-bit weights with torch.autocast",
         Precision::Fp32 => "32 bits throughout",
         Precision::Bf16 => "16 bits throughout",
     };
@@ -105,9 +103,13 @@ fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::R
         Checkpointing::Every(_) => "recomputation",
     };
     let dropout = if model.dropout { "dropout" } else { "no dropout" };
+    let modules = match model.implementation {
+        Implementation::Transformers => "modules of Hugging Face's Transformers without torch.compile",
+        Implementation::Fused => "fused modules",
+    };
     let list = match model.optimizer {
-        Optimizer::Inference => format!("{precision}, {optimizer}, {attention}"),
-        _ => format!("{precision}, {optimizer}, {attention}, {checkpointing}, {dropout}"),
+        Optimizer::Inference => format!("{modules}, {precision}, {optimizer}, {attention}"),
+        _ => format!("{modules}, {precision}, {optimizer}, {attention}, {checkpointing}, {dropout}"),
     };
     writeln!(out, "assumes: {list}")?;
     writeln!(out, "left out: working memory of kernels, fragmentation")
@@ -235,37 +237,6 @@ fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
     for moment in &plan.moments {
         let mark = if moment.bytes == plan.peak_bytes { "  <- peak" } else { "" };
         writeln!(out, "  {:<27} {:>10}{mark}", moment.name, Bytes(moment.bytes))?;
-    }
-    Ok(())
-}
-
-fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> std::fmt::Result {
-    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-    match &simulation.error {
-        Some(error) => {
-            writeln!(out, "\nThe simulation stopped before the end of its {STEPS} steps: {error}")?;
-            writeln!(out, "at the peak until then:      plan  simulation")?;
-        }
-        None => writeln!(out, "\n{STEPS} simulated steps:            plan  simulation   ratio")?,
-    }
-    for part in &simulation.parts {
-        let planned = if part.planned_bytes > 0 { Bytes(part.planned_bytes).to_string() } else { "-".to_owned() };
-        let (name, simulated) = (part.part.name(), Bytes(part.simulated_bytes));
-        writeln!(out, "  {name:<24} {planned:>10} {simulated:>11} {:>7}", ratio(part.ratio))?;
-    }
-    let peak = Bytes(plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)));
-    let requested = Bytes(simulation.peak_requested);
-    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak requested", ratio(simulation.ratio))?;
-    writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
-    writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
-    let planned = plan.device.as_ref().map_or(plan.params, |device| device.weights);
-    if simulation.params != planned {
-        writeln!(
-            out,
-            "The simulated model has the {} weights of its shape, not the {} of --params.",
-            Count(simulation.params),
-            Count(plan.params)
-        )?;
     }
     Ok(())
 }

@@ -14,10 +14,9 @@ use clap::Args;
 use format::sweep::{self as document, Run};
 use trace::units::Bytes;
 
-pub(super) use self::measured::measured;
-pub(super) use self::range::Grid;
+use self::measured::measured;
 use self::range::Range;
-pub(super) use self::search::largest;
+use self::search::largest;
 use self::text::Text;
 use super::choice::{self, Offered};
 use super::output::Overwrite;

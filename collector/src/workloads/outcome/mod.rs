@@ -6,12 +6,11 @@ mod text;
 pub use report::{Heading, Level, Report};
 
 use allocator::Stats;
-use budget::{Model, Part};
+use budget::Part;
 use trace::Snapshot;
 
 use super::job::{Device, Ended, Job, JobError, PartUse, RunControl};
 use super::params::Choices;
-use super::programs;
 use super::setup::Setup;
 use super::workload::Workload;
 use crate::driver::outside::Outside;
@@ -62,13 +61,6 @@ pub fn run<D: Device>(
     let mut notes = Vec::new();
     let error = workload.run(&mut job, choices, steps, &mut notes).err();
     finish(job, error, notes)
-}
-
-/// Trains a model for some steps on a device.
-pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D) -> Outcome {
-    let mut job = setup.job(device, RunControl::default());
-    let error = programs::transformer::train(&mut job, model, steps).err();
-    finish(job, error, Vec::new())
 }
 
 fn finish<D: Device>(job: Job<D>, error: Option<JobError>, notes: Vec<String>) -> Outcome {

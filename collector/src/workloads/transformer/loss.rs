@@ -3,7 +3,7 @@
 use budget::{Model, Part};
 
 use super::gradients::Gradients;
-use super::linear::stream_bytes;
+use super::stream_bytes;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 
@@ -53,12 +53,7 @@ impl Loss {
             gradient = half;
         }
         let flowing = job.alloc(stream_bytes(model), sites::INPUT_GRADIENT)?;
-        if model.lora.is_none() {
-            gradients.add(job, model, model.vocab * model.hidden, sites::WEIGHT_GRADIENT)?;
-            if model.biases.head {
-                gradients.add(job, model, model.vocab, sites::BIAS_GRADIENT)?;
-            }
-        }
+        gradients.add(job, model, model.vocab * model.hidden, sites::WEIGHT_GRADIENT)?;
         job.free(gradient);
         Ok(flowing)
     }

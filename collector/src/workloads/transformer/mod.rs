@@ -4,17 +4,12 @@
 
 mod gradients;
 mod layer;
-mod linear;
 mod loss;
-mod mlp;
 
-use std::collections::VecDeque;
-
-use budget::{Checkpointing, Model, Norm, Optimizer, Part};
+use budget::{Checkpointing, Model, Optimizer, Part};
 
 use self::gradients::Gradients;
-use self::layer::{Saved, backward_layer, forward_layer, norm_site};
-use self::linear::stream_bytes;
+use self::layer::{Saved, backward_layer, forward_layer};
 use self::loss::Loss;
 use super::job::{Device, Job, JobError, Site, Tensor, at};
 use super::sites;
@@ -27,15 +22,8 @@ pub(super) struct Net {
     masters: Vec<Tensor>,
     /// The optimizer's state, after its first step.
     states: Vec<Tensor>,
-    /// What gradients are exchanged through with other devices.
-    buckets: Vec<Tensor>,
     gradients: Gradients,
 }
-
-/// Bytes of a bucket of gradients (`bucket_cap_mb`).
-const BUCKET: u64 = 25 << 20;
-/// The most batches beyond those in flight that a step runs: all further ones are alike.
-const FURTHER_BATCHES: u64 = 2;
 
 /// What the forward pass keeps for the backward pass.
 pub(super) struct Kept {
@@ -43,11 +31,9 @@ pub(super) struct Kept {
     streams: Vec<Tensor>,
     masks: Vec<Tensor>,
     layers: Vec<Saved>,
-    /// The last norm's output, and the loss, on the device that has the output layer.
-    norm: Option<Tensor>,
-    loss: Option<Loss>,
-    /// Weights of other devices that are outside of the layers.
-    gathered: Option<Tensor>,
+    /// The last norm's output.
+    norm: Tensor,
+    loss: Loss,
 }
 
 impl Net {
@@ -58,42 +44,27 @@ impl Net {
             weights: Vec::new(),
             masters: Vec::new(),
             states: Vec::new(),
-            buckets: Vec::new(),
             gradients: Gradients::default(),
         };
         job.call(at("build", "train.py", 58), |job| {
-            let (weights, adapters) = model.stored_tensors();
-            for (part, tensors) in [(Part::Weights, weights), (Part::Adapters, adapters)] {
-                job.part(part, |job| net.add_weights(job, tensors))?;
-            }
+            let element = model.precision.element();
+            job.part(Part::Weights, |job| {
+                for numbers in model.tensors() {
+                    net.weights.push(job.alloc(numbers * element, sites::PARAMETER_OP)?);
+                }
+                Ok::<_, JobError>(())
+            })?;
             let master = model.master_element();
             if master > 0 {
                 job.part(Part::MasterWeights, |job| {
                     net.each_trained(job, master, sites::CLONE_OP, |net| &mut net.masters)
                 })?;
             }
-            let is_exchanged = model.parallel.data > 1 && model.parallel.zero == 0;
-            if is_exchanged && model.optimizer != Optimizer::Inference {
-                let mut left: u64 = model.trained_tensors(false).iter().sum::<u64>() * model.trained_element();
-                while left > 0 {
-                    let bytes = left.min(BUCKET);
-                    net.buckets.push(job.part(Part::GradientBuckets, |job| job.alloc(bytes, sites::EMPTY_OP))?);
-                    left -= bytes;
-                }
-            }
             Ok(net)
         })
     }
 
-    /// Allocates tensors of weights of these bytes.
-    fn add_weights<D: Device>(&mut self, job: &mut Job<D>, tensors: Vec<u64>) -> Result<(), JobError> {
-        for bytes in tensors {
-            self.weights.push(job.alloc(bytes, sites::PARAMETER_OP)?);
-        }
-        Ok(())
-    }
-
-    /// Allocates one tensor for each tensor that is trained, or for the part of it that this device updates.
+    /// Allocates one tensor for each tensor of weights.
     fn each_trained<D: Device>(
         &mut self,
         job: &mut Job<D>,
@@ -101,7 +72,7 @@ impl Net {
         site: Site,
         list: impl Fn(&mut Self) -> &mut Vec<Tensor>,
     ) -> Result<(), JobError> {
-        for numbers in self.model.trained_tensors(self.model.parallel.zero >= 1) {
+        for numbers in self.model.tensors() {
             let made = job.alloc(numbers * bytes, site)?;
             list(self).push(made);
         }
@@ -115,33 +86,21 @@ impl Net {
             (self.masters.len(), self.model.precision.master()),
             (self.states.len(), self.model.precision.state()),
         ];
-        let numbers: Vec<u64> = self.model.tensors().collect();
+        let numbers: Vec<u64> = self.model.tensors();
         bytes.into_iter().flat_map(move |(count, bytes)| {
             let numbers = numbers.clone();
             (0..count).filter_map(move |i| numbers.get(i % numbers.len().max(1)).map(|n| n * bytes))
         })
     }
 
-    /// Runs the batches of a step forward and backward: as many forward as are in flight, then one backward and one
-    /// forward in turn. The caller holds the logits until the end of a batch.
+    /// Runs a batch forward and backward. The caller holds the logits until the end.
     pub(super) fn train_step<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
-        let in_flight = self.model.share.in_flight;
-        let batches = self.model.parallel.micro_batches.min(in_flight + FURTHER_BATCHES);
         job.call(at("train_step", "train.py", 96), |job| {
-            let mut flying = VecDeque::new();
-            for batch in 0..batches {
-                let kept =
-                    job.span("forward", |job| job.call(at("forward", "model.py", 203), |job| self.forward(job)))?;
-                flying.push_back(kept);
-                if batch + 1 >= in_flight
-                    && let Some(kept) = flying.pop_front()
-                {
-                    self.finish_batch(job, kept)?;
-                }
-            }
-            while let Some(kept) = flying.pop_front() {
-                self.finish_batch(job, kept)?;
-            }
+            let kept = job.span("forward", |job| job.call(at("forward", "model.py", 203), |job| self.forward(job)))?;
+            let logits = kept.loss.logits;
+            job.span("backward", |job| job.in_engine(|job| self.backward(job, kept)))?;
+            job.free(logits);
+            self.gradients.keep();
             // The loss is printed, so the program waits for the device.
             let printing = 3_000 + job.random_below(2_000) as i64;
             job.wait(printing);
@@ -149,41 +108,23 @@ impl Net {
         })
     }
 
-    fn finish_batch<D: Device>(&mut self, job: &mut Job<D>, kept: Kept) -> Result<(), JobError> {
-        let logits = kept.loss.as_ref().map(|loss| loss.logits);
-        job.span("backward", |job| job.in_engine(|job| self.backward(job, kept)))?;
-        job.free_all(logits);
-        self.gradients.keep();
-        Ok(())
-    }
-
-    /// Gathers weights of a layer that other devices have, if there are any.
-    fn gather<D: Device>(&self, job: &mut Job<D>, which: usize) -> Result<Option<Tensor>, JobError> {
-        let bytes = self.model.gathered().and_then(|pieces| pieces.get(which).copied()).filter(|bytes| *bytes > 0);
-        bytes.map(|bytes| job.part(Part::GatheredWeights, |job| job.alloc(bytes, sites::EMPTY_OP))).transpose()
-    }
-
     fn forward<D: Device>(&self, job: &mut Job<D>) -> Result<Kept, JobError> {
         let model = &self.model;
         let stream = stream_bytes(model);
         // A byte for each number.
         let mask = stream / model.precision.element();
-        let gathered = self.gather(job, ENDS)?;
         let (segment, saves) = match model.checkpointing {
             Checkpointing::None => (model.layers, true),
             Checkpointing::Every(layers) => (layers.max(1), false),
         };
         job.part(Part::Activations, |job| {
-            let mut kept = (Vec::new(), Vec::new(), Vec::new());
-            let (streams, masks, layers) = (&mut kept.0, &mut kept.1, &mut kept.2);
+            let (mut streams, mut masks, mut layers) = (Vec::new(), Vec::new(), Vec::new());
             streams.push(job.call(at("forward", "model.py", 188), |job| job.alloc(stream, sites::EMBEDDING_OP))?);
-            if model.dropout && model.share.has_embedding {
+            if model.dropout {
                 masks.push(job.call(at("forward", "model.py", 189), |job| job.alloc(mask, sites::DROPOUT_OP))?);
             }
             for number in 0..model.layers {
-                let others = self.gather(job, LAYER)?;
                 let saved = job.call(at("forward", "model.py", 192), |job| forward_layer(job, model))?;
-                job.free_all(others);
                 if saves {
                     layers.push(saved);
                 } else {
@@ -197,43 +138,25 @@ impl Net {
                     streams.push(out);
                 }
             }
-            let (mut norm, mut loss) = (None, None);
-            if model.share.has_head {
-                let site = if model.norm == Norm::Rms { sites::RMS_NORM_OP } else { sites::LAYER_NORM_OP };
-                let output = job.call(at("forward", "model.py", 194), |job| job.alloc(stream, site))?;
-                loss = Some(Loss::forward(job, model)?);
-                // A frozen output layer needs no input for its gradient.
-                match model.lora {
-                    None => norm = Some(output),
-                    Some(_) => job.free(output),
-                }
-            }
-            let (streams, masks, layers) = kept;
-            Ok(Kept { streams, masks, layers, norm, loss, gathered })
+            let norm = job.call(at("forward", "model.py", 194), |job| job.alloc(stream, sites::LAYER_NORM_OP))?;
+            let loss = Loss::forward(job, model)?;
+            Ok(Kept { streams, masks, layers, norm, loss })
         })
     }
 
     fn backward<D: Device>(&mut self, job: &mut Job<D>, kept: Kept) -> Result<(), JobError> {
         let model = self.model;
-        let Kept { mut streams, masks, mut layers, norm, loss, gathered } = kept;
-        let mut flowing = match loss {
-            Some(loss) => {
-                let flowing = loss.backward(job, &model, &mut self.gradients)?;
-                job.free_all(norm);
-                let flowing = self.norm_backward(job, flowing)?;
-                self.gradients.reduce(job);
-                flowing
-            }
-            // Another stage sends the gradient.
-            None => job.alloc(stream_bytes(&model), sites::EMPTY_OP)?,
-        };
+        let Kept { mut streams, masks, mut layers, norm, loss } = kept;
+        let flowing = loss.backward(job, &model, &mut self.gradients)?;
+        job.free(norm);
+        let below = job.alloc(stream_bytes(&model), sites::NORM_BACKWARD)?;
+        self.gradients.add(job, &model, 2 * model.hidden, sites::NORM_BACKWARD)?;
+        job.free(flowing);
+        let mut flowing = below;
         match model.checkpointing {
             Checkpointing::None => {
                 while let Some(saved) = layers.pop() {
-                    let others = self.gather(job, LAYER)?;
                     flowing = backward_layer(job, &model, saved, flowing, &mut self.gradients)?;
-                    job.free_all(others);
-                    self.gradients.reduce(job);
                 }
             }
             Checkpointing::Every(every) => {
@@ -244,12 +167,8 @@ impl Net {
                 let whole = model.layers / every;
                 let rest = model.layers % every;
                 for length in std::iter::once(rest).filter(|rest| *rest > 0).chain((0..whole).map(|_| every)) {
-                    let again = self.recompute(job, length)?;
-                    for saved in again.into_iter().rev() {
-                        let others = self.gather(job, LAYER)?;
+                    for saved in self.recompute(job, length)?.into_iter().rev() {
                         flowing = backward_layer(job, &model, saved, flowing, &mut self.gradients)?;
-                        job.free_all(others);
-                        self.gradients.reduce(job);
                     }
                     if let Some(input) = streams.pop() {
                         job.free(input);
@@ -257,24 +176,12 @@ impl Net {
                 }
             }
         }
-        let Model { vocab, positions, hidden, .. } = model;
-        let is_trained = model.share.has_embedding && model.lora.is_none();
-        if is_trained && positions > 0 {
-            self.gradients.add(job, &model, positions * hidden, sites::EMBEDDING_BACKWARD)?;
-        }
-        // The gradient of the output layer is there already if both layers share one matrix.
-        let is_added = model.is_tied && model.share.has_head;
-        let table = vocab * hidden * model.precision.element();
-        let mut dense = None;
-        if is_trained && is_added {
-            dense = Some(job.part(Part::Working, |job| job.alloc(table, sites::EMBEDDING_BACKWARD))?);
-        } else if is_trained {
-            self.gradients.add(job, &model, vocab * hidden, sites::EMBEDDING_BACKWARD)?;
-        }
+        // The gradient of the output layer, which is the embedding, is there already.
+        let table = model.vocab * model.hidden * model.precision.element();
+        let dense = job.part(Part::Working, |job| job.alloc(table, sites::EMBEDDING_BACKWARD))?;
         job.free(flowing);
         job.free_all(streams.into_iter().chain(masks));
-        job.free_all(dense.into_iter().chain(gathered));
-        self.gradients.reduce(job);
+        job.free(dense);
         Ok(())
     }
 
@@ -290,18 +197,6 @@ impl Net {
                 })
             })
         })
-    }
-
-    fn norm_backward<D: Device>(&mut self, job: &mut Job<D>, flowing: Tensor) -> Result<Tensor, JobError> {
-        let model = &{ self.model };
-        let site = norm_site(model);
-        let below = job.alloc(stream_bytes(model), site)?;
-        if model.lora.is_none() {
-            let numbers = model.norm_tensors().sum::<u64>();
-            self.gradients.add(job, model, numbers, site)?;
-        }
-        job.free(flowing);
-        Ok(below)
     }
 
     /// Runs the optimizer's step. The first one allocates its state. Gradients are freed afterwards, as `zero_grad()`
@@ -320,7 +215,7 @@ impl Net {
         }
         if model.optimizer == Optimizer::Adam {
             let mut roots = Vec::new();
-            for numbers in model.trained_tensors(model.parallel.zero >= 1) {
+            for numbers in model.tensors() {
                 roots.push(job.part(Part::OptimizerStep, |job| job.alloc(numbers * state, sites::DENOMINATOR_OP))?);
             }
             job.wait(31_000);
@@ -338,11 +233,12 @@ impl Net {
 
     /// Frees the model.
     pub(super) fn unload<D: Device>(self, job: &mut Job<D>) {
-        let Self { weights, masters, states, buckets, mut gradients, .. } = self;
-        job.free_all(weights.into_iter().chain(masters).chain(states).chain(buckets).chain(gradients.take()));
+        let Self { weights, masters, states, mut gradients, .. } = self;
+        job.free_all(weights.into_iter().chain(masters).chain(states).chain(gradients.take()));
     }
 }
 
-/// Which gathered weights are meant: those outside of the layers, or those of a layer.
-const ENDS: usize = 0;
-const LAYER: usize = 1;
+/// Returns the bytes of the residual stream.
+fn stream_bytes(model: &Model) -> u64 {
+    model.batch * model.seq * model.hidden * model.precision.element()
+}

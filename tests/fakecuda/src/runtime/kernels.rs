@@ -1,8 +1,9 @@
-//! Kernels and the libraries of mathematics: registered, never run. None of this touches a device.
+//! Kernels: registered, never run. None of this touches a device.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::ptr::addr_of;
+
+use super::libraries::object;
 
 /// The grid and block of a launch (`dim3`).
 #[repr(C)]
@@ -19,13 +20,6 @@ type Configuration = (Dimensions, Dimensions, usize, usize);
 thread_local! {
     /// The configuration of the launch that is being prepared.
     static LAUNCH: Cell<Configuration> = Cell::new((Dimensions::default(), Dimensions::default(), 0, 0));
-}
-
-/// What every handle that is only handed on points at.
-static OBJECT: [u64; 512] = [0; 512];
-
-fn object() -> *const c_void {
-    addr_of!(OBJECT).cast()
 }
 
 /// `__cudaRegisterFatBinary` of the runtime.
@@ -90,6 +84,64 @@ pub(crate) unsafe extern "C" fn __cudaGetKernel(kernel: *mut *const c_void, func
     0
 }
 
+/// `cudaFuncAttributes`.
+#[repr(C)]
+pub(crate) struct KernelAttributes {
+    shared_bytes: usize,
+    constant_bytes: usize,
+    local_bytes: usize,
+    most_threads: c_int,
+    registers: c_int,
+    ptx_version: c_int,
+    binary_version: c_int,
+    caches_globals: c_int,
+    most_dynamic_shared_bytes: c_int,
+    rest: [c_int; 10],
+}
+
+/// `cudaFuncGetAttributes` of the runtime: a kernel as for an H100, whose blocks may have 1,024 threads.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaFuncGetAttributes(
+    attributes: *mut KernelAttributes,
+    _function: *const c_void,
+) -> u32 {
+    let told = KernelAttributes {
+        shared_bytes: 0,
+        constant_bytes: 0,
+        local_bytes: 0,
+        most_threads: 1024,
+        registers: 32,
+        ptx_version: 90,
+        binary_version: 90,
+        caches_globals: 0,
+        most_dynamic_shared_bytes: 227 << 10,
+        rest: [0; 10],
+    };
+    // SAFETY: the caller's.
+    unsafe { attributes.write(told) };
+    0
+}
+
+/// `cudaOccupancyMaxActiveBlocksPerMultiprocessor` of the runtime.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    count: *mut c_int,
+    function: *const c_void,
+    threads: c_int,
+    shared_bytes: usize,
+) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count, function, threads, shared_bytes, 0) }
+}
+
 /// `cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags` of the runtime.
 ///
 /// # Safety
@@ -117,18 +169,6 @@ pub(crate) unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWit
 pub(crate) unsafe extern "C" fn cudaGetSymbolAddress(address: *mut *const c_void, _symbol: *const c_void) -> u32 {
     // SAFETY: the caller's.
     unsafe { address.write(object()) };
-    0
-}
-
-/// `cublasCreate_v2` of cuBLAS, which PyTorch calls when a capture begins.
-///
-/// # Safety
-/// The pointer may be written to.
-#[allow(non_snake_case)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn cublasCreate_v2(handle: *mut *const c_void) -> u32 {
-    // SAFETY: the caller's.
-    unsafe { handle.write(object()) };
     0
 }
 

@@ -87,4 +87,8 @@ export! {
     fn cudaMemsetAsync(machine, _device, at: u64, value: c_int, size: usize, _stream: usize) {
         machine.fill(at, value as u8, size as u64)
     }
+
+    fn cudaMemset(machine, _device, at: u64, value: c_int, size: usize) {
+        machine.fill(at, value as u8, size as u64)
+    }
 }

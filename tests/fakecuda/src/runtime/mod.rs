@@ -7,6 +7,7 @@
 mod capture;
 mod devices;
 mod kernels;
+mod libraries;
 mod lookup;
 mod memory;
 mod nvml;
