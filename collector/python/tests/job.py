@@ -50,6 +50,34 @@ def dump(torch):
         pickle.dump(snapshot, file)
 
 
+def backward():
+    """Runs backward passes in two functions, one of them with a recomputed segment."""
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    import vramscope
+
+    agent = vramscope.attach(out=out(), **agent_options())
+    torch.cuda.init()
+    # Weights of 4 MiB, so that gradients are of that size.
+    nets = [torch.nn.Linear(1024, 1024, bias=False).cuda() for _ in range(2)]
+
+    def once(x):
+        nets[1](nets[0](x)).sum().backward()
+
+    def checkpointed(x):
+        nets[1](checkpoint(nets[0], x, use_reentrant=True)).sum().backward()
+
+    for run in (once, checkpointed):
+        run(torch.randn(64, 1024, device="cuda", requires_grad=True))
+        for net in nets:
+            net.zero_grad(set_to_none=True)
+    agent.detach()
+    # What the agent wrapped is as it was.
+    assert torch.autograd._engine_run_backward is torch.autograd.graph._engine_run_backward
+    return {"mode": agent.mode}
+
+
 def watched():
     """Trains while PyTorch records its own history, for comparison."""
     import torch

@@ -205,7 +205,7 @@ def counts(stats):
 
 
 def events(entries, to, stack_of):
-    """Appends entries of a history to the columns `to`, and returns `to`."""
+    """Appends entries of a history to the columns `to`, and returns `to`. `stack_of` numbers the stack of an entry."""
     for entry in entries:
         pool = entry.get("pool_id") or (0, 0)
         to.action.append(CODES.get(entry["action"], CODES["other"]))
@@ -214,6 +214,6 @@ def events(entries, to, stack_of):
         to.stream.append(entry.get("stream", 0))
         to.pool0.append(pool[0])
         to.pool1.append(pool[1])
-        to.stack.append(stack_of(entry.get("frames")))
+        to.stack.append(stack_of(entry))
         to.time_us.append(entry.get("time_us", 0))
     return to

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 
-from . import _annotations, _budget, _history, _library, _outside, _state, _torch
+from . import _annotations, _backward, _budget, _history, _library, _outside, _state, _torch
 
 STATS_SECONDS = 0.1
 LOSS_SECONDS = 1.0
@@ -53,6 +53,7 @@ class WithinBudget:
         self._blocks = 0
         self._history = _history.History(torch, lambda: self._record(self._kept), stacks is not None)
         self._has_history = True
+        self._backward = _backward.Backward(torch, library) if stacks is not None else None
         self._detail = _budget.Detail(budget, stacks is not None)
         self._reported_at = time.perf_counter()
         self._stats_seconds = STATS_SECONDS
@@ -90,6 +91,8 @@ class WithinBudget:
         for device in self._numbers:
             library.segments(_library.START, device, _state.columns(segments[device]))
         library.start(config)
+        if self._backward is not None and self._has_history:
+            self._backward.open()
         stats = {device: _budget.counts(_torch.stats(torch, device)) for device in self._numbers}
         self._ledgers = {device: _budget.Ledger(stats[device]) for device in self._numbers}
 
@@ -99,6 +102,8 @@ class WithinBudget:
         if self._has_history:
             self._read(is_last=True)
             self._history.close()
+        if self._backward is not None:
+            self._backward.close()
 
     def write_end(self):
         """Records the state at the end."""
@@ -257,9 +262,18 @@ class WithinBudget:
             if text != self._metadata.get(device, ""):
                 self._library.metadata(device, self._library.text(text))
                 self._metadata[device] = text
-            columns = _budget.events(entries, _library.Events(), self.stack_of or _state.no_stack)
+            columns = _budget.events(entries, _library.Events(), self._stack_of_entry)
             self._library.events(device, columns)
         return has_loss
+
+    def _stack_of_entry(self, entry):
+        if not self._stacks:
+            return 0
+        frames = entry.get("frames")
+        # An entry for which PyTorch gathered no stack has no list.
+        if frames or frames is None:
+            return self.stack_of(frames)
+        return self._backward.at(entry.get("time_us", 0))
 
     @staticmethod
     def _counts_before(counts, entries):

@@ -12,7 +12,7 @@ import ctypes
 import threading
 import time
 
-from . import _history, _library, _polling, _torch
+from . import _backward, _history, _library, _polling, _torch
 
 RING = 1 << 17
 """The most entries of one device that wait for their stacks, 80 bytes each."""
@@ -39,6 +39,7 @@ class _Functions:
             (without, "stop", None, []),
             (without, "drain", i64, [i64]),
             (held, "resolve", i64, []),
+            (held, "backward", None, [ctypes.c_uint32]),
             (without, "state", ctypes.c_int, [ctypes.c_int]),
             (without, "annotations", ctypes.c_int, [ctypes.c_int]),
             (without, "skip", None, []),
@@ -73,6 +74,7 @@ class EveryEvent:
         self._stacks, self._context, self._share = stacks, context, share
         begin = lambda: _torch.record_history(torch, 1, context, stacks)  # noqa: E731 - It keeps at least one entry.
         self._history = _history.History(torch, begin, True) if stacks else None
+        self._backward = _backward.Backward(torch, library, functions.backward) if stacks else None
         self._sampler = None
         self._thread = None
         self._stop = threading.Event()
@@ -100,6 +102,7 @@ class EveryEvent:
             self._close_history()
             raise
         if self._stacks:
+            self._backward.open()
             self._thread = threading.Thread(target=self._follow, name="vramscope-stacks", daemon=True)
             self._thread.start()
         else:
@@ -173,6 +176,8 @@ class EveryEvent:
     def stop(self, seconds):
         """Stops the tracker and passes on the remaining entries."""
         self._sampler.sample()
+        if self._backward is not None:
+            self._backward.close()
         self._functions.stop()
         self._pass_annotations_on(1)
         self._stop.set()

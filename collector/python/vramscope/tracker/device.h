@@ -27,6 +27,8 @@ struct Item {
   uint32_t lost = 0;
   // The number of the text that the job attached to it.
   uint32_t metadata = 0;
+  // The stack that began the backward pass that made it, for entries whose own thread has none.
+  uint32_t backward = 0;
   Context context;
 };
 

@@ -7,11 +7,19 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+namespace torch::autograd {
+// As torch/csrc/autograd/graph_task.h declares it, without the headers that it needs. It reads a variable of the thread.
+int get_current_graph_task_id();
+}  // namespace torch::autograd
+
 namespace {
 
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
 constexpr int kActions = 12;
+
+// Returns whether this thread runs a part of a backward pass.
+inline bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
 
 // Returns the library's code of an entry's action.
 int action_of(const TraceEntry& entry) {

@@ -1,6 +1,8 @@
 // The function that PyTorch calls for each entry, under the lock of the entry's device.
 #pragma once
 
+#include <atomic>
+
 #include "device.h"
 #include "entry.h"
 #include "library.h"
@@ -9,6 +11,9 @@ namespace {
 
 // The most stacks of one device that may wait to be resolved.
 size_t contexts_max = 0;
+
+// The stack that began the backward pass that is running, if there is just one; or else 0.
+std::atomic<uint32_t> backward{0};
 
 // Returns the number of the text that the job attached to an entry. A text is numbered when it changes.
 inline uint32_t metadata_number(Device& device, const TraceEntry& entry) {
@@ -79,6 +84,7 @@ void push_to_ring(Device& device, const TraceEntry& entry) {
   item.time_us = library.now();
   item.lost = 0;
   item.metadata = metadata_number(device, entry);
+  item.backward = entry.context_ && is_in_backward() ? backward.load(std::memory_order_relaxed) : 0;
   if (entry.context_) {
     if (device.contexts.load(std::memory_order_relaxed) < contexts_max) {
       item.context = entry.context_;
@@ -95,7 +101,7 @@ void pass_rest_on(Device& device) {
   Item item;
   while (device.pop(item)) {
     if (item.context) device.contexts.fetch_sub(1, std::memory_order_relaxed);
-    pass_on(device, item, 0);
+    pass_on(device, item, item.backward);
   }
 }
 

@@ -32,7 +32,7 @@ size_t drain_device(Device& device) {
   }
   bool is_blocked = false;
   for (auto& next : device.pending) {
-    uint32_t stack = 0;
+    uint32_t stack = next.backward;
     if (next.context) {
       auto known = stacks.find(next.context);
       if (known == stacks.end()) {
@@ -41,7 +41,7 @@ size_t drain_device(Device& device) {
         if (unknown.size() >= 4 * kBatch) break;
         continue;
       }
-      stack = known->second;
+      if (known->second != 0) stack = known->second;
     }
     if (is_blocked) continue;
     pass_on(device, next, stack);

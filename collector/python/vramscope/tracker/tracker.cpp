@@ -1,7 +1,8 @@
 // Passes each entry of PyTorch's allocator to Vramscope's library. Compiled once for each torch.
 //
 // PyTorch calls `on_entry` under the lock of the entry's device, with or without the GIL. Therefore it takes no lock,
-// never waits, and calls no function of PyTorch: it copies numbers and, if stacks are kept, a pointer.
+// never waits, and calls no function of PyTorch but one that reads a variable of the thread: it copies numbers and, if stacks are
+// kept, a pointer.
 //
 // Without stacks, an entry goes directly into the library's queue. With stacks, it goes into a ring, and a thread of the
 // agent (`vs_drain`, without the GIL) passes it on, in order, once its stack has a number. Only a new stack must be
@@ -62,6 +63,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   std::lock_guard<std::mutex> lock(reader);
   stacks.clear();
   unknown.clear();
+  backward = 0;
   stacks_resolved = 0;
   contexts_max = contexts;
   is_stopping.store(false, std::memory_order_release);
@@ -202,6 +204,9 @@ int64_t vs_resolve() {
   }
   return static_cast<int64_t>(unknown.size());
 }
+
+// Sets the stack that began the backward pass that is running; 0 for none.
+void vs_backward(uint32_t stack) { backward.store(stack, std::memory_order_relaxed); }
 
 // Drops the stacks that waiting entries wait for, so that the entries can be passed on.
 void vs_skip() {
