@@ -84,7 +84,7 @@ def compare(want, got, sums_lead_to_the_peak):
     yield "the peak's stacks together", got["peak"]["requested_bytes"], held
     if sums_lead_to_the_peak:
         event = got["peak"]["event"]
-        yield "peak.event", want["peak_position"], 0 if event is None else event + 1
+        yield "peak.event", want["peak_position"], event or 0
         yield "peak.requested_bytes", want["peak"], got["peak"]["requested_bytes"]
 
 

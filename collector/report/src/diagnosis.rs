@@ -9,7 +9,8 @@ use doctor::Case;
 use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
 use query::finding::{Finding, Remedy, Severity};
 
-/// A device's diagnosis. Sizes are in bytes; `event` is the index of an event, from 0.
+/// A device's diagnosis. Sizes are in bytes; `event` is the number of an event, from 1, as texts and the page count
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DiagnosisReport {
     /// The device's number.
@@ -156,7 +157,7 @@ impl DiagnosisReport {
                 headline: verdict.headline.clone(),
                 sentence: verdict.sentence.clone(),
                 line: verdict.line.clone(),
-                event: verdict.position.and_then(|position| position.checked_sub(1)),
+                event: verdict.position.filter(|position| *position > 0),
                 remedies: verdict.remedies.clone(),
             },
             failed: *failed,
@@ -181,7 +182,7 @@ impl From<&FailedRequest> for OomReport {
             line: obstacle.largest.first().map(|block| block.line.clone()),
         };
         Self {
-            event: failed.event,
+            event: failed.event.saturating_add(1),
             requested: failed.requested,
             asked_of_driver: failed.asked_of_driver,
             driver_free: failed.driver_free,
@@ -215,7 +216,7 @@ impl From<&Finding> for FindingReport {
             severity: finding.severity,
             message: finding.message.clone(),
             bytes: finding.bytes,
-            event: finding.position.and_then(|position| position.checked_sub(1)),
+            event: finding.position.filter(|position| *position > 0),
             remedies: finding.remedies.clone(),
         }
     }

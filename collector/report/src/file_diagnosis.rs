@@ -215,7 +215,7 @@ impl DiagnosisReport {
                     "" => self.unrecorded(),
                     line => format!("at {}", line_in_sentence(line)),
                 };
-                let event = Count(u64::from(failed.event) + 1);
+                let event = Count(u64::from(failed.event));
                 let others = if self.failed > 1 {
                     format!(", one of {} that failed", Count(self.failed.into()))
                 } else {
@@ -375,7 +375,7 @@ impl fmt::Display for DiagnosisReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  Device {}: {}", self.device, self.verdict.sentence)?;
         if let Some(failed) = self.failure() {
-            let event = Count(u64::from(failed.event) + 1);
+            let event = Count(u64::from(failed.event));
             writeln!(f, "    At event {event}: {}", failed.message)?;
             for held in failed.lines.iter().take(LINES) {
                 let count = Count(held.count.into());

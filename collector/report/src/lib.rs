@@ -124,7 +124,7 @@ pub struct StartReport {
 pub struct PeakReport {
     /// Requested bytes.
     pub requested_bytes: u64,
-    /// The event after which the peak was first reached; `None` if it was at the start.
+    /// The event after which the peak was first reached, from 1; `None` if it was at the start.
     pub event: Option<u32>,
     /// The event's time in microseconds since the epoch; `None` if the layout has no times.
     pub time_us: Option<i64>,
@@ -227,8 +227,9 @@ impl DeviceReport {
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));
-        let event = usage.peak_position.checked_sub(1);
-        let time_us = event.and_then(|event| trace.events.time_us.get(event as usize)).filter(|time| *time != 0);
+        let event = Some(usage.peak_position).filter(|position| *position > 0);
+        let index = usage.peak_position.checked_sub(1);
+        let time_us = index.and_then(|index| trace.events.time_us.get(index as usize)).filter(|time| *time != 0);
         let (unique_stacks, unique_frames) = unique(&snapshot.symbols, trace);
         let end = EndReport::of(trace);
         // Before torch 2.1, segments have no requested sizes, so their blocks count in full at the end. The excess over
@@ -404,7 +405,7 @@ mod tests {
                     "large": pool([1, 0, 0, 20971520, 2, 3584, 1, 1024, 3, 20966912, 0, 0]),
                 },
                 "start": {"allocated_bytes": 0, "reserved_bytes": 0},
-                "peak": {"requested_bytes": 4200, "event": 4, "time_us": trace::testing::START_US + 40},
+                "peak": {"requested_bytes": 4200, "event": 5, "time_us": trace::testing::START_US + 40},
                 "peak_stacks": [
                     {"bytes": 3000, "count": 1, "stack": ["g"]},
                     {"bytes": 1000, "count": 1, "stack": ["/home/me/m.py:7:f", "/home/me/t.py:1:main"]},

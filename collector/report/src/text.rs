@@ -166,8 +166,7 @@ impl DeviceReport {
     fn write_peak(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let peak = Bytes(self.peak.requested_bytes);
         let Some(event) = self.peak.event else { return writeln!(f, "  peak   {peak} requested, at the start") };
-        // People count events from 1, as on the page.
-        let event = Count(u64::from(event) + 1);
+        let event = Count(u64::from(event));
         match self.peak.time_us {
             Some(_) => {
                 let time = Micros(self.peak.since_start_us);
