@@ -28,7 +28,7 @@ use super::steps::Steps;
 pub use query::category::Category;
 
 use query::diagnosis::HeldCategory;
-use replay::{Allocation, Allocations, Replay, Replayed};
+use replay::{Allocation, Replay, Replayed};
 use trace::frames::{StackId, Symbols};
 use trace::order::SortFew;
 
@@ -56,16 +56,13 @@ impl Categories {
         let first_user = Rule::ALL.len() as u8;
         let allocations = &input.replay.allocations;
         let lives = allocations.stack.iter().zip(allocations.freed.iter()).zip(allocations.end.iter());
-        let workspaces = lone_workspaces(allocations);
         let mut rules: Vec<u8> = (0..)
             .zip(lives.zip(allocations.requested.iter()))
             .map(|(id, (((stack, freed), end), bytes))| {
                 if let Some(Some(rule)) = user_of_stack.get(stack as usize) {
                     return first_user.saturating_add(*rule);
                 }
-                let freed_at = freed.min(end);
-                let may_be_workspace = workspaces.get(&(stack, bytes)).is_some_and(|made| *made == 1);
-                let lifetime = Lifetime { traits: traits.of(StackId(stack)), bytes, freed_at, may_be_workspace };
+                let lifetime = Lifetime { traits: traits.of(StackId(stack)), bytes, freed_at: freed.min(end) };
                 let rule = |made: phase::Circumstances| match rule_of(lifetime, made, &phases) {
                     rule if is_guess(rule, lifetime, made, &phases, may_train) => Rule::Unknown,
                     rule => rule,
@@ -186,30 +183,15 @@ struct Lifetime {
     bytes: u64,
     /// The position at which it is freed.
     freed_at: u32,
-    /// Whether it has the size of a workspace, and its line made no other such one.
-    may_be_workspace: bool,
 }
 
 /// The requested bytes of cuBLAS's workspaces: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), 32 MiB on
 /// Hopper, and 1 MiB of cuBLASLt. They are made with a thread's first product and never freed.
 const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 
-/// Returns how many allocations each stack made of each size of a workspace that were never freed. A workspace is made once: a
-/// line that makes several is one that leaks.
-fn lone_workspaces(allocations: &Allocations) -> FxHashMap<(u32, u64), u32> {
-    let mut made: FxHashMap<(u32, u64), u32> = FxHashMap::default();
-    let ends = allocations.freed.iter().zip(allocations.end.iter());
-    for ((stack, bytes), (freed, end)) in allocations.stack.iter().zip(allocations.requested.iter()).zip(ends) {
-        if CUBLAS_WORKSPACES.contains(&bytes) && freed.min(end) == Allocation::NEVER {
-            *made.entry((stack, bytes)).or_default() += 1;
-        }
-    }
-    made
-}
-
 /// Returns the first rule of the table that fits.
 fn rule_of(lifetime: Lifetime, made: phase::Circumstances, phases: &Phases) -> Rule {
-    let Lifetime { traits, bytes, freed_at, may_be_workspace } = lifetime;
+    let Lifetime { traits, bytes, freed_at } = lifetime;
     let phase::Circumstances { phase, begin, until, step_end, next_step_end, is_result } = made;
     // An allocation is gone at the position after the event that frees it.
     let is_kept = freed_at > until || until == Allocation::NEVER && freed_at == Allocation::NEVER;
@@ -225,7 +207,7 @@ fn rule_of(lifetime: Lifetime, made: phase::Circumstances, phases: &Phases) -> R
         return Rule::GradientBuckets;
     }
     // Tensors have round sizes too.
-    let is_workspace = may_be_workspace && (outlives_step || !bytes.is_power_of_two());
+    let is_workspace = CUBLAS_WORKSPACES.contains(&bytes) && (outlives_step || !bytes.is_power_of_two());
     if is_forever && is_workspace && !matches!(phase, Phase::Unknown | Phase::Setup | Phase::Optimizer) {
         return Rule::WorkspaceBySize;
     }
