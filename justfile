@@ -65,7 +65,7 @@ beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable
     python3 tests/measure/allocator/beside.py {{ scripts }}
 
-# The Python package with its library and the program, as a wheel for this machine in dist/
+# The Python package with its library and the program, as a wheel for this machine in dist/: of what cargo build --release makes
 wheel:
     python3 -m pip wheel --no-deps --wheel-dir dist ./collector/python
 

@@ -56,6 +56,8 @@ def _cargo(target, profile, package, file):
     cargo = shutil.which("cargo")
     if cargo is None:
         raise RuntimeError("cargo is missing. The native part is written in Rust: install it from https://rustup.rs")
+    # For this machine, what a build of the project has made already is used.
+    profile = profile if target.triple else "release"
     command = [cargo, "zigbuild" if target.triple else "build", "--profile", profile, *package]
     if target.triple:
         command += ["--target", target.triple + (f".{GLIBC}" if target.is_linux else "")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import os
 import sys
 import threading
 import time
@@ -11,6 +12,11 @@ import time
 from ._log import log
 
 _NAME = "_engine_run_backward"
+
+
+def folders(torch):
+    """Returns torch's folder, with its separator, and this file, as stacks name them."""
+    return os.path.join(os.path.dirname(torch.__file__), ""), FILE
 
 
 class Backward:
@@ -104,3 +110,7 @@ class Backward:
             frames = (self._library.frame(code.co_name, code.co_filename, line) for code, line in key)
             number = self._stacks[key] = self._library.stack([frame for frame in frames if frame >= 0])
         return number
+
+
+FILE = Backward._begin.__code__.co_filename
+"""This file as stacks name it. It belongs in none."""

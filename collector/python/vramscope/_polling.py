@@ -54,6 +54,7 @@ class WithinBudget:
         self._history = _history.History(torch, lambda: self._record(self._kept), stacks is not None)
         self._has_history = True
         self._backward = _backward.Backward(torch, library) if stacks is not None else None
+        self._folders = _backward.folders(torch)
         self._detail = _budget.Detail(budget, stacks is not None)
         self._reported_at = time.perf_counter()
         self._stats_seconds = STATS_SECONDS
@@ -271,9 +272,12 @@ class WithinBudget:
             return 0
         frames = entry.get("frames")
         # An entry for which PyTorch gathered no stack has no list.
-        if frames or frames is None:
+        if frames is None or any(self._is_own(frame) for frame in frames):
             return self.stack_of(frames)
-        return self._backward.at(entry.get("time_us", 0))
+        return self._backward.at(entry.get("time_us", 0)) or self.stack_of(frames)
+
+    def _is_own(self, frame):
+        return bool(frame["line"]) and not frame["filename"].startswith(self._folders)
 
     @staticmethod
     def _counts_before(counts, entries):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._backward import FILE
 from ._library import Segments
 
 _STATES = {"active_allocated": 0, "active_pending_free": 1, "active_awaiting_free": 1}
@@ -68,7 +69,8 @@ class Names:
         known = self._lists.get(id(frames))
         if known is not None and known[0] is frames:
             return known[1]
-        numbers = tuple(number for number in map(self._frame, frames) if number >= 0)
+        shown = (frame for frame in frames if frame["filename"] != FILE)
+        numbers = tuple(number for number in map(self._frame, shown) if number >= 0)
         number = self._stacks.get(numbers)
         if number is None:
             if len(self._stacks) >= self.MAX_CACHED:

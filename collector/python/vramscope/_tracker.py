@@ -9,6 +9,7 @@ segments, everything after it is in the events, and nothing is in both.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 
@@ -40,6 +41,7 @@ class _Functions:
             (without, "drain", i64, [i64]),
             (held, "resolve", i64, []),
             (held, "backward", None, [ctypes.c_uint32]),
+            (held, "folders", None, [ctypes.c_char_p, ctypes.c_char_p]),
             (without, "state", ctypes.c_int, [ctypes.c_int]),
             (without, "annotations", ctypes.c_int, [ctypes.c_int]),
             (without, "skip", None, []),
@@ -88,6 +90,7 @@ class EveryEvent:
         try:
             if self._history is not None:
                 self._history.open()
+            self._functions.folders(*(os.fsencode(path) for path in _backward.folders(torch)))
             path = library.path.encode()
             if self._functions.prepare(path, max(numbers) + 1, RING, CONTEXTS) != 0:
                 raise TrackerError((self._functions.error() or b"").decode(errors="replace"))

@@ -57,9 +57,9 @@ struct Examined {
     /// Why the file is unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What a pasted text says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pasted: Option<Explanation>,
+    /// What a pasted text says: one explanation for each error in it, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pasted: Vec<Explanation>,
     #[serde(skip)]
     text: String,
 }
@@ -67,7 +67,7 @@ struct Examined {
 /// What a file contains.
 enum Contents {
     Trace(Box<Imported>),
-    Pasted(Explanation),
+    Pasted(Vec<Explanation>),
 }
 
 impl Doctor {
@@ -118,8 +118,8 @@ impl Examined {
                 let text = if is_verbose { found.to_string() } else { found.brief().to_string() };
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
             }
-            Ok(Contents::Pasted(explanation)) => {
-                Self { path: name, text: explanation.to_string(), pasted: Some(explanation), ..Self::default() }
+            Ok(Contents::Pasted(pasted)) => {
+                Self { path: name, text: pasted::text_of(&pasted), pasted, ..Self::default() }
             }
             Err(error) => Self { path: name, error: Some(error), ..Self::default() },
         }
@@ -127,7 +127,7 @@ impl Examined {
 
     /// Whether it trips the gate.
     fn trips(&self, gate: FailOn) -> bool {
-        let has_failed = self.pasted.as_ref().is_some_and(|explanation| explanation.is_failure);
+        let has_failed = self.pasted.iter().any(|explanation| explanation.is_failure);
         let found = self.findings.iter().map(|finding| finding.severity);
         gate.is_tripped(has_failed, found) || self.devices.iter().any(|device| gate.is_tripped_by(device))
     }
@@ -148,8 +148,9 @@ fn contents(path: &Path) -> Result<Contents, String> {
     // A text is short, also when it is compressed.
     let text = (head.len() <= PASTED_BYTES).then(|| unpacked(head.clone(), PASTED_BYTES).ok()).flatten();
     let text = text.and_then(|text| String::from_utf8(text).ok());
-    if let Some(explanation) = text.as_deref().and_then(pasted::explain) {
-        return Ok(Contents::Pasted(explanation));
+    let pasted = text.as_deref().map(pasted::explain).unwrap_or_default();
+    if !pasted.is_empty() {
+        return Ok(Contents::Pasted(pasted));
     }
     let is_message = text.as_deref().is_some_and(may_be_message);
     let imported = read::read_from(path, head.as_slice().chain(input)).map_err(|error| refused(&error, is_message))?;

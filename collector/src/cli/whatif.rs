@@ -219,7 +219,7 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
         false => write_table(out, runs)?,
     }
     let least = Bytes(bounds.exact_fit);
-    writeln!(out, "No setting can go below {least}, the most that was in live tensors at once.")?;
+    writeln!(out, "The whole trace needs at least {least}: so much was in live tensors at once.")?;
     if *at_start > 0 {
         writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
     }

@@ -19,7 +19,12 @@ constexpr size_t kBatch = 32;
 // Locked by the thread that reads the rings. A thread that holds the GIL must not wait for it: the lock's owner may wait
 // for the GIL, which would be a deadlock.
 std::mutex reader;
-std::unordered_map<Context, uint32_t, Hash, Same> stacks;
+// A stack's number, and whether any of its frames is neither of PyTorch nor of this package.
+struct Resolved {
+  uint32_t number = 0;
+  bool has_own = false;
+};
+std::unordered_map<Context, Resolved, Hash, Same> stacks;
 std::unordered_map<Context, bool, Hash, Same> unknown;
 uint64_t stacks_resolved = 0;
 
@@ -41,7 +46,8 @@ size_t drain_device(Device& device) {
         if (unknown.size() >= 4 * kBatch) break;
         continue;
       }
-      if (known->second != 0) stack = known->second;
+      // A thread of autograd that recomputes a segment has a stack of PyTorch's frames alone.
+      if (known->second.has_own || stack == 0) stack = known->second.number;
     }
     if (is_blocked) continue;
     pass_on(device, next, stack);

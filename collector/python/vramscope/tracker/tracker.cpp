@@ -191,7 +191,7 @@ int64_t vs_resolve() {
     Context context = unknown.begin()->first;
     unknown.erase(unknown.begin());
     if (traceback_of(context) == nullptr) {
-      stacks.emplace(context, 0);
+      stacks.emplace(context, Resolved{});
     } else {
       batch.push_back(std::move(context));
     }
@@ -200,9 +200,15 @@ int64_t vs_resolve() {
     if (!batch.empty()) resolve_batch(batch);
   } catch (const std::exception& reason) {
     failed(reason.what());
-    for (auto& context : batch) stacks.emplace(context, 0);
+    for (auto& context : batch) stacks.emplace(context, Resolved{});
   }
   return static_cast<int64_t>(unknown.size());
+}
+
+// Sets PyTorch's folder, and this package's file that wraps backward passes and belongs in no stack.
+void vs_folders(const char* torch, const char* file) {
+  torch_folder = torch;
+  backward_file = file;
 }
 
 // Sets the stack that began the backward pass that is running; 0 for none.

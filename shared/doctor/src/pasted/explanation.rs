@@ -37,6 +37,10 @@ pub struct Explanation {
     pub kind: TextKind,
     /// Whether it says that a request failed.
     pub is_failure: bool,
+    /// The device that the error names: `GPU 1`.
+    pub device: Option<String>,
+    /// The rank that a launcher wrote before the error.
+    pub rank: Option<u32>,
     /// The likely cause.
     pub cause: Cause,
     /// One sentence.
@@ -47,7 +51,7 @@ pub struct Explanation {
     pub facts: Vec<Fact>,
     /// What to try.
     pub remedies: Vec<Remedy>,
-    /// How to find the line that is to blame.
+    /// How to find the line that is to blame; empty where that is not known.
     pub next: &'static str,
 }
 
@@ -56,6 +60,38 @@ pub(super) const NEXT: &str = "The text doesn't show which lines hold the memory
                                torch.cuda.memory._record_memory_history() at the start of the program and \
                                torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, then \
                                run vramscope doctor snapshot.pickle.";
+
+impl Explanation {
+    /// Returns where it happened, as far as the text says: `GPU 1, rank 1`.
+    fn place(&self) -> String {
+        let rank = self.rank.map(|rank| format!("rank {rank}"));
+        self.device.iter().cloned().chain(rank).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the explanations of one text as a text for people: each error with its place if there are several, the newest last.
+pub fn text_of(explanations: &[Explanation]) -> String {
+    let Some((last, earlier)) = explanations.split_last() else { return String::new() };
+    let mut out = String::new();
+    if !earlier.is_empty() {
+        out.push_str(&format!("{} errors:\n\n", explanations.len()));
+    }
+    for explanation in earlier.iter().skip(earlier.len().saturating_sub(SHOWN - 1)) {
+        out.push_str(&format!("{}{explanation}\n", heading(explanation)));
+    }
+    let place = if earlier.is_empty() { String::new() } else { heading(last) };
+    // What to record is the same for all.
+    let next = if last.next.is_empty() { String::new() } else { format!("  next: {}\n", last.next) };
+    out + &format!("{place}{last}{next}")
+}
+
+/// The most errors of one text that are shown, the last ones.
+const SHOWN: usize = 16;
+
+fn heading(explanation: &Explanation) -> String {
+    let place = explanation.place();
+    if place.is_empty() { String::new() } else { format!("On {place}:\n") }
+}
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,6 +108,6 @@ impl fmt::Display for Explanation {
                 writeln!(f, "    {}", remedy.copy)?;
             }
         }
-        writeln!(f, "  next: {}", self.next)
+        Ok(())
     }
 }

@@ -122,6 +122,8 @@ impl Sums {
         }
         Explanation {
             kind,
+            device: None,
+            rank: None,
             is_failure: self.ooms > 0,
             cause: Cause::None,
             sentence,
