@@ -40,6 +40,16 @@ QWEN3 = llama("qwen3", 1024, 3072, 28, 16, 8, 151936, head_dim=128, tie_word_emb
 GEMMA3 = llama("gemma3_text", 1152, 6912, 26, 4, 1, 262144, head_dim=256, sliding_window=512, tie_word_embeddings=True)
 PHI3 = llama("phi3", 3072, 8192, 32, 32, 32, 32064, max_position_embeddings=4096, sliding_window=2047)
 MISTRAL = llama("mistral", 4096, 14336, 32, 32, 8, 32000, sliding_window=4096, max_position_embeddings=32768)
+# A few layers of models that are larger than this machine.
+EXPERTS = {"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "head_dim": 128}
+QWEN3_MOE = llama("qwen3_moe", 2048, 6144, 4, 32, 4, 151936, **EXPERTS)
+MIXTRAL = llama("mixtral", 4096, 14336, 2, 32, 8, 32000, num_local_experts=8, num_experts_per_tok=2)
+LATENT = {"q_lora_rank": 768, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+ROUTED = {"n_routed_experts": 32, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 4, "topk_group": 2}
+DEEPSEEK = llama(
+    "deepseek_v3", 2048, 6144, 4, 32, 32, 32000, moe_intermediate_size=1024, first_k_dense_replace=1, **LATENT, **ROUTED
+)
+GEMMA3_27B = llama("gemma3_text", 5376, 21504, 6, 32, 16, 262208, head_dim=128, sliding_window=1024, tie_word_embeddings=True)
 
 # Name: configuration, precision, optimizer, batch, tokens of a sequence, and what else is set.
 JOBS = {
@@ -59,6 +69,12 @@ JOBS = {
     "Phi-3 mini, recomputed": (PHI3, "bf16", "adam", 2, 2048, {"checkpoint": "full"}),
     "Mistral 7B, LoRA, autocast": (MISTRAL, "autocast", "adam-fused", 1, 1024, {"lora-rank": 8}),
     "Mistral 7B, SGD": (MISTRAL, "bf16", "sgd", 1, 1024, {}),
+    "Qwen3 30B-A3B, 4 layers": (QWEN3_MOE, "bf16", "adam-fused", 1, 2048, {}),
+    "Qwen3 30B-A3B, 4 layers, inference": (QWEN3_MOE, "bf16", "none", 1, 16384, {}),
+    "Mixtral, 2 layers, inference": (MIXTRAL, "bf16", "none", 1, 16384, {}),
+    "like DeepSeek-V3, 4 layers": (DEEPSEEK, "bf16", "adam-fused", 1, 2048, {}),
+    "like DeepSeek-V3, 4 layers, inference": (DEEPSEEK, "bf16", "none", 1, 16384, {}),
+    "Gemma 3 27B, 6 layers, inference": (GEMMA3_27B, "bf16", "none", 1, 16384, {}),
 }
 
 

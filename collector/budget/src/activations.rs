@@ -86,10 +86,26 @@ pub(super) fn token_working(model: &Model) -> Sum {
     // a gated MLP has two operands and a result, the activation function one operand.
     let wide = e * (model.mlp.widening() + 1);
     // Transformers' layers hold their input, the sum after attention, the norm's output and its input.
-    let is_wide = model.experts.is_some() || model.implementation == Implementation::Transformers;
-    let narrow = if is_wide { 4 * e } else { 2 * e };
-    let mlp = Sum::default().plus(wide, &[Ffn]).plus(narrow, &[Hidden]);
+    let is_eager = model.implementation == Implementation::Transformers;
+    let narrow = if is_eager || model.experts.is_some() { 4 * e } else { 2 * e };
+    let mlp = match model.experts {
+        Some(_) if is_eager => running_experts(model),
+        _ => Sum::default().plus(wide, &[Ffn]),
+    };
+    let mlp = mlp.plus(narrow, &[Hidden]);
     if mlp.value(model) >= attention.value(model) { mlp } else { attention }
+}
+
+/// Returns what Transformers' experts hold, which run at once (`grouped_mm`): copies of their tokens, the results of the widening
+/// matrices as one, of the activation function and of the multiplication; or what is between, their results, these weighted, and
+/// these in the order of the tokens. DeepSeek's weights have 32 bits, and so has what they weight.
+fn running_experts(model: &Model) -> Sum {
+    let e = model.precision.element();
+    let weighted = if model.details.latent.is_some() { 4 } else { e };
+    let widening =
+        Sum::default().plus(e * (model.mlp.widening() + 2), &[ActiveExperts, Ffn]).plus(e, &[ActiveExperts, Hidden]);
+    let ending = Sum::default().plus(2 * e, &[ActiveExperts, Ffn]).plus(e + 2 * weighted, &[ActiveExperts, Hidden]);
+    if widening.value(model) >= ending.value(model) { widening } else { ending }
 }
 
 /// Returns the bytes of one layer's activations: those of its tokens, and the scores.
@@ -99,11 +115,12 @@ pub fn layer_activations(model: &Model) -> u128 {
 }
 
 /// Returns the bytes of all cached keys and values. A layer whose attention sees only the last tokens of a sequence caches no
-/// others.
+/// others, but in Transformers: there the forward pass over a prompt keeps all of them, and only a part is in use.
 pub(super) fn cached_bytes(model: &Model) -> u128 {
     let tokens = u128::from(model.kv_tokens);
     let all = cached(model).value(model) * tokens;
-    let Some(window) = model.details.window else { return all };
+    let windows = model.details.window.filter(|_| model.implementation == Implementation::Fused);
+    let Some(window) = windows else { return all };
     let seen = u128::from(window.tokens) * u128::from(model.batch);
     let layers = u128::from(window.layers.min(model.layers));
     all - all / u128::from(model.layers.max(1)) * layers * tokens.saturating_sub(seen) / tokens.max(1)

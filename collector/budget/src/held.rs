@@ -171,9 +171,14 @@ impl Model {
             matrices(outside) + u128::from(model.mlps()) * matrices(inside)
         };
         let dense = self.dense().map_or(0, |(dense, count)| u128::from(count) * of_layer(&dense));
-        let layers = u128::from(self.expert_layers()) * of_layer(self) + dense;
+        // Quantised matrices are no weights that autocast knows.
+        let layers = match self.quantization {
+            Some(_) => 0,
+            None => u128::from(self.expert_layers()) * of_layer(self) + dense,
+        };
         let head = if self.share.has_head { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
-        let bytes = u128::from(self.precision.cast());
+        // Without gradients nothing is kept.
+        let bytes = if self.optimizer == Optimizer::Inference { 0 } else { u128::from(self.precision.cast()) };
         [bytes * layers, bytes * head]
     }
 

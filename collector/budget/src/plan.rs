@@ -113,7 +113,8 @@ impl Plan {
     pub(super) fn of(whole: &Model, model: &Model) -> Self {
         let mut parts = Parts::default();
         let held = Held::of(model, &mut parts);
-        let seen = if model.details.window.is_some() { "tokens, or the window" } else { "tokens" };
+        let is_windowed = model.details.window.is_some() && model.implementation == Implementation::Fused;
+        let seen = if is_windowed { "tokens, or the window" } else { "tokens" };
         let formula = format!("{} × {seen}", cached(model));
         let cache = parts.add(Part::KvCache, cached_bytes(model), formula, CACHE);
         let always = held.always + cache;
@@ -268,7 +269,8 @@ fn kept(model: &Model) -> KeptActivations {
             Attention::Flash => Sum::default(),
         };
         let bytes = sum.value(model) * u128::from(model.seq) * u128::from(model.batch) + scores.value(model);
-        let one = if model.experts.is_some() { "one expert" } else { "one layer" };
+        let is_one_expert = model.experts.is_some() && model.implementation == Implementation::Fused;
+        let one = if is_one_expert { "one expert" } else { "one layer" };
         let scores = if scores == Sum::default() { String::new() } else { format!(" + {scores}") };
         let formula = format!("sb ({sum}){scores}: {one} at a time");
         return KeptActivations { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };

@@ -5,6 +5,9 @@ use serde::Serialize;
 use trace::units::{Bytes, Count};
 use whatif::Card;
 
+/// How exact plans are, in percent (`collector/budget/TRUTH.md`).
+pub(super) const EXACT_PERCENT: u64 = 3;
+
 /// The planned model on a card.
 #[derive(Serialize)]
 pub(super) struct Fit {
@@ -14,6 +17,8 @@ pub(super) struct Fit {
     pub(super) usable_bytes: u64,
     /// Whether the planned peak is less.
     pub(super) fits: bool,
+    /// Whether it is so close that the plan can't tell.
+    pub(super) is_close: bool,
     /// The largest batch, without working memory and fragmentation.
     pub(super) largest: LargestBatch,
 }
@@ -23,7 +28,9 @@ impl Fit {
     pub(super) fn new(model: &Model, plan: &Plan, card: &'static Card) -> Self {
         let usable_bytes = card.usable();
         let largest = largest_batch(model, usable_bytes);
-        Self { card: card.name, usable_bytes, fits: plan.peak_bytes <= usable_bytes, largest }
+        let difference = plan.peak_bytes.abs_diff(usable_bytes);
+        let is_close = difference <= usable_bytes / 100 * EXACT_PERCENT;
+        Self { card: card.name, usable_bytes, fits: plan.peak_bytes <= usable_bytes, is_close, largest }
     }
 }
 

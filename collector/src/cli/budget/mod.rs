@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use self::adapters::Adapters;
-use self::config::{ModelConfig, Taken};
+use self::config::{GPT, ModelConfig, Taken};
 use self::devices::Devices;
 use self::fit::Fit;
 use self::shape::Shape;
@@ -80,9 +80,9 @@ enum AttentionName {
 pub(super) struct BudgetCommand {
     #[command(flatten)]
     shape: Shape,
-    /// Tokens per sequence; 8k is 8,192
-    #[arg(help_heading = "Training and inference", long, value_name = "N", default_value = "2048")]
-    seq: String,
+    /// Tokens per sequence; 8k is 8,192 [default: 2048, or the model's positions if it has fewer]
+    #[arg(help_heading = "Training and inference", long, value_name = "N")]
+    seq: Option<String>,
     /// Sequences per batch
     #[arg(help_heading = "Training and inference", long, value_name = "N", default_value = "1")]
     batch: String,
@@ -104,7 +104,7 @@ pub(super) struct BudgetCommand {
     /// Whether dropout masks are kept [default: as the model has it]
     #[arg(help_heading = "Training and inference", long, value_name = "yes|no", num_args = 0..=1, default_missing_value = "yes")]
     dropout: Option<String>,
-    /// Tokens in the KV cache, over all sequences [default: those of the batch, with --optimizer none]
+    /// Tokens in the KV cache, over all sequences of --batch; a larger batch has more [default: those of the batch, with --optimizer none]
     #[arg(help_heading = "Training and inference", long, value_name = "TOKENS")]
     kv: Option<String>,
     #[command(flatten)]
@@ -175,7 +175,9 @@ impl BudgetCommand {
         let (model, config) = self.model()?;
         let plan = Plan::new(&model);
         let fit = match &self.card {
-            Some(name) => Some(Fit::new(&model, &plan, card(name)?)),
+            Some(name) => {
+                Some(Fit::new(&model, &plan, card(name).map_err(|error| error.replace(" Or give --capacity.", ""))?))
+            }
             None => None,
         };
         Ok(Printed { model, config, plan, fit })
@@ -203,7 +205,8 @@ impl BudgetCommand {
             (given, _) => return Err(format!("--checkpoint {given:?} is unknown. Write none, full or every-4.")),
         };
         let shape = self.shape.model(file.as_ref().map(|(_, config)| config))?;
-        let seq = count::context("--seq", &self.seq)?;
+        let usual = if shape.positions > 0 { shape.positions.min(GPT.seq) } else { GPT.seq };
+        let seq = self.seq.as_ref().map_or(Ok(usual), |seq| count::context("--seq", seq))?;
         let batch = count::parse("--batch", &self.batch, "sequences")?;
         let kv_tokens = match (&self.kv, self.optimizer) {
             (Some(kv), _) => count::parse("--kv", kv, "tokens")?,

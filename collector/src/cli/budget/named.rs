@@ -1,5 +1,7 @@
 //! Models by name: their published shapes.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -27,10 +29,17 @@ pub(super) fn all() -> Vec<NamedModel> {
     serde_json::from_str(MODELS).unwrap_or_default()
 }
 
-/// Returns the model of a name, in any case.
+/// Returns the model of a name or of a repository, in any case.
 pub(super) fn named(name: &str) -> Result<NamedModel, String> {
+    if name.ends_with(".json") || Path::new(name).is_file() {
+        return Err(format!("{name:?} is a file. Give it with --config."));
+    }
     let mut models = all();
-    if let Some(at) = models.iter().position(|model| model.name.eq_ignore_ascii_case(name)) {
+    let is_meant = |model: &NamedModel| {
+        let repository = model.source.split(' ').next().unwrap_or_default();
+        model.name.eq_ignore_ascii_case(name) || repository.eq_ignore_ascii_case(name)
+    };
+    if let Some(at) = models.iter().position(is_meant) {
         return Ok(models.swap_remove(at));
     }
     let known: Vec<&str> = models.iter().map(|model| model.name).collect();

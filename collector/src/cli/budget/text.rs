@@ -7,7 +7,7 @@ use serde_json::Value;
 use trace::units::{Bytes, Count, counted, distinguished};
 use whatif::Card;
 
-use super::fit::Fit;
+use super::fit::{EXACT_PERCENT, Fit};
 use super::{FromFile, Printed};
 
 /// Returns the plan as text for people: first the answer, and where it `explains`, the formulas with their sources.
@@ -16,6 +16,9 @@ pub(super) fn of(printed: &Printed, explains: bool) -> String {
     let Printed { model, config, plan, fit } = printed;
     // Writing to a string can't fail.
     let _ = answer_text(&mut out, model, plan, fit.as_ref());
+    if let Some(config) = config {
+        let _ = writeln!(out, "model: {}", config.file);
+    }
     if explains {
         if let Some(config) = config {
             let _ = config_text(&mut out, config);
@@ -42,6 +45,13 @@ fn answer_text(out: &mut String, model: &Model, plan: &Plan, fit: Option<&Fit>) 
     let peak = Bytes(plan.peak_bytes);
     let moment = plan.moments.iter().find(|moment| moment.bytes == plan.peak_bytes).map_or("", |moment| moment.name);
     match fit {
+        Some(Fit { card, usable_bytes, is_close: true, .. }) => {
+            let (needs, has) = distinguished(peak, Bytes(*usable_bytes));
+            writeln!(
+                out,
+                "MAY FIT on {card}: needs {needs} of {has}, and plans are exact to {EXACT_PERCENT} % ({moment})"
+            )?;
+        }
         Some(Fit { card, usable_bytes, fits: true, .. }) => {
             let (usable, spare) = (Bytes(*usable_bytes), Bytes(usable_bytes.saturating_sub(plan.peak_bytes)));
             writeln!(out, "FITS on {card}: needs {peak} of {usable}, {spare} to spare ({moment})")?;
@@ -60,15 +70,23 @@ fn answer_text(out: &mut String, model: &Model, plan: &Plan, fit: Option<&Fit>) 
         let (seq, positions) = (Count(model.seq), Count(model.positions));
         writeln!(out, "! --seq is {seq}, and the model has {positions} positions. Give --seq {}.", model.positions)?;
     }
+    if model.attention == Attention::Plain && model.seq > LONG {
+        writeln!(
+            out,
+            "! This attention keeps all scores, which grow with the square of --seq. With kernels in tiles: --attention flash"
+        )?;
+    }
     writeln!(out)
 }
+
+/// From this many tokens on, the scores of attention are worth a word.
+const LONG: u64 = 4_096;
 
 /// Writes what takes memory, without formulas.
 fn parts_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
     let names = plan.parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0);
-    if plan.device.is_some() {
-        writeln!(out, "on the device that needs most:")?;
-    }
+    let device = if plan.device.is_some() { ", on the device that needs most" } else { "" };
+    writeln!(out, "at most, not all at once{device}:")?;
     for part in &plan.parts {
         writeln!(out, "  {:<names$} {:>10}", part.part.name(), Bytes(part.bytes).to_string())?;
     }
@@ -78,7 +96,9 @@ fn parts_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
 /// Writes what the plan assumes, and what it leaves out.
 fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
     let precision = match model.precision {
+        _ if model.quantization.is_some() => "quantised matrices of the layers, the rest in 16 bits",
         Precision::Mixed if model.optimizer == Optimizer::Inference => "16 bits",
+        Precision::Mixed if model.lora.is_some() => "frozen weights in 16 bits",
         Precision::Mixed => "16-bit weights with a 32-bit copy",
         Precision::Autocast => "32-bit weights with torch.autocast",
         Precision::Fp32 => "32 bits throughout",
