@@ -167,7 +167,9 @@ fn the_answer_comes_first_and_then_what_it_assumes() -> Result<()> {
         "{plain}"
     );
     assert!(plain.ends_with("add --explain\n"), "{plain}");
-    let short = text(&["--layers", "12", "--hidden", "768", "--heads", "12", "--positions", "1024"])?;
+    let small = ["--layers", "12", "--hidden", "768", "--heads", "12", "--positions", "1024"];
+    assert!(!text(&small)?.contains("! --seq"));
+    let short = text(&[&small[..], &["--seq", "2k"]].concat())?;
     assert!(short.contains("! --seq is 2,048, and the model has 1,024 positions. Give --seq 1024."), "{short}");
     let card = text(&["--layers", "2", "--hidden", "512", "--heads", "8", "--card", "H100"])?;
     assert!(card.starts_with("FITS on H100-80GB: needs "), "{card}");
