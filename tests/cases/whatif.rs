@@ -54,6 +54,29 @@ fn a_trace_comes_out_as_recorded_and_other_settings_come_out_otherwise() -> Resu
     Ok(())
 }
 
+/// A device smaller than what was there at the start was said to serve the run.
+#[test]
+fn nothing_fits_below_what_was_there_at_the_start() -> Result<()> {
+    let folder = Folder::new("start")?;
+    let (file, part) = (folder.join("sample.pickle"), folder.join("part.vramscope"));
+    std::fs::write(&file, vramscope::workloads::sample::snapshot())?;
+    let [file, part] = [&file, &part].map(|path| path.to_str().unwrap());
+    let stripped = program::run(&["strip", file, "-o", part, "--window", "20000:20400"])?;
+    assert_eq!(stripped.status.code(), Some(0), "{}", String::from_utf8_lossy(&stripped.stderr));
+    for command in ["whatif", "tune"] {
+        let output = program::run(&[command, part, "--capacity", "64MiB", "--fail-on", "oom"]);
+        let output = if command == "whatif" { output? } else { program::run(&[command, part, "--capacity", "64MiB"])? };
+        let text = String::from_utf8(output.stdout)?;
+        assert!(text.starts_with("DOES NOT FIT under default settings: needs "), "{command}: {text}");
+        assert!(command != "whatif" || output.status.code() == Some(1), "{text}");
+    }
+    let answer: Value = serde_json::from_slice(&program::run(&["whatif", part, "--json"])?.stdout)?;
+    let text = String::from_utf8(program::run(&["whatif", part])?.stdout)?;
+    assert!(text.contains("was reserved before the first event"), "{text}");
+    assert!(answer["runs"][0]["smallest_capacity"].as_u64() > Some(64 << 20), "{answer}");
+    Ok(())
+}
+
 #[test]
 fn a_run_is_written_as_a_recording_that_repeats_itself() -> Result<()> {
     let folder = Folder::new("whatif")?;

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use allocator::Profile;
+use allocator::{DriverError, Profile};
 use clap::Args;
 use format::Header;
 use format::import::Imported;
+use query::whatif::{Outcome, Why};
 use replay::Replay;
 use trace::Snapshot;
-use whatif::{AMPLE, Baseline, Card, Requests, Terms};
+use whatif::{AMPLE, Baseline, Card, GRANULE, Requests, Terms};
 
 use super::choice::Offered;
 use super::device::choose;
@@ -130,6 +131,26 @@ impl Subject {
         Ok(self.capacity.and(Some(self.terms(&self.conf)?.room())))
     }
 
+    /// Returns what the run comes to under some settings. On a device that is smaller than what was reserved before the first event,
+    /// it fails there: the program would not have got that far.
+    pub(super) fn run(&self, conf: &str) -> Result<Outcome, String> {
+        let terms = self.terms(conf)?;
+        let outcome = self.requests.run(&terms).map_err(|error| refused(&error))?;
+        // What the recorded device had was enough, whatever others took of it later.
+        let start = self.requests.reserved_at_start().min(self.requests.capacity().unwrap_or(u64::MAX));
+        match terms.room() < start {
+            true => Ok(Outcome { stopped_at: Some(0), stopped_why: Some(Why::Failed), ..outcome }),
+            false => Ok(outcome),
+        }
+    }
+
+    /// Returns the least memory that the process must be able to have under some settings, in whole granules: not less than what
+    /// was reserved before the first event.
+    pub(super) fn smallest_capacity(&self, conf: &str) -> Result<u64, String> {
+        let found = self.requests.smallest_capacity(&self.terms(conf)?).map_err(|error| refused(&error))?;
+        Ok(found.max(self.requests.reserved_at_start().next_multiple_of(GRANULE)))
+    }
+
     /// Returns the terms of a run under some settings.
     pub(super) fn terms(&self, conf: &str) -> Result<Terms, String> {
         let option = if conf == self.conf { "The recorded settings" } else { "--conf" };
@@ -138,6 +159,10 @@ impl Subject {
         let (held_by_others, fraction) = (self.held_by_others, self.fraction);
         Ok(Terms { capacity, held_by_others, fraction, ..Terms::ample(self.baseline.profile, config) })
     }
+}
+
+fn refused(error: &DriverError) -> String {
+    format!("The trace can't be repeated: {error}.")
 }
 
 /// Reads a share of the memory, up to the whole.

@@ -3,13 +3,12 @@
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
-use allocator::DriverError;
 use clap::{Args, ValueEnum};
 use query::setting;
 use serde::Serialize;
 use trace::units::{Bytes, Count, counted};
 use whatif::tune::{Candidate, Goal, Group, Search, Tried, Tuning, tuning};
-use whatif::{Bounds, Outcome, SelfCheck};
+use whatif::{Bounds, SelfCheck};
 
 use super::fit::Fit;
 use super::parallel;
@@ -105,8 +104,7 @@ impl Printed {
         let tuning = tune(&subject, goal.into())?;
         let bounds = subject.requests.bounds();
         let room = subject.room()?;
-        let terms = subject.terms(tuning.advice.conf.as_deref().unwrap_or(&subject.conf))?;
-        let smallest_capacity = subject.requests.smallest_capacity(&terms).map_err(|error| refused(&error))?;
+        let smallest_capacity = subject.smallest_capacity(tuning.advice.conf.as_deref().unwrap_or(&subject.conf))?;
         let Subject { device, baseline, capacity, conf: recorded, .. } = subject;
         let (torch, selfcheck) = (baseline.profile.torch, baseline.check);
         Ok(Self { file, device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning })
@@ -126,15 +124,9 @@ impl Printed {
     }
 }
 
-fn refused(error: &DriverError) -> String {
-    format!("The trace can't be repeated: {error}.")
-}
-
 /// Searches on all cores.
 fn tune(subject: &Subject, goal: Goal) -> Result<Tuning, String> {
-    let run = |conf: &str| -> Result<Outcome, String> {
-        subject.requests.run(&subject.terms(conf)?).map_err(|error| refused(&error))
-    };
+    let run = |conf: &str| subject.run(conf);
     let recorded = run(&subject.conf)?;
     let mut search = Search::new(subject.baseline.profile, goal, subject.fraction.is_some());
     let mut tried: Vec<Tried> = Vec::new();

@@ -133,11 +133,10 @@ impl WhatIf {
 }
 
 fn run(subject: &Subject, conf: &str) -> Result<WhatIfRun, String> {
-    let Subject { requests, baseline, capacity, .. } = subject;
+    let Subject { baseline, capacity, .. } = subject;
     let terms = subject.terms(conf)?;
-    let refused = |error| format!("The trace can't be repeated: {error}.");
-    let outcome = requests.run(&terms).map_err(refused)?;
-    let smallest_capacity = requests.smallest_capacity(&terms).map_err(refused)?;
+    let outcome = subject.run(conf)?;
+    let smallest_capacity = subject.smallest_capacity(conf)?;
     let smallest_card = Card::smallest_for(smallest_capacity).map(|card| card.name);
     let torch = baseline.profile.torch;
     let room = capacity.map(|_| terms.room());
