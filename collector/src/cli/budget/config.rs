@@ -133,7 +133,7 @@ impl Fields<'_> {
             Some(number) => Ok(Some((key, number))),
             None => {
                 let quoted: String = value.to_string().chars().take(QUOTED).collect();
-                Err(format!("{key:?} is {quoted}, and must be a whole number. Correct it."))
+                Err(format!("{key:?} is {quoted}, and must be a whole number from 1 to 2^64. Correct it."))
             }
         }
     }

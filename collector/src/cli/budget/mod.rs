@@ -12,7 +12,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use budget::{Attention, Checkpointing, Implementation, Model, ModelError, Optimizer, Plan, Precision};
+use budget::{Attention, Checkpointing, Implementation, Model, ModelError, Optimizer, ParallelError, Plan, Precision};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -257,13 +257,15 @@ impl BudgetCommand {
         model.check().map_err(|error| {
             let hint = match error {
                 ModelError::Heads(..) => " Change one of them, or give --head-dim.",
+                ModelError::KvHeads(..) => " Change one of them.",
                 ModelError::Quantized => " Give --lora-rank 8, --optimizer none or --quantize none.",
+                ModelError::Parallel(ParallelError::ZeroAlone(_)) => " Give --data 8.",
+                ModelError::Parallel(ParallelError::SequenceAlone) => " Give --tensor 2.",
+                ModelError::Parallel(_) => " Divide it otherwise.",
                 _ => "",
             };
-            match &config {
-                Some(config) => format!("Invalid model shape: {error}, from {} and the options.{hint}", config.file),
-                None => format!("Invalid model shape: {error}.{hint}"),
-            }
+            let source = config.as_ref().map_or_else(String::new, |config| format!(" ({} and the options)", config.file));
+            format!("This can't be planned{source}: {error}.{hint}")
         })?;
         Ok((model, config))
     }

@@ -1,5 +1,6 @@
 //! The explanation of a pasted text.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -19,13 +20,19 @@ pub enum TextKind {
     MemoryStats,
     /// `torch.cuda.memory_summary()`.
     MemorySummary,
+    /// A line of DeepSpeed or Megatron about PyTorch's allocator.
+    TrainingLog,
+    /// The table of `nvidia-smi`.
+    NvidiaSmi,
+    /// The kernel's log of the driver.
+    DriverLog,
 }
 
 /// A sum that the text says, or that follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// What it is.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Bytes.
     pub bytes: u64,
 }
@@ -73,7 +80,7 @@ impl Explanation {
 pub fn text_of(explanations: &[Explanation]) -> String {
     let Some((last, earlier)) = explanations.split_last() else { return String::new() };
     let mut out = String::new();
-    if !earlier.is_empty() {
+    if !earlier.is_empty() && last.is_failure {
         out.push_str(&format!("{} errors:\n\n", explanations.len()));
     }
     for explanation in earlier.iter().skip(earlier.len().saturating_sub(SHOWN - 1)) {

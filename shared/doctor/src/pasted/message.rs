@@ -541,7 +541,7 @@ impl Message {
             ("allowed to this process", self.allowed),
             ("on the device in all", self.total),
         ];
-        let facts = known.into_iter().filter_map(|(name, bytes)| Some(Fact { name, bytes: bytes? })).collect();
+        let facts = known.into_iter().filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? })).collect();
         let cause = if let Reading::Cause(cause) = reading { cause } else { Cause::None };
         Explanation {
             kind: TextKind::OutOfMemory,

@@ -9,11 +9,15 @@ mod contradiction;
 mod explanation;
 mod layout;
 mod message;
+mod nvidia_smi;
 mod other_errors;
 mod size;
 mod stats;
 mod summary;
 mod traceback;
+mod training_logs;
+mod vllm;
+mod xid;
 
 pub use explanation::{Explanation, Fact, TextKind, text_of};
 
@@ -39,10 +43,18 @@ pub fn explain(text: &str) -> Vec<Explanation> {
         last.line = traceback::line(text);
         return found;
     }
-    let other = || other_errors::explain(&layout::joined(text, false));
-    let other = || other().map(|error| Explanation { line: traceback::line(text), ..error });
-    let statistics = || summary::read(text).map(|sums| sums.explain(TextKind::MemorySummary));
-    let one = statistics().or_else(|| stats::read(text).map(|sums| sums.explain(TextKind::MemoryStats))).or_else(other);
+    let table = nvidia_smi::explain(text);
+    if !table.is_empty() {
+        return table;
+    }
+    let plain = layout::joined(text, false);
+    let error = || vllm::explain(&plain).or_else(|| other_errors::explain(&plain)).or_else(|| xid::explain(&plain));
+    let error = || error().map(|error| Explanation { line: traceback::line(text), ..error });
+    let sums = |sums: Option<stats::Sums>, kind| sums.map(|sums| sums.explain(kind));
+    let one = sums(summary::read(text), TextKind::MemorySummary)
+        .or_else(|| sums(stats::read(text), TextKind::MemoryStats))
+        .or_else(error)
+        .or_else(|| sums(training_logs::read(text), TextKind::TrainingLog));
     one.into_iter().collect()
 }
 

@@ -70,23 +70,11 @@ const ERRORS: &[OtherError] = &[
         remedies: &[LEAVE_ROOM, GIVE_BACK, ASK_MONITOR],
     },
     OtherError {
-        marks: &["No available memory for the cache blocks"],
-        sentence: "vLLM had no memory left for its KV cache: weights, activations and CUDA graphs took all that \
-                   gpu_memory_utilization allows.",
+        marks: &["Not enough memory. Please try to increase --mem-fraction-static"],
+        sentence: "SGLang had no memory left for its KV cache: the weights take all that --mem-fraction-static allows.",
         remedies: &[
-            ("Allow more of the device, if nothing else uses it.", "--gpu-memory-utilization 0.95"),
-            ("Hold weights in fewer bytes, or divide them over several devices.", "--tensor-parallel-size 2"),
-            ("Let activations and graphs take less: fewer sequences at once, or no CUDA graphs.", "--max-num-seqs 64"),
-        ],
-    },
-    OtherError {
-        marks: &["larger than the maximum number of tokens that can be stored in KV cache"],
-        sentence: "vLLM's KV cache has room for fewer tokens than one sequence of max_model_len takes: the weights and \
-                   gpu_memory_utilization leave it too little.",
-        remedies: &[
-            ("Bound the sequences by what the message says fits.", "--max-model-len"),
-            ("Allow more of the device, if nothing else uses it.", "--gpu-memory-utilization 0.95"),
-            ("Store keys and values in 8 bits.", "--kv-cache-dtype fp8"),
+            ("Allow more of the device, if nothing else uses it.", "--mem-fraction-static 0.9"),
+            ("Hold weights in fewer bytes, or divide them over several devices.", "--tp 2"),
         ],
     },
     OtherError {

@@ -322,13 +322,32 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
         "(EngineCore_DP0 pid=7) ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`.",
         TextKind::OutOfMemory,
         Cause::None,
-        "vLLM had no memory left for its KV cache",
+        "vLLM's KV cache is too small",
     ),
     (
         "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2147483648 bytes.",
         TextKind::OutOfMemory,
         Cause::None,
         "XLA, not PyTorch, ran out of memory for 2.00 GiB",
+    ),
+    (
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "SGLang had no memory left for its KV cache",
+    ),
+    // What else a log has.
+    (
+        "[2026-01-01] [INFO] [utils.py:1:see_memory_usage] MA 10.0 GB         Max_MA 12.0 GB         CA 15.0 GB         Max_CA 16 GB",
+        TextKind::TrainingLog,
+        Cause::None,
+        "10.0 GiB was allocated of 15.0 GiB reserved",
+    ),
+    (
+        "[ 1.0] NVRM: Xid (PCI:0000:07:00): 48, pid=7, DBE",
+        TextKind::DriverLog,
+        Cause::None,
+        "an error that can't be corrected",
     ),
     // memory_stats() of Python 3.11 and 3.12, as JSON, and nested.
     (
@@ -456,7 +475,7 @@ fn a_failure_is_one() {
 /// What is neither free nor PyTorch's is other processes' only if the error says what this process holds.
 #[test]
 fn what_others_hold_is_told_as_far_as_it_is_known() {
-    let names = |text: &str| -> Vec<&'static str> {
+    let names = |text: &str| -> Vec<std::borrow::Cow<'static, str>> {
         let facts = explain(text).pop().map(|found| found.facts).unwrap_or_default();
         facts.into_iter().map(|fact| fact.name).filter(|name| name.starts_with("held")).collect()
     };
