@@ -264,7 +264,8 @@ impl BudgetCommand {
                 ModelError::Parallel(_) => " Divide it otherwise.",
                 _ => "",
             };
-            let source = config.as_ref().map_or_else(String::new, |config| format!(" ({} and the options)", config.file));
+            let source =
+                config.as_ref().map_or_else(String::new, |config| format!(" ({} and the options)", config.file));
             format!("This can't be planned{source}: {error}.{hint}")
         })?;
         Ok((model, config))

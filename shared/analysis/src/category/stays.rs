@@ -12,25 +12,25 @@ const GUESSES: [Rule; 4] = [Rule::Input, Rule::Saved, Rule::Inferred, Rule::Work
 
 /// Leaves unknown what looks like the newest batch or result, if most of what its stack made before stayed for longer
 /// than a batch: a line that fills a growing list does not hold three kinds of memory. A workspace is made once, so a line that made
-/// several keeps tensors of its size.
+/// three or more keeps tensors of its size; two are cuBLAS's and cuBLASLt's.
 pub(super) fn classify(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
     let allocations = &input.replay.allocations;
     let is_own = |id: u32| phases.get(id).is_some_and(|place| matches!(place.phase, Phase::Before | Phase::After));
     let is_workspace = |rule: u8| rule == Rule::WorkspaceBySize as u8;
-    // By stack: twice how many more stayed than did not. A workspace is half a vote, so that two of them are one.
+    // By stack: four times how many more stayed than did not. A workspace counts one, so three of them are enough.
     let mut stayed: FxHashMap<u32, i64> = FxHashMap::default();
     for ((rule, stack), id) in rules.iter().zip(allocations.stack.iter()).zip(0..) {
         let vote = match *rule {
             rule if is_workspace(rule) => 1,
             _ if !is_own(id) => 0,
-            rule if rule == Rule::Unknown as u8 => 2,
-            _ => -2,
+            rule if rule == Rule::Unknown as u8 => 4,
+            _ => -4,
         };
         if stack != 0 && vote != 0 {
             *stayed.entry(stack).or_default() += vote;
         }
     }
-    stayed.retain(|_, votes| *votes > 1);
+    stayed.retain(|_, votes| *votes > 2);
     if stayed.is_empty() {
         return;
     }

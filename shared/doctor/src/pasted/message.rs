@@ -25,6 +25,8 @@ const ERRORS: usize = 256;
 const RELAXED: u64 = 4 << 30;
 /// The most that a process which uses nothing of a device holds of it.
 const CONTEXT: u64 = 2 << 30;
+/// What CUDA itself takes for a process, about.
+const USUAL_CONTEXT: u64 = 600 << 20;
 
 /// The figures of the error, in bytes. What the text doesn't say is `None`, and never 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -320,11 +322,15 @@ impl Message {
         let Some(cached) = self.cached() else { return Reading::Unknown };
         let left = cached.saturating_add(free);
         let missing = self.tried.saturating_sub(left);
-        // What is just enough is not, as far as the figures are exact.
-        let is_scarce = left < self.tried.saturating_add(self.rounding());
-        let short = missing.max(u64::from(is_scarce));
-        let others = self.others().zip(self.total);
-        if others.is_some_and(|(others, total)| cause::is_of_others(others, total, short, self.tried)) {
+        // Unless the error says what this process holds, a part of the rest is its own context.
+        let context = if self.knows_own() { 0 } else { USUAL_CONTEXT };
+        let others = self.others().map(|others| others.saturating_sub(context)).zip(self.total);
+        let is_of_others = |(others, total): (u64, u64)| {
+            // What is just enough is not, as far as the figures are exact, where others hold a large part.
+            let is_scarce = left < self.tried.saturating_add(self.rounding()) && others >= total / 4;
+            cause::is_of_others(others, total, missing.max(u64::from(is_scarce)), self.tried)
+        };
+        if others.is_some_and(is_of_others) {
             return Reading::Cause(Cause::OtherProcess);
         }
         if missing > 0 {
@@ -404,8 +410,9 @@ impl Message {
         let whole = Bytes(self.total.unwrap_or_else(|| held.saturating_add(cached).saturating_add(free)));
         let left = Bytes(cached.saturating_add(free));
         let other = match self.backend {
-            Backend::Hip if !self.knows_own() => "Another process, or on an APU the host, most likely",
-            _ => "Another process, most likely",
+            _ if self.knows_own() => "Another process, most likely",
+            Backend::Hip => "Another process, or on an APU the host, most likely",
+            _ => "Another process, or this one outside of PyTorch, most likely",
         };
         match cause {
             Cause::Limit if self.is_rejected => format!(
@@ -541,7 +548,8 @@ impl Message {
             ("allowed to this process", self.allowed),
             ("on the device in all", self.total),
         ];
-        let facts = known.into_iter().filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? })).collect();
+        let facts =
+            known.into_iter().filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? })).collect();
         let cause = if let Reading::Cause(cause) = reading { cause } else { Cause::None };
         Explanation {
             kind: TextKind::OutOfMemory,

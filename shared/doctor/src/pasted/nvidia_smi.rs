@@ -43,7 +43,9 @@ fn one(device: u32, (used, total): (u64, u64), processes: &[Process]) -> Explana
     let contexts: Vec<&&Process> = own.iter().filter(|process| is_context(process)).collect();
     let largest = own.first().map_or_else(
         || " No process is named: it is another user's, or in another container.".to_owned(),
-        |process| format!(" The largest process is {} ({}) with {}.", process.name, process.number, Bytes(process.bytes)),
+        |process| {
+            format!(" The largest process is {} ({}) with {}.", process.name, process.number, Bytes(process.bytes))
+        },
     );
     let foreign = match contexts.as_slice() {
         [] => String::new(),
@@ -63,11 +65,14 @@ fn one(device: u32, (used, total): (u64, u64), processes: &[Process]) -> Explana
             .with_copy("torch.cuda.set_device(local_rank)"),
         ],
     };
-    let named = own.iter().take(8).map(|process| Fact {
-        name: format!("{} ({})", process.name, process.number).into(),
-        bytes: process.bytes,
-    });
-    let sums = [Fact { name: "used of the device".into(), bytes: used }, Fact { name: "on the device in all".into(), bytes: total }];
+    let named = own
+        .iter()
+        .take(8)
+        .map(|process| Fact { name: format!("{} ({})", process.name, process.number).into(), bytes: process.bytes });
+    let sums = [
+        Fact { name: "used of the device".into(), bytes: used },
+        Fact { name: "on the device in all".into(), bytes: total },
+    ];
     Explanation {
         kind: TextKind::NvidiaSmi,
         is_failure: false,

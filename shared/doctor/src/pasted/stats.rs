@@ -128,7 +128,10 @@ impl Sums {
             cause: Cause::None,
             sentence,
             line: None,
-            facts: known.into_iter().filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? })).collect(),
+            facts: known
+                .into_iter()
+                .filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? }))
+                .collect(),
             remedies,
             next: NEXT,
         }

@@ -25,7 +25,10 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
     let weights = after(text, "model weights take");
     let activations = after(text, "activation peak memory takes");
     let left = after(text, "reserved for KV Cache is").or_else(|| after(text, "available KV cache memory ("));
-    let needed = text.split_once(" KV cache is needed").and_then(|(head, _)| head.rsplit_once('(')).and_then(|(_, size)| after(&["=", size].concat(), "="));
+    let needed = text
+        .split_once(" KV cache is needed")
+        .and_then(|(head, _)| head.rsplit_once('('))
+        .and_then(|(_, size)| after(&["=", size].concat(), "="));
     let asked = count(text, "max seq len (");
     let longest = count(text, "maximum model length is ").or_else(|| count(text, "stored in KV cache ("));
 
@@ -42,7 +45,11 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
     if let Some(asked) = asked {
         let needs = needed.map_or_else(String::new, |bytes| format!(" needs {}", Bytes(bytes)));
         let fits = longest.map_or_else(String::new, |tokens| format!(", and {} tokens fit", Count(tokens)));
-        sentence += &format!(" One request of {} tokens{}{fits}.", Count(asked), if needs.is_empty() { " is too long" } else { &needs });
+        sentence += &format!(
+            " One request of {} tokens{}{fits}.",
+            Count(asked),
+            if needs.is_empty() { " is too long" } else { &needs }
+        );
     }
     let shorter = longest.map(|tokens| {
         Remedy::advice("Bound the sequences by what fits.").with_copy(format!("--max-model-len {tokens}"))
@@ -104,7 +111,11 @@ mod tests {
                      is larger than the available KV cache memory (3.90 GiB). Based on the available memory, the estimated maximum model \
                      length is 31000.";
         let found = explain(newer).expect("an answer");
-        assert!(found.sentence.contains("3.90 GiB is left for it. One request of 65,536 tokens needs 8.00 GiB, and 31,000 tokens fit"));
+        assert!(
+            found.sentence.contains(
+                "3.90 GiB is left for it. One request of 65,536 tokens needs 8.00 GiB, and 31,000 tokens fit"
+            )
+        );
         assert_eq!(explain("ValueError"), None);
     }
 }

@@ -10,7 +10,11 @@ const NUMBERS: &[(u32, &str, &str)] = &[
     (13, "A kernel accessed memory that it must not: a bug of the program, not a lack of memory.", ILLEGAL),
     (31, "A kernel accessed memory that was not mapped: a bug of the program, not a lack of memory.", ILLEGAL),
     (43, "The program's work on the GPU was stopped by a fault of the program; the device is well.", ILLEGAL),
-    (45, "The driver ended the program's work on the GPU, mostly since the program was killed or another error came before.", LOOK),
+    (
+        45,
+        "The driver ended the program's work on the GPU, mostly since the program was killed or another error came before.",
+        LOOK,
+    ),
     (48, "The device's memory had an error that can't be corrected (double-bit ECC).", BROKEN),
     (63, "A part of the device's memory was replaced by a spare one.", RESET),
     (64, "A part of the device's memory is broken, and could not be replaced.", BROKEN),
@@ -56,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_last_number_is_told() {
-        let log = "[ 1.0] NVRM: Xid (PCI:0000:07:00): 31, pid=7\n[ 2.0] NVRM: Xid (PCI:0000:07:00): 79, pid='<unknown>'";
+        let log =
+            "[ 1.0] NVRM: Xid (PCI:0000:07:00): 31, pid=7\n[ 2.0] NVRM: Xid (PCI:0000:07:00): 79, pid='<unknown>'";
         let found = explain(log).expect("an answer");
         assert!(found.sentence.starts_with("Xid 79: The device can't be reached"), "{}", found.sentence);
         assert_eq!(found.device.as_deref(), Some("PCI:0000:07:00"));
