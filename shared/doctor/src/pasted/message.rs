@@ -361,6 +361,9 @@ impl Message {
                         "The driver refused {tried} at once, though {free} was not taken: Intel's drivers refuse single \
                          allocations of 4 GiB and more unless they are told otherwise."
                     ),
+                    Backend::Xpu if self.free.is_none() => {
+                        format!("The driver refused {tried}, though PyTorch had left {free} of the device.")
+                    }
                     _ => format!("The driver refused {tried}, though it reported {free} as free. {unlimited}"),
                 }
             }

@@ -110,6 +110,11 @@ const ERRORS: &[OtherError] = &[
         remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
     },
     OtherError {
+        marks: &["CUDA_ERROR_OUT_OF_MEMORY"],
+        sentence: DRIVER,
+        remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
+    },
+    OtherError {
         marks: &["cudaErrorMemoryAllocation"],
         sentence: DRIVER,
         remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
@@ -157,7 +162,8 @@ pub(super) fn metal(text: &str) -> Option<Explanation> {
 
 /// Explains the error of JAX and XLA.
 fn xla(text: &str) -> Option<Explanation> {
-    let (_, rest) = text.rsplit_once("RESOURCE_EXHAUSTED")?;
+    // TensorFlow's error has the same word.
+    let (_, rest) = text.rsplit_once("RESOURCE_EXHAUSTED").filter(|(_, rest)| !rest.contains("allocating tensor"))?;
     let tried = size::after(rest, "allocate").map_or(String::new(), |bytes| format!(" for {}", Bytes(bytes)));
     let sentence = format!(
         "XLA, not PyTorch, ran out of memory{tried}. By default it takes three quarters of the device at its start, so other \

@@ -336,6 +336,18 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
         Cause::None,
         "SGLang had no memory left for its KV cache",
     ),
+    (
+        "RESOURCE_EXHAUSTED: OOM when allocating tensor with shape[64,1024] and type float",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "TensorFlow ran out of memory",
+    ),
+    (
+        "failed to allocate 16.00G (17179869184 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The driver had no memory",
+    ),
     // What else a log has.
     (
         "[2026-01-01] [INFO] [utils.py:1:see_memory_usage] MA 10.0 GB         Max_MA 12.0 GB         CA 15.0 GB         Max_CA 16 GB",

@@ -24,7 +24,8 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
     let allowed = text.split_once("gpu_memory_utilization (").and_then(|(_, rest)| after(rest, "="));
     let weights = after(text, "model weights take");
     let activations = after(text, "activation peak memory takes");
-    let left = after(text, "reserved for KV Cache is").or_else(|| after(text, "available KV cache memory ("));
+    let left = ["reserved for KV Cache is", "available KV cache memory (", "kv_cache_size="];
+    let left = left.iter().find_map(|marker| after(text, marker));
     let needed = text
         .split_once(" KV cache is needed")
         .and_then(|(head, _)| head.rsplit_once('('))
