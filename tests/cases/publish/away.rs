@@ -102,7 +102,9 @@ fn when_the_disk_is_full_too_lost_events_are_counted_and_recorded() -> Result<()
         assert_eq!(away.spool_failure.is_some(), !has_disk, "{away:?}");
         let server = Scripted::start_at(address, store)?;
         let before = server.store.lock().unwrap().batches.len();
-        server.until("the rest", |store| store.batches.len() > before + 5);
+        // Without a disk, only a few batches were kept.
+        let kept = if has_disk { 5 } else { 1 };
+        server.until("the rest", |store| store.batches.len() > before + kept);
         std::thread::sleep(Duration::from_millis(100));
         session.record(900);
         let total = session.next;
