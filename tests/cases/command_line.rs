@@ -72,7 +72,7 @@ fn help_names_every_command() -> Result<()> {
     ] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
-    // Options of `serve` stand in its own help, and whoever gives one to the program is told so.
+    // The options of `serve` are in its own help; `vramscope --listen` says so.
     assert!(!text.contains("--listen"), "{text}");
     let output = program::run(&["--listen=127.0.0.1:0"])?;
     let said = String::from_utf8_lossy(&output.stderr);

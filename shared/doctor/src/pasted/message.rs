@@ -21,7 +21,7 @@ const UNKNOWN: u64 = 1 << 60;
 const PROCESSES: usize = 1_024;
 /// The most errors of a text that are read, the last ones.
 const ERRORS: usize = 256;
-/// From this request on, Intel's drivers refuse it unless they are told otherwise.
+/// Intel's drivers refuse single allocations of this size and more by default.
 const RELAXED: u64 = 4 << 30;
 /// The most that a process which uses nothing of a device holds of it.
 const CONTEXT: u64 = 2 << 30;
@@ -359,7 +359,7 @@ impl Message {
                 match self.backend {
                     Backend::Xpu if self.tried >= RELAXED => format!(
                         "The driver refused {tried} at once, though {free} was not taken: Intel's drivers refuse single \
-                         allocations of 4 GiB and more unless they are told otherwise."
+                         allocations of 4 GiB and more by default."
                     ),
                     Backend::Xpu if self.free.is_none() => {
                         format!("The driver refused {tried}, though PyTorch had left {free} of the device.")
