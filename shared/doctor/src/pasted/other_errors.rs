@@ -9,8 +9,8 @@ use trace::units::Bytes;
 
 /// An error in other words: what a text has if it is this one, what it means, and what to try.
 struct OtherError {
-    /// All of these stand in the text.
-    marks: &'static [&'static str],
+    /// All words of one of these groups stand in the text.
+    marks: &'static [&'static [&'static str]],
     sentence: &'static str,
     remedies: &'static [(&'static str, &'static str)],
 }
@@ -24,7 +24,7 @@ const ASK_MONITOR: (&str, &str) = ("See who holds the device's memory.", "nvidia
 
 const ERRORS: &[OtherError] = &[
     OtherError {
-        marks: &["NVML_SUCCESS == r INTERNAL ASSERT FAILED"],
+        marks: &[&["NVML_SUCCESS == r INTERNAL ASSERT FAILED"]],
         sentence: "Out of memory in disguise: a request failed, and PyTorch failed while it composed the message, since NVML \
                    does not answer (as on MIG devices and on Jetson).",
         remedies: &[
@@ -33,7 +33,7 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["handles_.at(i) INTERNAL ASSERT FAILED"],
+        marks: &[&["handles_.at(i) INTERNAL ASSERT FAILED"]],
         sentence: "A request ran out of memory while the pages of an expandable segment were mapped, and PyTorch's allocator was \
                    left broken: every later request of this process fails.",
         remedies: &[
@@ -42,13 +42,13 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["STATUS_ALLOC_FAILED"],
+        marks: &[&["STATUS_ALLOC_FAILED"]],
         sentence: "A library (cuBLAS, cuDNN, cuSOLVER or cuSPARSE) asked the driver itself for memory and got none: PyTorch's \
                    cache, or other processes, hold the rest of the device.",
         remedies: &[LEAVE_ROOM, GIVE_BACK, ASK_MONITOR],
     },
     OtherError {
-        marks: &["NCCL", "out of memory"],
+        marks: &[&["NCCL", "out of memory"]],
         sentence: "NCCL asked the driver itself for its buffers and got none: PyTorch's cache, or other processes, hold the rest of \
                    the device.",
         remedies: &[
@@ -64,13 +64,13 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["NCCL", "Failed to CUDA"],
+        marks: &[&["NCCL", "Failed to CUDA"]],
         sentence: "NCCL asked the driver itself for its buffers and got none: PyTorch's cache, or other processes, hold the rest of \
                    the device.",
         remedies: &[LEAVE_ROOM, GIVE_BACK, ASK_MONITOR],
     },
     OtherError {
-        marks: &["Not enough memory. Please try to increase --mem-fraction-static"],
+        marks: &[&["Not enough memory. Please try to increase --mem-fraction-static"]],
         sentence: "SGLang had no memory left for its KV cache: the weights take all that --mem-fraction-static allows.",
         remedies: &[
             ("Allow more of the device, if nothing else uses it.", "--mem-fraction-static 0.9"),
@@ -78,7 +78,7 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["Allocation on device"],
+        marks: &[&["Allocation on device"]],
         sentence: "A request ran out of memory under cudaMallocAsync, and the program left the figures out that PyTorch wrote after \
                    this line.",
         remedies: &[
@@ -87,7 +87,7 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["OOM when allocating tensor"],
+        marks: &[&["OOM when allocating tensor"]],
         sentence: "TensorFlow ran out of memory. By default it takes nearly the whole device at its start, whatever it needs.",
         remedies: &[
             ("Let it take what it needs.", "TF_FORCE_GPU_ALLOW_GROWTH=true"),
@@ -95,29 +95,19 @@ const ERRORS: &[OtherError] = &[
         ],
     },
     OtherError {
-        marks: &["CUDA error: out of memory"],
+        marks: &[
+            &["CUDA error: out of memory"],
+            &["CUDA driver error: out of memory"],
+            &["CUDA_ERROR_OUT_OF_MEMORY"],
+            &["cudaErrorMemoryAllocation"],
+        ],
         sentence: DRIVER,
         remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
     },
     OtherError {
-        marks: &["HIP error: out of memory"],
+        marks: &[&["HIP error: out of memory"]],
         sentence: DRIVER,
         remedies: &[("See who holds the device's memory.", "amd-smi process"), LEAVE_ROOM, CONTEXTS],
-    },
-    OtherError {
-        marks: &["CUDA driver error: out of memory"],
-        sentence: DRIVER,
-        remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
-    },
-    OtherError {
-        marks: &["CUDA_ERROR_OUT_OF_MEMORY"],
-        sentence: DRIVER,
-        remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
-    },
-    OtherError {
-        marks: &["cudaErrorMemoryAllocation"],
-        sentence: DRIVER,
-        remedies: &[ASK_MONITOR, LEAVE_ROOM, CONTEXTS],
     },
 ];
 
@@ -131,7 +121,8 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
     if let Some(found) = xla(text) {
         return Some(found);
     }
-    let error = ERRORS.iter().find(|error| error.marks.iter().all(|mark| text.contains(mark)))?;
+    let error =
+        ERRORS.iter().find(|error| error.marks.iter().any(|group| group.iter().all(|word| text.contains(word))))?;
     let remedies = error.remedies.iter().map(|(advice, copy)| Remedy::advice(*advice).with_copy(*copy)).collect();
     Some(Explanation { remedies, ..of(Cause::None, error.sentence.to_owned()) })
 }
