@@ -56,6 +56,9 @@ class AgentTest(unittest.TestCase):
         self.assertTrue(any(frame[0] == "train" for of in theirs for frame in frames(of)))
         began = check_stacks(self, ours, theirs)
         for stack in began:
+            # Operators that made something in the forward pass have their line there.
+            while stack[0][0].endswith(" [backward]"):
+                self.assertEqual(stack.pop(0)[0], "train [backward]")
             self.assertEqual([frame[0] for frame in stack[:3]], ["backward", "backward", "train"])
         self.assertEqual(bool(began), any(of.get("frames") == [] for of in theirs))
 
@@ -69,13 +72,31 @@ class AgentTest(unittest.TestCase):
                 self.assertEqual(began, {"once", "checkpointed"})
                 large = [frames(of) for of in allocated if of["size"] == 1 << 22]
                 self.assertTrue(large and all(large), allocated)
+                # Only the tracker knows which operator allocates.
+                named = {frame[0] for of in allocated for frame in frames(of) if frame[0].endswith(" [backward]")}
+                wanted = {"layer [backward]", "once [backward]", "checkpointed [backward]"}
+                self.assertEqual(named, wanted if mode == "events" else set())
+                self.check_lines_of_forward(allocated)
                 # The reentrant pass within the other has frames of PyTorch alone, and belongs to the outer one.
                 names = {frame[0] for stack in large for frame in stack}
                 self.assertFalse(any(frame[1].endswith("_backward.py") for stack in large for frame in stack), large)
                 self.assertLessEqual({"once", "checkpointed"}, names)
 
+    def check_lines_of_forward(self, allocated):
+        """Checks that what an operator's backward allocates has the stack that the operator allocated with, less what called
+        both passes, and the stack that began the backward pass."""
+        made = {(name, file, line) for of in allocated for name, file, line in frames(of)}
+        for of in allocated:
+            stack = frames(of)
+            own = [frame for frame in stack if frame[0].endswith(" [backward]")]
+            self.assertEqual(stack[: len(own)], own)
+            for name, file, line in own:
+                self.assertIn((name.removesuffix(" [backward]"), file, line), made)
+            if own:
+                self.assertEqual([frame[0] for frame in stack[len(own) :][:2]], ["backward", "backward"])
+
     def line_of_backward(self, of):
-        names = [frame[0] for frame in frames(of)]
+        names = [frame[0] for frame in frames(of) if not frame[0].endswith(" [backward]")]
         return names[2] if names[:2] == ["backward", "backward"] else None
 
     def test_every_event_equals_the_trace_of_pytorch(self):

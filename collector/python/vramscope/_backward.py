@@ -21,15 +21,16 @@ def folders(torch):
 
 class Backward:
     """Follows the backward passes of a job. `tell` is called with the number of the stack that began one, and with 0 at its
-    end, or while there are several at once: which of them allocates can't be told then."""
+    end, or while there are several at once: which of them allocates can't be told then. `know` is called once with the number of
+    each stack and its frames' numbers, functions and files, from the innermost one on."""
 
     MAX_CACHED = 1 << 12
     """The most cached stacks; beyond it the cache is emptied."""
     MAX_SPANS = 1 << 12
     """The most passes whose times are kept."""
 
-    def __init__(self, torch, library, tell=lambda number: None):
-        self._torch, self._library, self._tell = torch, library, tell
+    def __init__(self, torch, library, tell=lambda number: None, know=lambda number, frames: None):
+        self._torch, self._library, self._tell, self._know = torch, library, tell, know
         self._stacks = {}
         self._lock = threading.Lock()
         self._running = 0
@@ -107,8 +108,13 @@ class Backward:
         if number is None:
             if len(self._stacks) >= self.MAX_CACHED:
                 self._stacks.clear()
-            frames = (self._library.frame(code.co_name, code.co_filename, line) for code, line in key)
-            number = self._stacks[key] = self._library.stack([frame for frame in frames if frame >= 0])
+            frames = [
+                (self._library.frame(code.co_name, code.co_filename, line), code.co_name, code.co_filename)
+                for code, line in key
+            ]
+            frames = [frame for frame in frames if frame[0] >= 0]
+            number = self._stacks[key] = self._library.stack([frame[0] for frame in frames])
+            self._know(number, frames)
         return number
 
 

@@ -25,6 +25,7 @@ HEADERS = (
     "c10/cuda/CUDACachingAllocator.h",
     "c10/macros/cmake_macros.h",
     "c10/util/ApproximateClock.h",
+    "torch/csrc/autograd/function.h",
     "torch/csrc/profiler/combined_traceback.h",
 )
 """The headers with the types that the tracker shares with PyTorch. A release may lack some."""

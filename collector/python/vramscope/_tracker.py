@@ -16,7 +16,7 @@ import time
 from . import _backward, _history, _library, _polling, _torch
 
 RING = 1 << 17
-"""The most entries of one device that wait for their stacks, 80 bytes each."""
+"""The most entries of one device that wait for their stacks, 104 bytes each."""
 CONTEXTS = 1 << 14
 """The most stacks of one device that wait to be resolved, roughly 1 KiB each."""
 
@@ -41,6 +41,7 @@ class _Functions:
             (without, "drain", i64, [i64]),
             (held, "resolve", i64, []),
             (held, "backward", None, [ctypes.c_uint32]),
+            (held, "call", None, [ctypes.c_uint32, *[ctypes.c_void_p] * 3, ctypes.c_size_t]),
             (held, "folders", None, [ctypes.c_char_p, ctypes.c_char_p]),
             (without, "state", ctypes.c_int, [ctypes.c_int]),
             (without, "annotations", ctypes.c_int, [ctypes.c_int]),
@@ -76,7 +77,7 @@ class EveryEvent:
         self._stacks, self._context, self._share = stacks, context, share
         begin = lambda: _torch.record_history(torch, 1, context, stacks)  # noqa: E731 - It keeps at least one entry.
         self._history = _history.History(torch, begin, True) if stacks else None
-        self._backward = _backward.Backward(torch, library, functions.backward) if stacks else None
+        self._backward = _backward.Backward(torch, library, functions.backward, self._know_call) if stacks else None
         self._sampler = None
         self._thread = None
         self._stop = threading.Event()
@@ -119,6 +120,19 @@ class EveryEvent:
         # PyTorch keeps them in the history that the job records.
         if _torch.is_recording(self._torch) and not (self._history is not None and self._history.is_ours):
             self._functions.annotations(is_recording)
+
+    def _know_call(self, number, frames):
+        """Tells the tracker of a stack that begins backward passes: its frames' numbers, names and files."""
+        count = len(frames)
+        numbers, names, files = zip(*frames) if frames else ((), (), ())
+        texts = ctypes.c_char_p * count
+        self._functions.call(
+            number,
+            (ctypes.c_uint32 * count)(*numbers),
+            texts(*(name.encode() for name in names)),
+            texts(*(os.fsencode(file) for file in files)),
+            count,
+        )
 
     def _resolve(self):
         with _torch.naming(self._torch):

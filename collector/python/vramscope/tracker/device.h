@@ -29,6 +29,8 @@ struct Item {
   uint32_t metadata = 0;
   // The stack that began the backward pass that made it, for entries whose own thread has none.
   uint32_t backward = 0;
+  // The operator that made it, or whose backward did.
+  Operator made_by;
   Context context;
 };
 

@@ -5,7 +5,10 @@
 #include <string>
 #include <utility>
 
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <torch/csrc/autograd/function.h>
 
 namespace torch::autograd {
 // As torch/csrc/autograd/graph_task.h declares it, without the headers that it needs. It reads a variable of the thread.
@@ -20,6 +23,24 @@ constexpr int kActions = 12;
 
 // Returns whether this thread runs a part of a backward pass.
 inline bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
+
+// An operator that autograd will differentiate, or differentiates: the thread that ran it, and how many of them that thread had
+// begun when it did. Autograd numbers its nodes so, and begins a node before its operator allocates.
+struct Operator {
+  uint64_t thread = 0;
+  // 0 for none.
+  uint64_t count = 0;
+  // Whether it is its backward that runs.
+  bool is_backward = false;
+};
+
+// Returns the operator that this thread runs, or the one whose backward it runs.
+inline Operator current_operator() {
+  auto node = torch::autograd::get_current_node();
+  // What sums up a parameter's gradient has the largest number, and belongs to no operator.
+  if (node) return {node->thread_id(), node->sequence_nr() + 1, true};
+  return {at::RecordFunction::currentThreadId(), at::sequence_number::peek(), false};
+}
 
 // Returns the library's code of an entry's action.
 int action_of(const TraceEntry& entry) {

@@ -84,6 +84,7 @@ void push_to_ring(Device& device, const TraceEntry& entry) {
   item.time_us = library.now();
   item.lost = 0;
   item.metadata = metadata_number(device, entry);
+  item.made_by = entry.context_ ? current_operator() : Operator{};
   item.backward = entry.context_ && is_in_backward() ? backward.load(std::memory_order_relaxed) : 0;
   if (entry.context_) {
     if (device.contexts.load(std::memory_order_relaxed) < contexts_max) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "forward.h"
 #include "listener.h"
 
 namespace {
@@ -19,10 +20,10 @@ constexpr size_t kBatch = 32;
 // Locked by the thread that reads the rings. A thread that holds the GIL must not wait for it: the lock's owner may wait
 // for the GIL, which would be a deadlock.
 std::mutex reader;
-// A stack's number, and whether any of its frames is neither of PyTorch nor of this package.
+// A stack's number, and its frames that are neither of PyTorch nor of this package; null if there are none.
 struct Resolved {
   uint32_t number = 0;
-  bool has_own = false;
+  OwnFrames own;
 };
 std::unordered_map<Context, Resolved, Hash, Same> stacks;
 std::unordered_map<Context, bool, Hash, Same> unknown;
@@ -37,7 +38,8 @@ size_t drain_device(Device& device) {
   }
   bool is_blocked = false;
   for (auto& next : device.pending) {
-    uint32_t stack = next.backward;
+    uint32_t stack = 0;
+    const Resolved* resolved = nullptr;
     if (next.context) {
       auto known = stacks.find(next.context);
       if (known == stacks.end()) {
@@ -46,10 +48,18 @@ size_t drain_device(Device& device) {
         if (unknown.size() >= 4 * kBatch) break;
         continue;
       }
-      // A thread of autograd that recomputes a segment has a stack of PyTorch's frames alone.
-      if (known->second.has_own || stack == 0) stack = known->second.number;
+      resolved = &known->second;
     }
     if (is_blocked) continue;
+    if (resolved != nullptr && resolved->own) {
+      stack = resolved->number;
+      if (next.action == 0 && !next.made_by.is_backward) forward.add(next.made_by, stack, resolved->own);
+    } else {
+      // A thread of autograd that recomputes a segment has a stack of PyTorch's frames alone.
+      if (next.made_by.is_backward) stack = forward.stack(next.made_by, next.backward);
+      if (stack == 0) stack = next.backward;
+      if (stack == 0 && resolved != nullptr) stack = resolved->number;
+    }
     pass_on(device, next, stack);
     if (next.context) {
       device.contexts.fetch_sub(1, std::memory_order_relaxed);

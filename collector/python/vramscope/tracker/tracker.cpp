@@ -1,7 +1,7 @@
 // Passes each entry of PyTorch's allocator to Vramscope's library. Compiled once for each torch.
 //
 // PyTorch calls `on_entry` under the lock of the entry's device, with or without the GIL. Therefore it takes no lock,
-// never waits, and calls no function of PyTorch but one that reads a variable of the thread: it copies numbers and, if stacks are
+// never waits, and calls no functions of PyTorch but those that read variables of the thread: it copies numbers and, if stacks are
 // kept, a pointer.
 //
 // Without stacks, an entry goes directly into the library's queue. With stacks, it goes into a ring, and a thread of the
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "device.h"
+#include "forward.h"
 #include "library.h"
 #include "listener.h"
 #include "names.h"
@@ -63,6 +64,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   std::lock_guard<std::mutex> lock(reader);
   stacks.clear();
   unknown.clear();
+  forward.forget();
   backward = 0;
   stacks_resolved = 0;
   contexts_max = contexts;
@@ -211,6 +213,13 @@ void vs_folders(const char* torch, const char* file) {
   backward_file = file;
 }
 
+// Tells of a stack that begins backward passes: its number, and its frames from the innermost one on.
+void vs_call(uint32_t stack, const uint32_t* frames, const char* const* names, const char* const* files, size_t count) {
+  Call call{{frames, frames + count}, {}};
+  for (size_t i = 0; i < count; ++i) call.functions.push_back(forward.function(names[i], files[i]));
+  forward.add_call(stack, std::move(call));
+}
+
 // Sets the stack that began the backward pass that is running; 0 for none.
 void vs_backward(uint32_t stack) { backward.store(stack, std::memory_order_relaxed); }
 
@@ -270,6 +279,7 @@ int64_t vs_forget() {
   }
   stacks.clear();
   unknown.clear();
+  forward.forget();
   return 0;
 }
 
