@@ -6,10 +6,10 @@ use allocator::{DriverError, Profile};
 use clap::Args;
 use format::Header;
 use format::import::Imported;
-use query::whatif::{Outcome, Why};
+use query::whatif::Outcome;
 use replay::Replay;
 use trace::Snapshot;
-use whatif::{AMPLE, Baseline, Card, GRANULE, Requests, Terms};
+use whatif::{AMPLE, Baseline, Card, Requests, Terms};
 
 use super::choice::Offered;
 use super::device::choose;
@@ -131,24 +131,14 @@ impl Subject {
         Ok(self.capacity.and(Some(self.terms(&self.conf)?.room())))
     }
 
-    /// Returns what the run comes to under some settings. On a device that is smaller than what was reserved before the first event,
-    /// it fails there: the program would not have got that far.
+    /// Returns what the run comes to under some settings.
     pub(super) fn run(&self, conf: &str) -> Result<Outcome, String> {
-        let terms = self.terms(conf)?;
-        let outcome = self.requests.run(&terms).map_err(|error| refused(&error))?;
-        // What the recorded device had was enough, whatever others took of it later.
-        let start = self.requests.reserved_at_start().min(self.requests.capacity().unwrap_or(u64::MAX));
-        match terms.room() < start {
-            true => Ok(Outcome { stopped_at: Some(0), stopped_why: Some(Why::Failed), ..outcome }),
-            false => Ok(outcome),
-        }
+        self.requests.run(&self.terms(conf)?).map_err(|error| refused(&error))
     }
 
-    /// Returns the least memory that the process must be able to have under some settings, in whole granules: not less than what
-    /// was reserved before the first event.
+    /// Returns the least memory that the process must be able to have under some settings, in whole granules.
     pub(super) fn smallest_capacity(&self, conf: &str) -> Result<u64, String> {
-        let found = self.requests.smallest_capacity(&self.terms(conf)?).map_err(|error| refused(&error))?;
-        Ok(found.max(self.requests.reserved_at_start().next_multiple_of(GRANULE)))
+        self.requests.smallest_capacity(&self.terms(conf)?).map_err(|error| refused(&error))
     }
 
     /// Returns the terms of a run under some settings.

@@ -274,7 +274,9 @@ fn write_run_in_full(
     }
     let card = smallest_card.unwrap_or("no card in the list is large enough");
     writeln!(out, "  smallest capacity  {} ({card})", Bytes(*smallest_capacity))?;
-    if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
+    if room.is_some_and(|room| outcome.peak_reserved > room) {
+        writeln!(out, "  what was reserved before the first event does not fit, so the run does not begin")?;
+    } else if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
         let what = match why {
             Why::Failed => "it runs out of memory",
             Why::Served => "it is served where the recording ran out of memory",

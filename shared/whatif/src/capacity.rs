@@ -3,14 +3,13 @@
 use super::requests::Requests;
 use super::terms::{AMPLE, Terms};
 use allocator::DriverError;
-use trace::{BlockState, Segment};
 
 /// The step between capacities that are tried: 2 MiB, the unit in which drivers give out memory.
 pub const GRANULE: u64 = 2 << 20;
 
 impl Requests {
     /// Returns the least memory in bytes that the process must be able to have, in whole granules of 2 MiB, so that no
-    /// request fails; with one granule less, one does. Now and then a little less is enough again, since a device of another
+    /// request fails; with one granule less, one does, or what was reserved before the first event doesn't fit. Now and then a little less is enough again, since a device of another
     /// size cuts segments differently; the result is never more than `terms` give the process if no request fails on them. What
     /// others hold comes on top of it. A run that stops because a request
     /// is served that failed in the recording counts up to there.
@@ -77,9 +76,7 @@ impl CapacitySearch {
                 // addresses to expandable segments.
                 self.enough = requests.run(&self.terms.on(AMPLE))?.peak_reserved.div_ceil(GRANULE);
                 // Less than what was live at one moment is too little, and so is less than what it began with.
-                let held = requests.start.iter().filter(|segment| is_held(segment));
-                let at_start = held.fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
-                self.least = at_start.max(requests.bounds().exact_fit).div_ceil(GRANULE);
+                self.least = requests.needed_at_start().max(requests.bounds().exact_fit).div_ceil(GRANULE);
                 self.stage = Stage::Growing;
             }
             Stage::Growing if self.enough < AMPLE / GRANULE && !fits(&self.terms, self.enough)? => {
@@ -109,9 +106,4 @@ impl CapacitySearch {
         }
         Ok(None)
     }
-}
-
-/// Whether a segment can't be released.
-fn is_held(segment: &Segment) -> bool {
-    segment.blocks.iter().any(|block| block.state != BlockState::Inactive)
 }

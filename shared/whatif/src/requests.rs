@@ -135,6 +135,12 @@ impl Requests {
         self.start.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
     }
 
+    /// Returns the bytes without which a run can't begin. What the recorded device had was enough, whatever others took of it
+    /// later.
+    pub(super) fn needed_at_start(&self) -> u64 {
+        self.reserved_at_start().min(self.capacity.unwrap_or(u64::MAX))
+    }
+
     /// Returns the requests as bytes, for another worker.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Postcard refuses only sequences of unknown length, and memory is the only limit of a vector.

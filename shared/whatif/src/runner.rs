@@ -26,6 +26,8 @@ pub(super) struct Runner<'r, S: TraceSink> {
     pub(super) allocator: DeviceAllocator<Device, S>,
     /// Where each allocation lies now, by number; 0 if it has no memory.
     addresses: Vec<u64>,
+    /// Whether the device has room for what was reserved before the first event. If not, the program would not have got there.
+    can_start: bool,
 }
 
 /// The outcome of a step.
@@ -61,14 +63,17 @@ impl<'r, S: TraceSink> Runner<'r, S> {
             allocator.driver_mut().hold(*stream);
         }
         allocator.adopt(start, |address| waiting.get(&address).copied().unwrap_or(Stream(HELD)))?;
-        Ok(Self { requests, allocator, addresses })
+        Ok(Self { requests, allocator, addresses, can_start: terms.room() >= requests.needed_at_start() })
     }
 
-    /// Runs to the end, or to where the program would have gone on differently. Calls `watch` after each
+    /// Runs to the end, or to where the program would have gone on differently: at event 0, if it can't have started. Calls `watch` after each
     /// step with its event.
     pub(super) fn run(&mut self, mut watch: impl FnMut(&DeviceAllocator<Device, S>, u32)) -> Outcome {
         let mut most_unused = 0;
         let requests = self.requests;
+        if !self.can_start {
+            return outcome_of(&self.allocator.stats(), Some((0, Why::Failed)));
+        }
         let stop = requests.steps.iter().find_map(|step| {
             let done = self.step(step);
             let reserved = self.allocator.reserved();

@@ -366,6 +366,28 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
+    fn nothing_fits_below_the_start_or_the_largest_moment(
+        ops in prop::collection::vec(op(), 1..80),
+        conf in 0..CONFS.len(),
+        asked in 0..CONFS.len(),
+        release in 0..Profile::ALL.len(),
+        from in 0..60_usize,
+        part in 0.0..1.0_f64,
+    ) {
+        let mut recorded = record(Profile::ALL[release], CONFS[conf], AMPLE / 16, &ops, from);
+        let (start, outcome, smallest, least) = recorded.ask(|requests, terms| {
+            let config = AllocatorConfig::from_conf(CONFS[asked], Profile::ALL[release]).unwrap();
+            let terms = Terms { config, ..terms.clone() };
+            let start = requests.reserved_at_start();
+            let least = start.max(requests.run(&terms).unwrap().peak_allocated);
+            let smaller = terms.on((least as f64 * part) as u64);
+            (start, requests.run(&smaller).unwrap(), requests.smallest_capacity(&terms).unwrap(), least)
+        });
+        prop_assert!(least == 0 || outcome.fails(), "{:?} fits below {}, and the start is {}", outcome, least, start);
+        prop_assert!(smallest >= least, "{} is enough, below {}", smallest, least);
+    }
+
+    #[test]
     fn under_its_own_terms_a_run_comes_out_as_it_was(
         ops in prop::collection::vec(op(), 1..120),
         conf in 0..CONFS.len(),

@@ -31,7 +31,7 @@ pub(super) fn advice(
 ) -> Advice {
     let none = |text: String| Advice { conf: None, text, cost: String::new() };
     if best.fails() {
-        return none(does_not_fit(bounds, capacity));
+        return none(does_not_fit(best, bounds, capacity));
     }
     let live = format!("{} were in live tensors at the peak, which no setting changes", Bytes(bounds.exact_fit));
     let saves = |before: u64, after: u64| before > after && before - after >= (before / WORTH).max(1);
@@ -105,7 +105,7 @@ fn cost(goal: Goal, reserved: (u64, u64), calls: (u64, u64)) -> String {
     }
 }
 
-fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
+fn does_not_fit(best: &Outcome, bounds: &Bounds, capacity: u64) -> String {
     let needed = Bytes(bounds.served);
     // The other bound, shown next to this one, is that of the requests that were served.
     let with = if bounds.served > bounds.exact_fit { "with the request that failed, " } else { "" };
@@ -113,6 +113,14 @@ fn does_not_fit(bounds: &Bounds, capacity: u64) -> String {
         let (needed, had) = distinguished(Bytes(bounds.served), Bytes(capacity));
         return format!(
             "No setting helps: {with}the run needs {needed} in live tensors at once, and the process can have {had}."
+        );
+    }
+    // A run takes no more than there is, so it began with that.
+    if best.peak_reserved > capacity {
+        let (reserved, had) = distinguished(Bytes(best.peak_reserved), Bytes(capacity));
+        return format!(
+            "No setting can be said to fit: {reserved} was reserved before the first event, and the process can have {had}. \
+             Record from the start of the program to know."
         );
     }
     let on = if capacity < AMPLE { format!(" on {}", Bytes(capacity)) } else { String::new() };
