@@ -115,9 +115,10 @@ impl FileDiagnosis {
     }
 }
 
-/// Checks on the trace what the verdict on a failed request advises.
+/// Checks on the trace what the verdict advises.
 pub(super) fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: &mut Diagnosis) {
-    if diagnosis.verdict.position.is_none() {
+    let names_setting = diagnosis.verdict.remedies.iter().any(|remedy| remedy.setting().is_some());
+    if diagnosis.verdict.position.is_none() && !names_setting {
         return;
     }
     let requests = Requests::of(case.trace, (case.symbols, case.tags), case.replay, case.settings);
@@ -125,6 +126,7 @@ pub(super) fn prove(case: &Case<'_>, (torch, marks): (&str, &Marks), diagnosis: 
     let profiles = told.unwrap_or_else(|| Profile::candidates(case.settings, marks));
     let Ok(baseline) = requests.baseline(&profiles, &case.settings.conf) else { return };
     requests.prove(&mut diagnosis.verdict, &baseline, &case.settings.conf);
+    requests.prove_savings(&mut diagnosis.verdict, &baseline, &case.settings.conf);
     for finding in &mut diagnosis.findings {
         if finding.code == FindingCode::OutOfMemory {
             finding.remedies.clone_from(&diagnosis.verdict.remedies);

@@ -13,7 +13,7 @@ use query::category::Category;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, Verdict};
 use query::finding::{Finding, FindingCode, Remedy};
 use query::line_in_sentence;
-use query::setting::merged;
+use query::setting::{merged, option, with_option};
 use replay::{AllocatorState, whole_pages};
 use trace::event::Action;
 use trace::units::Bytes;
@@ -113,9 +113,15 @@ pub(super) fn put_first(verdict: &mut Verdict, remedy: Remedy) {
 }
 
 /// Returns what to try before anything has failed.
-pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
-    let mut remedies = rise.map(|rise| leak(&line_in_sentence(&rise.line))).unwrap_or_default();
-    if retries > 0 {
+pub(super) fn before_failure(case: &Case<'_>, (rise, is_hoard): (Option<&Rise>, bool), retries: u32) -> Vec<Remedy> {
+    const SPLIT: &str = "max_split_size_mb";
+    let mut remedies = Vec::new();
+    let conf = &case.settings.conf;
+    if is_hoard && case.settings.expandable_segments && !option(conf, SPLIT).is_empty() {
+        remedies.push(Remedy::advice(format!("Leave {SPLIT} out.")).with_setting(&with_option(conf, SPLIT, "")));
+    }
+    remedies.extend(rise.map(|rise| leak(&line_in_sentence(&rise.line))).unwrap_or_default());
+    if retries > 0 || is_hoard {
         remedies.extend(expandable(case));
     }
     remedies.truncate(MOST);

@@ -466,3 +466,34 @@ fn the_share_of_a_line_is_that_of_requested_bytes() {
     let want = " m/a.py:2 (large) held most: 20.0 KiB in 1 allocation, 84 % of what was live.";
     assert!(verdict.sentence.ends_with(want), "{}", verdict.sentence);
 }
+
+/// Growth of reserved memory stood only in the second finding, below a leak of a fraction of it.
+#[test]
+fn reserved_memory_that_tensors_never_held_is_the_verdict() {
+    let mut lines = String::new();
+    for step in 0..6_u64 {
+        let address = 0x1000_0000 + step * (400 << 20);
+        lines += &format!("segment_alloc {address} 314572800\nalloc {address} 314572800 f@/m/a.py:1\nfree {address}\n");
+    }
+    let mut case = TestCase::new(&lines);
+    let verdict = case.diagnosis().verdict;
+    assert_eq!(verdict.headline, "Reserved: 1.76 GiB, while live tensors held at most 300 MiB");
+    assert!(
+        verdict.sentence.starts_with("Reserved memory came to 1.76 GiB, while live tensors held at most 300 MiB; ")
+    );
+    let settings = &mut case.snapshot.settings;
+    settings.conf = "max_split_size_mb:128,expandable_segments:True".to_owned();
+    (settings.expandable_segments, settings.max_split_size) = (true, Some(128 << 20));
+    let verdict = case.diagnosis().verdict;
+    assert!(
+        verdict.sentence.contains("since max_split_size_mb together with expandable_segments:True keeps"),
+        "{verdict:?}"
+    );
+    assert_eq!(verdict.remedies[0].setting(), Some("expandable_segments:True"));
+    // What was reserved before the first event may have been in use then.
+    let mut late = trace::testing::snapshot(&lines);
+    let events = std::mem::take(&mut late.devices[0].events);
+    (20..events.len()).filter_map(|i| events.get(i)).for_each(|event| late.devices[0].events.push(event));
+    let verdict = TestCase::of(late).diagnosis().verdict;
+    assert!(!verdict.headline.starts_with("Reserved:"), "{verdict:?}");
+}

@@ -8,7 +8,7 @@ use super::tune::{Candidate, Search, Tried};
 use allocator::AllocatorConfig;
 use query::diagnosis::{Cause, Verdict};
 use query::finding::Remedy;
-use query::setting::{left_out, merged};
+use query::setting::left_out;
 use query::whatif::{Goal, Outcome};
 use trace::text::Escaped;
 use trace::units::{Bytes, compared, counted_as};
@@ -42,8 +42,7 @@ impl Requests {
         let (mut checked, mut advice) = (Vec::new(), Vec::new());
         let (mut has_failed, kept) = (false, verdict.remedies.clone());
         for remedy in std::mem::take(&mut verdict.remedies) {
-            let setting = remedy.setting().map(|setting| merged(conf, setting));
-            match setting.and_then(|conf| run(&conf)) {
+            match remedy.setting().and_then(run) {
                 Some(outcome) if !outcome.fails() => {
                     checked.push(proven(remedy, (&recorded, &outcome), capacity, verdict.is_growing));
                 }
@@ -62,6 +61,29 @@ impl Requests {
         if verdict.remedies.is_empty() && has_failed {
             // No setting helps, and there is no other advice than what the facts say.
             verdict.remedies = kept.into_iter().filter(|remedy| remedy.setting().is_none()).collect();
+        }
+    }
+
+    /// Runs the trace under each setting that the verdict on a run without a failed request advises, where nothing is short. A remedy
+    /// with which less is reserved is marked as checked, and gets its outcome. Changes nothing if the trace doesn't come out as
+    /// recorded.
+    pub fn prove_savings(&self, verdict: &mut Verdict, baseline: &Baseline, conf: &str) {
+        let names_setting = verdict.remedies.iter().any(|remedy| remedy.setting().is_some());
+        if verdict.position.is_some() || !names_setting || !baseline.check.is_exact() {
+            return;
+        }
+        let run = |conf: &str| {
+            let config = AllocatorConfig::from_conf(conf, baseline.profile).ok()?;
+            self.run(&Terms::ample(baseline.profile, config)).ok()
+        };
+        let Some(recorded) = run(conf) else { return };
+        for remedy in &mut verdict.remedies {
+            let Some(outcome) = remedy.setting().and_then(run) else { continue };
+            if outcome.peak_reserved < recorded.peak_reserved - recorded.peak_reserved / ALL_PART {
+                let (after, before) = compared(Bytes(outcome.peak_reserved), Bytes(recorded.peak_reserved));
+                remedy.text += &format!(" With that, {after} is reserved at the peak instead of {before}.");
+                remedy.checked = true;
+            }
         }
     }
 
