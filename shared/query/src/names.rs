@@ -1,5 +1,5 @@
-//! Names of lines, and short names of streams and private pools. Traces have handles and pairs of numbers, which are long and say
-//! nothing, so a name has a number in the order of first use instead.
+//! Names of lines, streams and pools. Traces have handles of streams, which are long and say nothing, so a stream has a number in the
+//! order of first use instead.
 
 use std::borrow::Cow;
 
@@ -42,16 +42,10 @@ pub fn stream_name(stream: Stream, all: &[Stream]) -> String {
     format!("stream {}", number.map_or(stream.0, |place| place as i64 + 1))
 }
 
-/// Returns the short name of a pool among `all` pools of its device: `default pool`, `pool 1`. Private pools are numbered
-/// from 1 in the order of first use.
-pub fn pool_name(pool: PoolId, all: &[PoolId]) -> String {
-    if !pool.is_private() {
-        return "default pool".to_owned();
-    }
-    match all.iter().filter(|other| other.is_private()).position(|other| *other == pool) {
-        Some(place) => format!("pool {}", place + 1),
-        None => format!("pool {pool}"),
-    }
+/// Returns the name of a pool: `default pool`, or `pool (0, 2)` with the two numbers that the trace has, which PyTorch and its tools
+/// show and the search takes.
+pub fn pool_name(pool: PoolId) -> String {
+    if pool.is_private() { format!("pool {pool}") } else { "default pool".to_owned() }
 }
 
 #[cfg(test)]
@@ -82,12 +76,12 @@ mod tests {
         assert_eq!(stream_name(Stream(5_000), &handles), "stream 5000");
     }
 
+    /// Numbers in the order of first use were the reverse of the file's own.
     #[test]
-    fn private_pools_are_numbered() {
-        let all = [PoolId(0, 0), PoolId(0, 4), PoolId(2, 0)];
-        let names = all.map(|pool| pool_name(pool, &all));
-        assert_eq!(names, ["default pool", "pool 1", "pool 2"]);
-        assert_eq!(all.map(|pool| pool_name(pool, &all[1..])), names, "with or without the default pool");
-        assert_eq!(pool_name(PoolId(9, 9), &all), "pool (9, 9)");
+    fn pools_have_the_numbers_of_the_trace() {
+        assert_eq!(
+            [PoolId(0, 0), PoolId(0, 2), PoolId(2, 0)].map(pool_name),
+            ["default pool", "pool (0, 2)", "pool (2, 0)"]
+        );
     }
 }

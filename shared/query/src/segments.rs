@@ -151,7 +151,7 @@ pub struct SegmentHeading {
     pub is_small: bool,
     /// The stream, if the group has one.
     pub stream: Option<Stream>,
-    /// The short names of both: `large pool`, `pool 1, small · stream 3`.
+    /// The short names of both: `large pool`, `pool (0, 1), small · stream 3`.
     pub name: String,
     /// The number of its segments.
     pub segments: u32,

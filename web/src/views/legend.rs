@@ -1,7 +1,7 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has: at the cursor, and at the peak of what
 //! is in view.
 
-use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, pool_name, stream_name};
+use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, stream_name};
 use trace::order::SortFew;
 use trace::units::Count;
 use yew::prelude::*;
@@ -202,19 +202,10 @@ fn listed(classes: &Classes, in_view: Option<&Classes>) -> Vec<u32> {
     listed
 }
 
-/// Returns the label of a class, with the recorded value if the class is named after a stream or a pool.
+/// Returns the label of a class, with the recorded value if the class is named after a stream.
 fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
-    let found = match color_by {
-        ColorBy::Stream => {
-            let stream = device.streams.iter().find(|stream| stream_name(**stream, &device.streams) == label);
-            stream.map(ToString::to_string)
-        }
-        ColorBy::Pool => {
-            let pool = device.pools.iter().find(|pool| pool_name(**pool, &device.pools) == label);
-            pool.map(ToString::to_string)
-        }
-        _ => None,
-    };
+    let streams = if color_by == ColorBy::Stream { device.streams.as_slice() } else { &[] };
+    let found = streams.iter().find(|stream| stream_name(**stream, streams) == label);
     found.map_or_else(|| label.to_owned(), |raw| format!("{label}: recorded as {raw}"))
 }
 
@@ -233,7 +224,7 @@ pub fn ranked(classes: &Classes) -> Vec<u32> {
 mod tests {
     use query::{Class, Memory, Moments, Paint};
     use trace::totals::Amount;
-    use trace::units::{PoolId, Stream};
+    use trace::units::Stream;
 
     use super::*;
 
@@ -267,13 +258,9 @@ mod tests {
 
     #[test]
     fn the_tooltip_has_what_was_recorded() {
-        let device = DeviceSummary {
-            streams: vec![Stream(0), Stream(94_534_543)],
-            pools: vec![PoolId(0, 4)],
-            ..DeviceSummary::default()
-        };
+        let device = DeviceSummary { streams: vec![Stream(0), Stream(94_534_543)], ..DeviceSummary::default() };
         assert_eq!(recorded(&device, ColorBy::Stream, "stream 1"), "stream 1: recorded as 94534543");
-        assert_eq!(recorded(&device, ColorBy::Pool, "pool 1"), "pool 1: recorded as (0, 4)");
+        assert_eq!(recorded(&device, ColorBy::Pool, "stream 1"), "stream 1");
         assert_eq!(recorded(&device, ColorBy::Pool, "large pool"), "large pool");
     }
 }

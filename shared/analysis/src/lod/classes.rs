@@ -292,7 +292,7 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
             slot => {
                 let of_paint: Vec<String> = (painter.replay.pools.iter().zip(0_u16..).skip(1))
                     .filter(|(_, i)| 2 + (i - 1) % (Paint::SLOTS - 2) == slot)
-                    .map(|(pool, _)| pool_name(*pool, &painter.replay.pools))
+                    .map(|(pool, _)| pool_name(*pool))
                     .collect();
                 of_paint.join(", ")
             }

@@ -129,7 +129,7 @@ mod tests {
             )
         };
         assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);
-        let pool = [(message("the default stream of pool 1"), Severity::Note)];
+        let pool = [(message("the default stream of pool (0, 3)"), Severity::Note)];
         assert_eq!(found(104_857_600, "pool=3", ""), pool);
         assert_eq!(found(104_857_600, "stream=7", "oom 100 209715200"), [(message("stream 7"), Severity::Warning)]);
     }

@@ -164,12 +164,12 @@ fn label_rows(
     }
 }
 
-/// Names a group: `large pool`, `pool 1, small · stream 3`.
+/// Names a group: `large pool`, `pool (0, 1), small · stream 3`.
 fn group_name(context: Context<'_>, key: GroupKey) -> String {
     let mut names = Vec::new();
     if let Some((pool, is_small)) = key.pool {
         let size = if is_small { "small" } else { "large" };
-        let name = pool_name(pool, &context.replay.pools);
+        let name = pool_name(pool);
         names.push(if pool.is_private() { format!("{name}, {size}") } else { format!("{size} pool") });
     }
     if let Some(stream) = key.stream {

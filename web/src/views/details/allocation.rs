@@ -7,7 +7,7 @@ use query::{AllocationDetail, AllocationQuery, Answer, Query};
 use trace::units::Count;
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_fact, pool_text, stream_fact, unknown};
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_fact, unknown};
 use super::lifetime::{Lifetime, lifetime, window_of};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Live, Selection, Tab};
@@ -60,7 +60,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
         ),
         fact("Events", events(detail, &model)),
         fact("Stream", stream_fact(detail.stream, model.device())),
-        fact("Pool", pool_fact(detail.pool, detail.is_small, model.device())),
+        fact("Pool", pool_text(detail.pool, detail.is_small)),
         fact("Address", html! { <span class="mono">{ detail.address.to_string() }</span> }),
     ];
     rows.extend(detail.contexts.iter().map(|(name, text)| {

@@ -34,17 +34,10 @@ pub fn unknown(what: impl Into<Html>, reason: &str) -> Html {
     }
 }
 
-/// Formats a pool as it was recorded: `large, default pool`, `small, private pool (0, 1)`.
+/// Formats a pool: `large, default pool`, `small, pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
-    if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
-}
-
-/// Renders the short name of a pool: `small, pool 1`. The tooltip shows the recorded value.
-pub fn pool_fact(pool: PoolId, is_small: bool, device: Option<&DeviceSummary>) -> Html {
-    let size = if is_small { "small" } else { "large" };
-    let name = pool_name(pool, device.map_or(&[], |device| &device.pools));
-    named(format!("{size}, {name}"), pool.is_private().then(|| pool.to_string()))
+    format!("{size}, {}", pool_name(pool))
 }
 
 /// Renders the short name of a stream: `default stream`, `stream 3`. The tooltip shows the recorded value.
@@ -97,6 +90,6 @@ mod tests {
     #[test]
     fn pools_in_words() {
         assert_eq!(pool_text(PoolId(0, 0), true), "small, default pool");
-        assert_eq!(pool_text(PoolId(0, 3), false), "large, private pool (0, 3)");
+        assert_eq!(pool_text(PoolId(0, 3), false), "large, pool (0, 3)");
     }
 }

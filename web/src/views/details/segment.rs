@@ -4,7 +4,7 @@ use query::{Answer, Query, SegmentQuery};
 use trace::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
-use super::facts::{act, fact, fact_with, facts, pool_fact, stream_fact, unknown};
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_fact, unknown};
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::views::heatmap::pinned;
@@ -69,7 +69,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                     None => "before the trace".to_owned(),
                 }),
                 fact("Stream", stream_fact(row.stream, model.device())),
-                fact("Pool", pool_fact(row.pool, row.is_small, model.device())),
+                fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
             if !segment.pins.is_empty() {
                 <h3>{ "Pinned by" }</h3>

@@ -1,6 +1,6 @@
 //! Facts about the file: its format, its devices with their totals, and the allocator's settings.
 
-use query::{Origin, Summary, pool_name, stream_name};
+use query::{Origin, Summary, stream_name};
 use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
@@ -73,7 +73,7 @@ pub fn file_facts(model: &ModelHandle) -> Html {
                                 <span class="remark">{ format!("{} reserved in {}", Bytes(device.end.reserved), counted(device.end.segments.into(), "segment")) }</span></dd></div>
                             <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter().map(|stream| (stream_name(*stream, &device.streams), stream.to_string()))) }</dd></div>
                             if !device.pools.is_empty() {
-                                <div class="fact"><dt>{ "Private pools" }</dt><dd>{ joined(device.pools.iter().map(|pool| (pool_name(*pool, &device.pools), pool.to_string()))) }</dd></div>
+                                <div class="fact"><dt>{ "Private pools" }</dt><dd>{ device.pools.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }</dd></div>
                             }
                         </dl>
                     </section>

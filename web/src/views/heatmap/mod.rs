@@ -130,10 +130,8 @@ pub fn HeatmapView() -> Html {
     }
     let (palette, axis) = (Rc::clone(&palette), view.axis);
     let range = marks.range;
-    let (streams, pools) =
-        model.device().map(|device| (device.streams.clone(), device.pools.clone())).unwrap_or_default();
-    let scene =
-        answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost, near, streams, pools });
+    let streams = model.device().map(|device| device.streams.clone()).unwrap_or_default();
+    let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost, near, streams });
     canvas.change(|picture| picture.scene = scene);
     use_first_picture(&model, canvas.is_shown() && (map.is_some() || !has_events));
     let handler = PointerHandler {

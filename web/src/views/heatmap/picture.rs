@@ -9,7 +9,7 @@ use query::{
 };
 use raster::{Pixels, Transform};
 use trace::order::Within;
-use trace::units::{Bytes, PoolId, Stream};
+use trace::units::{Bytes, Stream};
 use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
@@ -47,8 +47,6 @@ pub struct Scene {
     pub near: Option<Window>,
     /// The streams of the device, which have short names.
     pub streams: Vec<Stream>,
-    /// Its pools.
-    pub pools: Vec<PoolId>,
 }
 
 /// What is under the pointer.
@@ -218,7 +216,7 @@ impl Scene {
         let kind = if group.is_small { "small pool" } else { "large pool" };
         // A private pool has both too.
         let mut lines = if group.pool.is_private() {
-            vec![pool_name(group.pool, &self.pools), kind.split(' ').next().unwrap_or(kind).to_owned()]
+            vec![pool_name(group.pool), kind.split(' ').next().unwrap_or(kind).to_owned()]
         } else {
             vec![kind.to_owned()]
         };
@@ -440,7 +438,6 @@ mod tests {
             ghost: None,
             near: None,
             streams: Vec::new(),
-            pools: Vec::new(),
         }
     }
 

@@ -82,10 +82,8 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
 fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
     let mut parts = vec![(HeatmapPart::All, "all memory".to_owned())];
     let device = model.device();
-    for &pool in device.map_or(&[][..], |device| &device.pools) {
-        let pools = device.map_or(&[][..], |device| &device.pools);
-        parts.push((HeatmapPart::Pool(pool), pool_name(pool, pools)));
-    }
+    let pools = device.map_or(&[][..], |device| &device.pools);
+    parts.extend(pools.iter().map(|&pool| (HeatmapPart::Pool(pool), pool_name(pool))));
     if let Some(streams) = device.map(|device| &device.streams).filter(|streams| streams.len() > 1) {
         parts.extend(streams.iter().map(|stream| (HeatmapPart::Stream(*stream), stream_name(*stream, streams))));
     }

@@ -96,8 +96,7 @@ pub fn place(row: &SegmentRow, device: Option<&DeviceSummary>) -> String {
         text.push_str(&format!(" ({recorded})"));
     }
     if row.pool.is_private() {
-        let pool = pool_name(row.pool, device.map_or(&[], |device| &device.pools));
-        text.push_str(&format!(" · {pool} {}", row.pool));
+        text.push_str(&format!(" · {}", pool_name(row.pool)));
     }
     if row.is_expandable {
         text.push_str(" · expandable");
@@ -122,9 +121,9 @@ mod tests {
             is_small: true,
             is_expandable: true,
         };
-        let device = DeviceSummary { pools: vec![PoolId(0, 3)], streams: vec![Stream(7)], ..DeviceSummary::default() };
+        let device = DeviceSummary { streams: vec![Stream(7)], ..DeviceSummary::default() };
         let text = |row: &SegmentRow| place(row, Some(&device));
-        assert_eq!(text(&row), "0x7f000000 · small pool · stream 7 · pool 1 (0, 3) · expandable");
+        assert_eq!(text(&row), "0x7f000000 · small pool · stream 7 · pool (0, 3) · expandable");
         let other = SegmentRow { stream: Stream(0), pool: PoolId::default(), is_expandable: false, ..row };
         assert_eq!(text(&other), "0x7f000000 · small pool · default stream");
     }
