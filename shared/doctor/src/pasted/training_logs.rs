@@ -11,12 +11,14 @@ pub(super) fn read(text: &str) -> Option<Sums> {
 /// Reads `MA 14.99 GB  Max_MA 15.01 GB  CA 15.16 GB  Max_CA 15 GB`, of `see_memory_usage`: allocated and cached.
 fn deepspeed(line: &str) -> Option<Sums> {
     let allocated = after(line, "MA ").filter(|_| line.contains("Max_MA"))?;
+    let reserved = after(line, " CA ")?;
     Some(Sums {
         allocated,
         active: allocated,
-        reserved: after(line, " CA ")?,
+        reserved,
         peak_allocated: after(line, "Max_MA "),
-        peak_reserved: after(line, "Max_CA "),
+        // It is rounded to whole GB, unlike the rest, and then may be less than what is reserved now.
+        peak_reserved: after(line, "Max_CA ").filter(|peak| *peak >= reserved),
         ..Sums::default()
     })
 }
@@ -52,6 +54,9 @@ mod tests {
         let sums = read(deepspeed).expect("sums");
         assert_eq!((sums.allocated, sums.peak_allocated), (gib(100), Some(gib(120))));
         assert_eq!((sums.reserved, sums.peak_reserved), (gib(150), Some(gib(160))));
+        // 0.08 GB in all can't have been 0 at its peak.
+        let small = read("MA 0.02 GB         Max_MA 0.02 GB         CA 0.08 GB         Max_CA 0 GB ").expect("sums");
+        assert_eq!(small.peak_reserved, None);
         let megatron = "[Rank 0] (after 10 iterations) memory (MB) | allocated: 512.0 | max allocated: 768.0 | reserved: 1024.0 | max \
                         reserved: 2048.0";
         let sums = read(megatron).expect("sums");
