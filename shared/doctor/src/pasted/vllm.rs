@@ -1,11 +1,12 @@
-//! vLLM's errors about its KV cache, whose arithmetic stands in the text.
+//! vLLM's errors about its start and its KV cache, whose arithmetic stands in the text.
 
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::units::{Bytes, Count};
 
+use super::backend::Backend;
 use super::explanation::{Explanation, Fact, TextKind};
-use super::size::after;
+use super::size::{after, at_start};
 
 /// What the errors say.
 const MARKS: [&str; 3] = [
@@ -14,8 +15,51 @@ const MARKS: [&str; 3] = [
     "larger than the available KV cache memory",
 ];
 
+/// Explains that less was free at the start than vLLM may take:
+/// `Free memory on device (60.00/80.00 GiB) on startup is less than desired GPU memory utilization (0.9, 72.00 GiB).`
+fn startup(text: &str) -> Option<Explanation> {
+    let (head, wanted) = text.rsplit_once("is less than desired GPU memory utilization (")?;
+    let (device, figures) = head.rsplit_once("Free memory on device")?.1.split_once('(')?;
+    let (free, total) = figures.split_once('/')?;
+    let total = at_start(total)?;
+    let free = at_start(&[free, " GiB"].concat())?;
+    let (share, wanted) = wanted.split_once(',')?;
+    let wanted = at_start(wanted)?;
+    if free > total || free > wanted {
+        return None;
+    }
+    let sentence = format!(
+        "vLLM may take {} of {} (gpu_memory_utilization {share}), and only {} was free when it started: other processes, or an earlier \
+         run that has not ended, hold {}.",
+        Bytes(wanted),
+        Bytes(total),
+        Bytes(free),
+        Bytes(total.saturating_sub(free))
+    );
+    // Rounded down, so that it fits.
+    let percent = (u128::from(free) * 100).checked_div(u128::from(total)).filter(|percent| (1..100).contains(percent));
+    let less = percent.map(|percent| {
+        Remedy::advice("Or take what is free.").with_copy(format!("--gpu-memory-utilization 0.{percent:02}"))
+    });
+    let backend = if device.contains("xpu") { Backend::Xpu } else { Backend::Cuda };
+    let monitor =
+        Remedy::advice("See who holds the device's memory, and end what is not needed.").with_copy("nvidia-smi");
+    let facts = [("allowed to vLLM", wanted), ("free on the device", free), ("on the device in all", total)];
+    Some(Explanation {
+        cause: Cause::OtherProcess,
+        ..of(
+            sentence,
+            facts.map(|(name, bytes)| (name, Some(bytes))),
+            [backend.advise(monitor)].into_iter().chain(less).collect(),
+        )
+    })
+}
+
 /// Explains such an error; `None` if the text has none.
 pub(super) fn explain(text: &str) -> Option<Explanation> {
+    if let Some(found) = startup(text) {
+        return Some(found);
+    }
     if !MARKS.iter().any(|mark| text.contains(mark)) {
         return None;
     }
@@ -69,7 +113,11 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
         ("allowed to vLLM", allowed),
         ("on the device in all", total),
     ];
-    Some(Explanation {
+    Some(of(sentence, known, shorter.into_iter().chain(others).take(3).collect()))
+}
+
+fn of<const N: usize>(sentence: String, known: [(&'static str, Option<u64>); N], remedies: Vec<Remedy>) -> Explanation {
+    Explanation {
         kind: TextKind::OutOfMemory,
         is_failure: true,
         device: None,
@@ -78,9 +126,9 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
         sentence,
         line: None,
         facts: known.into_iter().filter_map(|(name, bytes)| Some(Fact { name: name.into(), bytes: bytes? })).collect(),
-        remedies: shorter.into_iter().chain(others).take(3).collect(),
+        remedies,
         next: "",
-    })
+    }
 }
 
 /// Reads the whole number after a marker.
