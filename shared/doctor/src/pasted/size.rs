@@ -1,7 +1,7 @@
 //! Sizes as PyTorch writes them: `20.00 MiB`, `512 bytes`, `1062 MB`.
 
 /// Units by name. `KB`, `MB` and `GB` are those of old releases, which wrote powers of two that way.
-const UNITS: [(&str, u64); 16] = [
+const UNITS: [(&str, u64); 18] = [
     ("bytes", 1),
     ("byte", 1),
     ("KiB", 1 << 10),
@@ -16,6 +16,8 @@ const UNITS: [(&str, u64); 16] = [
     ("TB", 1 << 40),
     ("PB", 1 << 50),
     ("EB", 1 << 60),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
     ("B", 1),
     ("b", 1),
 ];
@@ -35,6 +37,14 @@ pub(super) fn at_start(text: &str) -> Option<u64> {
 /// Reads the size that follows a marker.
 pub(super) fn after(text: &str, marker: &str) -> Option<u64> {
     text.split_once(marker).and_then(|(_, rest)| at_start(rest))
+}
+
+/// Reads the size that follows a marker; a whole number without a unit is bytes.
+pub(super) fn bytes_after(text: &str, marker: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(marker)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (number, end) = rest.split_at_checked(end)?;
+    at_start(rest).or_else(|| number.parse().ok().filter(|_| !end.starts_with('.')))
 }
 
 /// Reads the size right before a marker.
@@ -85,5 +95,10 @@ mod tests {
         assert_eq!(before(old, " reserved in total"), Some(3 << 29));
         assert_eq!(before(old, " already allocated"), None);
         assert_eq!(before("é5 MiB free;", " free;"), Some(5 << 20));
+        for (text, bytes) in
+            [("size 512.", None), ("size 512,", Some(512)), ("size 2.00GiB", Some(2 << 30)), ("size", None)]
+        {
+            assert_eq!(bytes_after(text, "size "), bytes, "{text}");
+        }
     }
 }

@@ -296,7 +296,7 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         TextKind::OutOfMemory,
         Cause::None,
-        "A library (cuBLAS, cuDNN, cuSOLVER or cuSPARSE) asked the driver itself",
+        "A library (such as cuBLAS, cuDNN, cuSOLVER or bitsandbytes) asked the driver itself",
     ),
     (
         "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1, unhandled cuda error\nncclUnhandledCudaError: Call \
@@ -346,11 +346,179 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
         "failed to allocate 16.00G (17179869184 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
         TextKind::OutOfMemory,
         Cause::None,
+        "TensorFlow, or JAX, found no memory on the device",
+    ),
+    // Errors of other programs, of the host and of old releases, as people pasted them.
+    (
+        "RuntimeError: Invalid buffer size: 50.62 GB",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "Metal serves no single buffer as large",
+    ),
+    (
+        "E tensorflow/stream_executor/cuda/cuda_blas.cc:372] failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "TensorFlow, or JAX, found no memory",
+    ),
+    (
+        "ResourceExhaustedError: failed to allocate memory [Op:AddV2]",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "TensorFlow ran out of memory",
+    ),
+    (
+        "Resource exhausted: OOM when allocating tensor with shape[1,416,416,3] and type float on \
+         /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The host's memory ran out",
+    ),
+    (
+        "failed to alloc 34359738368 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The host's memory ran out",
+    ),
+    (
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
+         allocate 132426121216 bytes. Error code 12 (Cannot allocate memory)",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The host's memory ran out",
+    ),
+    (
+        "host:1:1 [0] enqueue.cc:1085 NCCL WARN Cuda failure 'out of memory'",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "NCCL asked the driver itself",
+    ),
+    (
+        "host:1:1 [0] NCCL INFO Connected all rings\nRuntimeError: CUDA error: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
         "The driver had no memory",
+    ),
+    (
+        "Execution of replica 0 failed: Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "ran out of memory for 5.14 GiB",
+    ),
+    (
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "ran out of memory for 18.7 GiB",
+    ),
+    (
+        "cuMemAllocAsync failed to allocate 1225195446464 bytes: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "ran out of memory for 1.11 TiB",
+    ),
+    (
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.95G of 15.48G hbm.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "a program needs 22.0 GiB, and this memory of the TPU has 15.5 GiB",
+    ),
+    (
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9866.00 MiB on device 1: cudaMalloc failed: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "llama.cpp",
+    ),
+    (
+        "CUDA error: out of memory\n  current device: 0, in function alloc at ggml-cuda.cu:233\n  hipMalloc((void **) &ptr, \
+         look_ahead_size)",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "llama.cpp",
+    ),
+    (
+        "ggml_vulkan: Device memory allocation of size 118497280 failed.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "llama.cpp",
+    ),
+    (
+        "Free memory on device (67.24/79.25 GiB) on startup is less than desired GPU memory utilization (0.9, 71.33 GiB).",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "only 67.2 GiB was free when it started",
+    ),
+    (
+        "(VllmWorker rank=7 pid=1) RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "as many requests at once as max_num_seqs allows",
+    ),
+    (
+        "[torch_memory_saver.cpp] CUresult error  result=2 file=csrc/torch_memory_saver.cpp func=cu_mem_create line=103",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "torch_memory_saver",
+    ),
+    (
+        "THCudaCheck FAIL file=THC/generic/THCStorage.cu line=58 error=2 : out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "in the words of releases up to 0.4",
+    ),
+    (
+        "RuntimeError: !block->expandable_segment_ INTERNAL ASSERT FAILED at \"CUDACachingAllocator.cpp\":2814",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "PyTorch's allocator up to 2.4",
+    ),
+    (
+        "Error out of memory at line 380 in file /src/bitsandbytes/csrc/pythonInterface.c",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A library (such as",
+    ),
+    (
+        "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before? Error 2: out of memory",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The driver had no memory",
+    ),
+    (
+        "onnxruntime::BFCArena::AllocateRawInternal(size_t) Failed to allocate memory for requested buffer of size 2830172160",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A program other than PyTorch",
+    ),
+    (
+        "Out of memory error on GPU 0. Cannot allocate 98.000244MB memory on GPU 0, 6.000000GB memory has been allocated and \
+         available memory is only 0.000000B.",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A program other than PyTorch",
+    ),
+    (
+        "[E] [TRT] ../rtSafe/safeRuntime.cpp (25) - Cuda Error in allocate: 2 (out of memory)",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A program other than PyTorch",
+    ),
+    (
+        "NVRM: Xid (PCI:0000:0b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+        TextKind::DriverLog,
+        Cause::None,
+        "the end of the line names it",
+    ),
+    (
+        "NVRM: Xid (PCI:0000:cb:00): 109, pid=7, Ch 00000008, errorString CTX SWITCH TIMEOUT, Info 0x58005",
+        TextKind::DriverLog,
+        Cause::None,
+        "context switch timeout",
     ),
     // What else a log has.
     (
-        "[2026-01-01] [INFO] [utils.py:1:see_memory_usage] MA 10.0 GB         Max_MA 12.0 GB         CA 15.0 GB         Max_CA 16 GB",
+        "[2026-01-01] [INFO] [utils.py:1:see_memory_usage] MA 10.0 GB         Max_MA 12.0 GB         CA 15.0 GB         \
+         Max_CA 16 GB",
         TextKind::TrainingLog,
         Cause::None,
         "10.0 GiB was allocated of 15.0 GiB reserved",
@@ -482,6 +650,33 @@ fn a_failure_is_one() {
     }
     assert!(is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 1}"));
     assert!(!is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 0}"));
+    for warning in [
+        "[rank1]:[W812 16:00:28 CUDACachingAllocator.cpp:3933] memory allocation failed with OOM on device 1 while trying to allocate \
+         20971520 bytes (free: 15794176, total: 150111977472).",
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.02GiB with freed_by_count=0. The caller indicates that this is not \
+         a failure, but may mean that there could be performance gains if more memory were available.",
+    ] {
+        let found = explain(warning).pop().expect(warning);
+        assert!(!found.is_failure && found.sentence.starts_with("A warning of") && !found.facts.is_empty(), "{found}");
+    }
+}
+
+/// Sizes in other programs' errors are told, with or without a unit.
+#[test]
+fn what_other_programs_asked_for_is_told() {
+    for (start, bytes) in [
+        ("ggml_backend_cuda", 9_866_u64 << 20),
+        ("ggml_vulkan", 118_497_280),
+        ("onnxruntime", 2_830_172_160),
+        ("Out of memory error on GPU", 102_760_704),
+        ("failed to alloc ", 34_359_738_368),
+    ] {
+        let text = CASES.iter().map(|case| case.0).find(|text| text.starts_with(start)).expect(start);
+        let facts = explain(text).pop().map(|found| found.facts).unwrap_or_default();
+        assert_eq!(facts.first().map(|fact| (&*fact.name, fact.bytes)), Some(("asked for", bytes)), "{start}");
+    }
+    let vllm = CASES.iter().map(|case| case.0).find(|text| text.starts_with("Free memory")).expect("a case");
+    assert_eq!(explain(vllm)[0].remedies[1].copy, "--gpu-memory-utilization 0.84");
 }
 
 /// What is neither free nor PyTorch's is other processes' only if the error says what this process holds.
@@ -526,6 +721,10 @@ fn other_texts_are_none() {
         "{}",
         "{'a': 1}",
         "| GPU reserved memory |",
+        // A message that was too long, and another compiler's runtime.
+        "status = StatusCode.RESOURCE_EXHAUSTED details = \"Received message larger than max (17777780 vs. 4194304)\"",
+        "Error: 8 RESOURCE_EXHAUSTED: Received message larger than max (2065853043 vs 67108864)",
+        "hip_allocator.c:859: RESOURCE_EXHAUSTED; HIP driver error 'hipErrorOutOfMemory' (2): out of memory",
     ] {
         assert_eq!(explain(text), [], "{text:?}");
     }
